@@ -494,6 +494,26 @@ def test_a_pause_for_so_long_repeated_is_the_one_that_stands(place: Place) -> No
         engine.pauses.pause("order", until=2 * HOUR)
 
 
+def test_a_pause_is_ended_by_what_it_gave(place: Place) -> None:
+    """By itself or its number; one that has ended ends no other of the same scope, and nothing else is said besides."""
+    engine = place.engine().register(order(Ledger()))
+    for by_number in (False, True):
+        first = engine.pauses.pause("order", step="charge")
+        given = first.id if by_number else first
+        with pytest.raises(PayloadError, match="leave out version, step and tenant"):
+            engine.pauses.resume(given, step="charge")
+        with pytest.raises(ForbiddenError, match="'execution:resume'"):
+            engine.acting("pat").pauses.resume(given)
+        assert engine.pauses.resume(given).ended_at is not None
+        second = engine.pauses.pause("order", step="charge")
+        with pytest.raises(RejectedError, match="there is no pause"):
+            engine.pauses.resume(given)
+        assert [each.id for each in engine.pauses.list()] == [second.id]
+        engine.pauses.resume(second)
+    with pytest.raises(NotFoundError):
+        engine.as_tenant("other", actor=OPERATOR).pauses.resume(first.id)
+
+
 @pytest.mark.parametrize("number", ["one", -1, 0, True, 2**70, 1.0, None])
 def test_a_pause_is_named_by_its_number(place: Place, number: object) -> None:
     """What is no number of a pause finds none, and is no place in a list, on every database."""

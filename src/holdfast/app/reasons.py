@@ -12,6 +12,7 @@ import msgspec
 from holdfast.app.operator_views import Hold
 from holdfast.app.standing import trouble
 from holdfast.app.unmatched import unmatched
+from holdfast.app.untold import untold
 from holdfast.app.workflow_views import calls_of
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId, WorkerId
@@ -98,6 +99,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     reasons: list[Reason]
     words: str
     """All of it as one text."""
+    untold: list[str] = []
+    """What people could not be told, in words: a question that nobody knows of may wait for long."""
 
 
 class Circumstances(NamedTuple):
@@ -123,7 +126,8 @@ def why(reader: Reader, found: Circumstances) -> Why:
     kinds = {each.kind for each in reasons}
     moving = _MOVING - {"errand"} if "held" in kinds else _MOVING  # A pause holds errands; who runs comes to an end.
     is_moving = bool(kinds & moving) and not kinds & {"maintenance"}
-    told = "; ".join(each.words for each in (*reasons, *incident))
+    lost = list(untold(reader, found.program, header.id))
+    told = "; ".join([*(each.words for each in (*reasons, *incident)), *lost])
     return Why(
         instance=header.id,
         status=header.status,
@@ -131,6 +135,7 @@ def why(reader: Reader, found: Circumstances) -> Why:
         is_incident=bool(incident),
         reasons=[*reasons, *incident],
         words=f"it moves: {told}" if is_moving else told,
+        untold=lost,
     )
 
 

@@ -129,6 +129,20 @@ def test_people_are_not_told(place: Place) -> None:
     assert "the line is dead" in found.words
 
 
+def test_what_nobody_was_told_is_told(place: Place) -> None:
+    """A question, or a notice that nobody waits for, that did not reach its people stands beside the reasons."""
+    engine = place.engine()
+    saga = Saga("s").notify("tell", to="ann", subject="{nope}").human("ask", ask="user:ann", notify="emial").build()
+    instance = run(engine.register(saga), "s")
+    found = engine.run(instance).why()
+    assert [each.kind for each in found.reasons] == ["person"]
+    hole, channel = found.untold
+    assert hole.startswith("'ann' could not be told by 'in_app' at ")
+    assert "nope" in hole
+    assert "there is no channel 'emial' here" in channel
+    assert all(each in found.words for each in found.untold)
+
+
 SCOPES: dict[str, tuple[dict[str, str], str]] = {
     "definition": ({"definition": "order"}, "'order' of tenant 'default'"),
     "version": ({"definition": "order", "version": "1"}, "'order' version 1 of tenant 'default'"),
@@ -427,7 +441,7 @@ def test_stuck_runs_come_in_pages(place: Place) -> None:
     born = sorted(run(engine, "order") for _ in range(3))
     Desk(place.store).run("delete from {}effects")
     first = engine.runs.stuck(limit=2)
-    assert [each.id for each in first.items] == born[:0:-1]
+    assert ([each.id for each in first], len(first)) == (born[:0:-1], 2)
     last = engine.runs.stuck(limit=2, cursor=first.next)
     assert ([each.id for each in last.items], last.next) == ([born[0]], None)
 

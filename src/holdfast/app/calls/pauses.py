@@ -69,26 +69,32 @@ class FuturePauses:
 
     def resume(
         self,
-        definition: DefinitionLike | AnyKind = "",
+        definition: DefinitionLike | AnyKind | PauseLike = "",
         *,
         version: str | int = "",
         step: str = "",
         tenant: str = "",
         reason: str = "",
     ) -> Reply[PauseInfo]:
-        """End the pause of the very scope that is named, as `pause` names it. What another pause covers too stays held.
+        """End the pause of the very scope that is named, as `pause` names it, or a pause that is given itself or by its number.
+
+        What another pause covers too stays held.
 
         Effects come back a few at a time, and none before one that has waited for longer. RejectedError (`not_paused`) if
         there is no such pause.
         """
 
         def end() -> PauseInfo:
-            self._check("resume", tenant)
             why = checked_text(reason, "reason")
-            scope = self._scope(definition, version, step, tenant)
+            number = None
+            if isinstance(definition, int | PauseInfo):
+                scope, number = self._scope_of(definition, version, step, tenant), checked_pause(definition)
+            else:
+                self._check("resume", tenant)
+                scope = self._scope(definition, version, step, tenant)
             service, by = self._desk.service, self._desk.request.actor.id
             pauses = self._paused().standing()
-            stands = next((each for each in pauses if each.scope == scope), None)
+            stands = next((each for each in pauses if each.scope == scope and number in {None, each.id}), None)
             now = service.shared.clock.now()
             if stands is None or not service.operate(
                 lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at))
@@ -143,6 +149,15 @@ class FuturePauses:
 
     def _may_see(self, pause: Pause) -> bool:
         return self._desk.request.actor.kind == "system" or _concerns(pause, self._desk.tenant)
+
+    def _scope_of(self, given: PauseLike, version: str | int, step: str, tenant: str) -> Scope:
+        """The scope of a pause, which says by itself what it is of."""
+        self._check("resume", "")
+        if version or step or tenant:
+            raise PayloadError("a pause says itself what it is of: leave out version, step and tenant")
+        known = self._paused().one(checked_pause(given), self._may_see)
+        self._check("resume", known.tenant)
+        return Scope(known.tenant, known.definition, known.version, known.step)
 
     def _scope(self, definition: DefinitionLike | AnyKind, version: str | int, step: str, tenant: str) -> Scope:
         name, number = named(definition, version)

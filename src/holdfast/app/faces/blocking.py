@@ -958,14 +958,16 @@ class Pauses:
 
     def resume(
         self,
-        definition: DefinitionLike | AnyKind = "",
+        definition: DefinitionLike | AnyKind | PauseLike = "",
         *,
         version: str | int = "",
         step: str = "",
         tenant: str = "",
         reason: str = "",
     ) -> PauseInfo:
-        """End the pause of the very scope that is named, as `pause` names it. What another pause covers too stays held.
+        """End the pause of the very scope that is named, as `pause` names it, or a pause that is given itself or by its number.
+
+        What another pause covers too stays held.
 
         Effects come back a few at a time, and none before one that has waited for longer. RejectedError (`not_paused`) if
         there is no such pause.
