@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,6 +23,7 @@ from holdfast import (
     SagaDefinition,
     Settings,
 )
+from holdfast.app.faces.blocking import Pauses
 from holdfast.store.pauses import LAG
 from holdfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
@@ -465,12 +467,19 @@ def test_who_paused_and_who_resumed_is_kept(place: Place) -> None:
 
 
 def test_the_same_pause_again_is_the_one_that_stands(place: Place) -> None:
-    """And one that says something else of the same scope is refused with who paused it."""
+    """And one that says something else of the same scope, or that somebody else wants, is refused with who paused it and why."""
     engine = place.engine().register(order(Ledger()))
-    first = engine.acting(OPERATOR).pauses.pause("order")
-    assert engine.pauses.pause("order").id == first.id
-    with pytest.raises(ConflictError, match="paused already: by 'olga'"):
-        engine.pauses.pause("order", clock="stand_still")
+    pauses = engine.acting(OPERATOR).pauses
+    first = pauses.pause("order", reason="bank down")
+    assert pauses.pause("order", reason="bank down").id == first.id
+    others: list[tuple[Pauses, dict[str, Any]]] = [
+        (pauses, {"reason": "bank down", "clock": "stand_still"}),
+        (pauses, {"reason": "fraud"}),
+        (engine.pauses, {"reason": "bank down"}),
+    ]
+    for calls, said in others:
+        with pytest.raises(ConflictError, match=r"paused already: by 'olga' since .* \(bank down\)"):
+            calls.pause("order", **said)
     assert len(engine.pauses.list()) == 1
 
 
@@ -483,6 +492,26 @@ def test_a_pause_for_so_long_repeated_is_the_one_that_stands(place: Place) -> No
     assert (again.id, again.until) == (first.id, first.until)
     with pytest.raises(ConflictError, match="resume it first"):
         engine.pauses.pause("order", until=2 * HOUR)
+
+
+def test_a_pause_is_ended_by_what_it_gave(place: Place) -> None:
+    """By itself or its number; one that has ended ends no other of the same scope, and nothing else is said besides."""
+    engine = place.engine().register(order(Ledger()))
+    for by_number in (False, True):
+        first = engine.pauses.pause("order", step="charge")
+        given = first.id if by_number else first
+        with pytest.raises(PayloadError, match="leave out version, step and tenant"):
+            engine.pauses.resume(given, step="charge")
+        with pytest.raises(ForbiddenError, match="'execution:resume'"):
+            engine.acting("pat").pauses.resume(given)
+        assert engine.pauses.resume(given).ended_at is not None
+        second = engine.pauses.pause("order", step="charge")
+        with pytest.raises(RejectedError, match="there is no pause"):
+            engine.pauses.resume(given)
+        assert [each.id for each in engine.pauses.list()] == [second.id]
+        engine.pauses.resume(second)
+    with pytest.raises(NotFoundError):
+        engine.as_tenant("other", actor=OPERATOR).pauses.resume(first.id)
 
 
 @pytest.mark.parametrize("number", ["one", -1, 0, True, 2**70, 1.0, None])

@@ -77,10 +77,15 @@ class Live:
         self._engines: list[Engine] = []
 
     def engine(
-        self, settings: Settings = QUICK, *, codec: Codec | None = None, clock: ManualClock | None = None
+        self,
+        settings: Settings = QUICK,
+        *,
+        codec: Codec | None = None,
+        clock: ManualClock | None = None,
+        directory: Directory | None = None,
     ) -> Engine:
         """Another engine, with connections of its own; the test starts it. With a clock it has threads, and time that the test moves."""
-        engine = Engine(self.url, settings=settings, codec=codec, clock=clock)
+        engine = Engine(self.url, settings=settings, codec=codec, clock=clock, directory=directory)
         self._engines.append(engine)
         return engine
 

@@ -278,6 +278,13 @@ def checked_after(given: object, *, most: int = _LAST_NUMBER) -> int:
     return _checked_number(given, "`after`", least=0, most=most)
 
 
+def checked_at(given: object) -> int:
+    """The sequence of an event."""
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise PayloadError(f"`at` is the sequence of an event, as `history` tells it, not {given!r}")
+    return _checked_number(given, "`at`", least=0, most=_LAST_NUMBER)
+
+
 def checked_before(given: object) -> int:
     """The number of the first thing after a page."""
     return _checked_number(given, "`before`", least=1, most=_LAST_NUMBER)

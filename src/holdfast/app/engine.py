@@ -160,12 +160,12 @@ class Engine(EngineCalls):
             )
             self.errands = Errands(self.service.shared.handlers)
             """Who does what runs have the engine itself do."""
-            self.deliveries = deliveries_of(self.service, self.settings)
-            """How people are told what runs have them told."""
-            self.errands.add(Notify, self.deliveries.run)
             self.office = Office(self.service, directory)
             """Who finds the people that runs ask for."""
             self.errands.add(FindPeople, self.office.finder.find)
+            self.deliveries = deliveries_of(self.service, self.settings, self.office.directory)
+            """How people are told what runs have them told."""
+            self.errands.add(Notify, self.deliveries.run)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None

@@ -110,10 +110,11 @@ def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPr
     tokens = {**point.state.tokens, **point.state.parked}
     waiting = {node.id for node, _ in nodes if node.execution == "wait"}
     people, children = named(Human), named(Call)
+    repeated = {step.retry_of for step in under_way(point.state)} | {token.retry_of for token in tokens.values()}
     return ForkPreview(
         at=at,
         problem=point.problem,
-        kept=[each.node for each in point.state.executed.values()],
+        kept=[each.node for each in point.state.executed.values() if each.number not in repeated],
         calls=calls,
         people=people,
         children=children,

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import ConfigurationError
+from holdfast.people.directory import Directory
+from holdfast.people.notices.addresses import addresses_in
 from holdfast.people.notices.deliveries import EMAIL, Deliveries
 from holdfast.people.notices.in_app import InApp
 from holdfast.people.notices.log import Log
@@ -16,15 +18,15 @@ from holdfast.runtime.settings import Settings
 from holdfast.store.notifications import NewNotification
 
 
-def deliveries_of(service: Service, settings: Settings) -> Deliveries:
-    """All channels that need nothing but the settings."""
+def deliveries_of(service: Service, settings: Settings, directory: Directory) -> Deliveries:
+    """All channels that need nothing but the settings; where people are reached, the directory tells."""
     clock = service.shared.clock
 
     def write(told: NewNotification) -> bool:
         now = clock.now()
         return service.operate(lambda parts: parts.notifications().add(told, now), may_repeat=True)
 
-    deliveries = Deliveries(InApp(write), clock=clock.now)
+    deliveries = Deliveries(InApp(write), clock=clock.now, addresses=addresses_in(directory, clock.now))
     deliveries.add("log", Log())
     if settings.mail_host:
         deliveries.add(EMAIL, _mail(settings))

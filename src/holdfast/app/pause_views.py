@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.app.operator_views import Hold
 from holdfast.authoring.rules.words import step_name
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import ResumeTrigger
@@ -18,7 +19,9 @@ from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.task_times import can_go_higher
 from holdfast.store import resuming
 
-Action = Literal["resume", "decide", "override", "escalate", "signal", "publish", "requeue", "retry_compensation"]
+Action = Literal[
+    "resume", "decide", "override", "escalate", "signal", "publish", "requeue", "retry_compensation", "end_pause"
+]
 
 
 class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +47,8 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     """Something that would bring a run on."""
 
     action: Action
-    """`resume`, `decide` a question, `override` or `escalate` it, send a `signal`, `publish` an event, `requeue` a dead letter, or `retry_compensation`."""
+    """`resume`, `decide` a question, `override` or `escalate` it, send a `signal`, `publish` an event, `requeue` a dead letter, `retry_compensation`,
+    or `end_pause`, which `pauses.resume` does, of the wider scope that `choices` names in words."""
     step_id: str = ""
     """Names the step that it is about, in calls such as `tasks.decide`; empty if it is about the run."""
     step_name: str = ""
@@ -125,11 +129,12 @@ def _step_of(state: State, token: str) -> Step | None:
     return next((each for each in steps if each.token == token), None)
 
 
-def resume_options(instance: InstanceId, state: State, graph: Graph) -> list[ResumeOption]:
-    """What can be done to bring a run on, and by whom; empty if nothing can."""
+def resume_options(instance: InstanceId, state: State, graph: Graph, holds: Sequence[Hold]) -> list[ResumeOption]:
+    """What can be done to bring a run on, and by whom, pauses of wider scopes first; empty if nothing can."""
     if state.is_terminal and not _stuck(state):
         return []
     return [
+        *(ResumeOption(action="end_pause", choices=(each.scope,), capability=RESUME) for each in holds),
         *_about_run(instance, state),
         *_about_steps(instance, state, graph),
         *_past_waits(instance, state, graph),

@@ -11,6 +11,8 @@ import msgspec
 
 from holdfast.app.operator_views import Hold
 from holdfast.app.standing import trouble
+from holdfast.app.unmatched import unmatched
+from holdfast.app.untold import untold
 from holdfast.app.workflow_views import calls_of
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId, WorkerId
@@ -97,6 +99,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     reasons: list[Reason]
     words: str
     """All of it as one text."""
+    untold: list[str] = []
+    """What people could not be told, in words: a question that nobody knows of may wait for long."""
 
 
 class Circumstances(NamedTuple):
@@ -122,7 +126,8 @@ def why(reader: Reader, found: Circumstances) -> Why:
     kinds = {each.kind for each in reasons}
     moving = _MOVING - {"errand"} if "held" in kinds else _MOVING  # A pause holds errands; who runs comes to an end.
     is_moving = bool(kinds & moving) and not kinds & {"maintenance"}
-    told = "; ".join(each.words for each in (*reasons, *incident))
+    lost = list(untold(reader, found.program, header.id))
+    told = "; ".join([*(each.words for each in (*reasons, *incident)), *lost])
     return Why(
         instance=header.id,
         status=header.status,
@@ -130,6 +135,7 @@ def why(reader: Reader, found: Circumstances) -> Why:
         is_incident=bool(incident),
         reasons=[*reasons, *incident],
         words=f"it moves: {told}" if is_moving else told,
+        untold=lost,
     )
 
 
@@ -376,10 +382,13 @@ class _Look:
         named = [repr(each.signal) + (f" for {each.correlation!r}" if each.correlation else "") for each in rows]
         what = f"the event {named[0]}" if len(named) == 1 else f"the events {', '.join(named)}"
         calls = [f"publish({', '.join(repr(each) for each in (row.signal, row.correlation) if each)})" for row in rows]
+        op, data = self._found.graph.nodes[step.node].op, self._found.state.tokens[step.token].data
+        assert isinstance(op, WaitEvents)
+        others = "".join(f"; {each}" for each in unmatched(self._reader, op, rows, data=data, now=self._found.now))
         return _reason(
             about,
             kind="event",
-            words=f"{step.node!r} waits for {what} since {about['since']}{ending}",
+            words=f"{step.node!r} waits for {what} since {about['since']}{ending}{others}",
             remedy=f"{' or '.join(calls)} brings it on",
             waits_for=", ".join(dict.fromkeys(each.signal for each in rows)),
         )

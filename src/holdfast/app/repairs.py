@@ -83,7 +83,7 @@ def moved_back(desk: Desk, run: InstanceId, save_point: str, reason: str) -> Non
         header = workflow_row(reader, run)
         number = _passed(desk, reader, header, save_point)
         data = _data_behind(desk, reader, header, number)
-    command = r.MoveBack(step=0 if data is None else number, data=data or {}, reason=reason)
+    command = r.MoveBack(step=number, data=data or {}, reason=reason)
     repaired(desk, run, command).result()
 
 
@@ -100,7 +100,7 @@ def _passed(desk: Desk, reader: Reader, header: Header, name: str) -> int:
 
 
 def _data_behind(desk: Desk, reader: Reader, header: Header, number: int) -> Data | None:
-    """The data of the first token when it had passed a step; None if the history does not tell."""
+    """The data of the first token when it had passed a step; None if that was before this history began, in the run that it was forked from."""
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
     state = program.initial()
     for stored in reader.events(header.id):

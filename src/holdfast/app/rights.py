@@ -8,9 +8,9 @@ from holdfast.kernel.decision import Rejection
 from holdfast.machine.runs.law import read_refusal, repair_refusal
 
 
-def check_reader(desk: Desk, started_by: str = "") -> None:
+def check_reader(desk: Desk, started_by: str = "", *, what: str = "look at workflows") -> None:
     """ForbiddenError unless whoever calls may look at runs, or at this one because it is his own."""
-    permit(read_refusal(desk.request.actor, started_by))
+    permit(read_refusal(desk.request.actor, started_by, what=what))
 
 
 def check_repairer(desk: Desk) -> None:

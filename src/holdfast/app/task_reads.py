@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from msgspec import structs
 
@@ -13,11 +13,19 @@ from holdfast.app.desk import Desk
 from holdfast.app.workflow_reads import graph_of, workflow_row
 from holdfast.errors import NotFoundError, PayloadError
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.people_records import TASK_COMMENTS, TASK_DECISIONS, TASK_PEOPLE
-from holdfast.kernel.records import TASKS, TaskPlace
-from holdfast.machine.graphs.graph import Human
+from holdfast.kernel.people_records import (
+    TASK_COMMENTS,
+    TASK_DECISIONS,
+    TASK_PEOPLE,
+    StoredComment,
+    StoredDecision,
+    StoredPerson,
+)
+from holdfast.kernel.records import TASKS, StoredTask, TaskPlace
+from holdfast.machine.graphs.graph import Human, Node
 from holdfast.people.authority import Authority
 from holdfast.store.reading import Reader
+from holdfast.store.shapes import Header
 from holdfast.store.tasks import Asked, DecisionPlace, ListedTask, TaskQuery
 
 Part = Literal["all", "roles", "delegated"]
@@ -92,22 +100,43 @@ def decision_place(after: views.DecidedTask) -> DecisionPlace:
     )
 
 
-def detailed(desk: Desk, reader: Reader, instance: InstanceId, number: int) -> views.TaskDetails:
-    """A question with all that belongs to it."""
+class FoundTask(NamedTuple):
+    """A question with all rows that belong to it."""
+
+    task: StoredTask
+    header: Header
+    node: Node | None
+    """The step of its definition; None if there is none any more."""
+    people: list[StoredPerson]
+    decisions: list[StoredDecision]
+    comments: list[StoredComment]
+
+
+def found_task(desk: Desk, reader: Reader, instance: InstanceId, number: int) -> FoundTask:
+    """A question; NotFoundError if there is none."""
     header = workflow_row(reader, instance)
     task = next((each for each in reader.rows(TASKS, instance) if each.number == number), None)
     if task is None:
         raise NotFoundError("task", f"{instance}:{number}", hint="take it from a list of tasks")
-    node = graph_of(desk, header).nodes.get(task.node)
-    op = node.op if node is not None and isinstance(node.op, Human) else Human(outcomes=())
-    return views.task_details(
+    return FoundTask(
         task,
         header,
+        graph_of(desk, header).nodes.get(task.node),
+        people=[each for each in reader.rows(TASK_PEOPLE, instance) if each.number == number],
+        decisions=[each for each in reader.rows(TASK_DECISIONS, instance) if each.number == number],
+        comments=[each for each in reader.rows(TASK_COMMENTS, instance) if each.number == number],
+    )
+
+
+def detailed(found: FoundTask) -> views.TaskDetails:
+    """A question as callers see it."""
+    op = found.node.op if found.node is not None and isinstance(found.node.op, Human) else Human(outcomes=())
+    return views.task_details(
+        found.task,
+        found.header,
         outcomes=list(op.outcomes),
         form=op.form,
-        people=[views.task_person(each) for each in reader.rows(TASK_PEOPLE, instance) if each.number == number],
-        decisions=[
-            views.task_decision(each) for each in reader.rows(TASK_DECISIONS, instance) if each.number == number
-        ],
-        comments=[views.task_comment(each) for each in reader.rows(TASK_COMMENTS, instance) if each.number == number],
+        people=[views.task_person(each) for each in found.people],
+        decisions=[views.task_decision(each) for each in found.decisions],
+        comments=[views.task_comment(each) for each in found.comments],
     )

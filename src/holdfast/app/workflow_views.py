@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
@@ -110,6 +110,12 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     items: list[InstanceSummary]
     next: InstanceId | None
     """Give it as `cursor` for the next page; None if this is the last one."""
+
+    def __iter__(self) -> Iterator[InstanceSummary]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

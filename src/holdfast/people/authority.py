@@ -97,6 +97,14 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
             return replace(actor, on_behalf_of=name, roles=actor.roles | roles)
         return actor
 
+    def is_one_of(self, people: Iterable[Person], *, definition: str = "") -> bool:
+        """Whether the actor is one of these people, or stands in for one of them in workflows of this name."""
+        return any(
+            _is_asked(self.actor, [person])
+            or any(each.role_for(person, definition) is not None for each in self.stands_in_for)
+            for person in people
+        )
+
     def _not_standing_in(self, name: str) -> str:
         others = ", ".join(repr(each.id) for each in self.stands_in_for) or "nobody"
         return f"{self.actor.id!r} does not stand in for {name!r} in this matter now; for {others} they do"

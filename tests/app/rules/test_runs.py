@@ -382,6 +382,27 @@ def test_a_question_escalates_once_if_the_settings_say_so(place: Place, escalate
         assert other.describe().status == "failed"
 
 
+def test_a_match_reads_names_as_every_other_condition_does(place: Place) -> None:
+    """A bare name is one of the data, and what the event brings is under `event`."""
+    wait = {
+        "id": "wait",
+        "type": "wait",
+        "event": "paid",
+        "key": "order.id",
+        "match": "event.amount >= order.total",
+    }
+    rules = {"workflow_id": "w", "steps": [wait, {"id": "ok", "type": "action", "action": "allow"}]}
+    engine = place.engine().register(load_rules(rules))
+    run = engine.start("w", {"order": {"id": "o-1", "total": 10}})
+    engine.drain()
+    engine.publish("paid", "o-1", {"amount": 9})
+    engine.drain()
+    assert run.describe().status == "paused"
+    engine.publish("paid", "o-1", {"amount": 10})
+    engine.drain()
+    assert run.describe().status == "completed"
+
+
 @pytest.mark.row("R-081", "R-062")
 def test_an_event_lets_all_go_on_that_wait_for_it(place: Place) -> None:
     """Three wait for one event and one for another: the three go on, each with what the event brought."""
@@ -390,7 +411,7 @@ def test_an_event_lets_all_go_on_that_wait_for_it(place: Place) -> None:
         "type": "wait",
         "event": "paid",
         "key": "order",
-        "match": {"field": "amount", "operator": "gt", "value": 5},
+        "match": {"field": "event.amount", "operator": "gt", "value": 5},
     }
     rules = {"workflow_id": "w", "steps": [wait, {"id": "ok", "type": "action", "action": "allow"}]}
     engine = place.engine().register(load_rules(rules))

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import Actor, NotFoundError, RejectedError, Saga, SagaDefinition
+from holdfast import Actor, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
@@ -200,6 +200,52 @@ def test_a_preview_tells_what_would_be_done_again(place: Place) -> None:
     assert len(engine.runs.list().items) == 1
 
 
+def test_a_preview_does_not_keep_what_is_tried_again(place: Place) -> None:
+    """A step that gave up and was put back is one that would be called again, and none that is taken over."""
+    stage = Stage()
+    saga = Saga("s", dlq=True).step("a", stage.does("a")).step("b", stage.does("b", BROKEN), attempts=1).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "s")
+    engine.dead_letters.requeue(engine.dead_letters.list()[0])
+    engine.drain()
+    previews = [engine.run(instance).fork_preview(each.sequence) for each in history(engine, instance, "step_started")]
+    told = [(each.kept, [call.step for call in each.calls]) for each in previews if not each.problem]
+    assert told == [([], ["a", "b"]), (["a"], ["b"]), (["a"], ["b"])]
+
+
+def test_a_fork_is_not_moved_back_to_where_another_run_was(place: Place) -> None:
+    """A save point that the other run had passed is refused with that reason, and is not offered; one of its own will do."""
+    stage = Stage()
+    saga = (
+        Saga("s")
+        .step("a", stage.does("a"))
+        .save_point("first")
+        .step("b", stage.does("b"))
+        .save_point("second")
+        .human("ask")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    origin = run(engine, "s")
+    olga = engine.acting(OLGA).run(origin)
+    late = olga.fork(sequence(engine, origin, "step_started", "ask"), reason=WHY)
+    for name in ("", "second"):
+        with pytest.raises(RejectedError, match=r"forked from one that had passed 'second' .* has passed none") as told:
+            late.move_back(name, reason=WHY)
+        assert told.value.reason == "no_save_point"
+    with pytest.raises(RejectedError, match=r"has not passed this save point; it has passed none on its main way \["):
+        late.move_back("third", reason=WHY)
+    early = olga.fork(sequence(engine, origin, "step_started", "b"), reason=WHY)
+    engine.drain()
+    with pytest.raises(
+        RejectedError, match=r"had passed 'first' before.* it can be moved back to 'second' itself, or fork"
+    ):
+        early.move_back("first", reason=WHY)
+    early.move_back(reason=WHY)
+    engine.drain()
+    assert statuses(engine, early.id)["ask"] == "waiting_decision"
+
+
 def test_a_preview_names_children_and_waits(place: Place) -> None:
     """So it does with workflows that would be started again, and with time that would be waited for again."""
     engine = place.engine().register(Saga("child").wait_for("word", "go").build())
@@ -248,6 +294,15 @@ def test_a_point_that_is_not_there_is_not_found(place: Place, at: int) -> None:
         engine.run(origin).fork(at, reason=WHY)
     with pytest.raises(NotFoundError):
         engine.run(origin).fork_preview(at)
+
+
+@pytest.mark.parametrize("at", ["3", None, True, 1.0])
+def test_a_point_is_the_number_of_an_event(place: Place, at: object) -> None:
+    """The refusal names the argument as it is called, and says where the number stands."""
+    _, engine, origin = shipped(place)
+    for call in (engine.run(origin).fork_preview, lambda at: engine.run(origin).fork(at, reason=WHY)):
+        with pytest.raises(PayloadError, match="`at` is the sequence of an event, as `history` tells it"):
+            call(at)  # type: ignore[arg-type]
 
 
 def test_a_key_that_is_taken_starts_nothing(place: Place) -> None:

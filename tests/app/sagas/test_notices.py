@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from app.sagas.acting import Stage, history, person, run, status, statuses, told
 from holdfast import (
     ConfigurationError,
     DefinitionError,
+    Directory,
+    Escalation,
     Fail,
     NotFoundError,
     Notice,
@@ -222,10 +226,6 @@ def test_a_coroutine_is_a_channel_too(place: Place) -> None:
 
 def test_who_has_no_address_is_told_in_the_application(place: Place) -> None:
     """A channel that needs an address and has none is no reason to tell nobody; the history says so."""
-
-    class Letters(Post):
-        needs_address = True
-
     letters = Letters()
     engine = place.engine().channel("post", letters).register(telling(to=["ann", "bob@example.com"]))
     instance = run(engine, "telling", {"n": 1})
@@ -233,6 +233,65 @@ def test_who_has_no_address_is_told_in_the_application(place: Place) -> None:
     assert [each.subject for each in engine.acting("ann").notifications.mine()] == ["Order 1"]
     (failed,) = history(engine, instance, "notification_failed")
     assert failed.error == "nobody knows an address of user 'ann'; told in the application only"
+
+
+class Letters(Post):
+    """A channel that reaches people by their addresses."""
+
+    needs_address = True
+
+
+def test_people_are_reached_under_the_addresses_of_the_directory(place: Place) -> None:
+    """A user means the address of theirs, a role those of its holders who are there; told in the application only if there is none."""
+    letters = Letters()
+    engine = place.engine().channel("post", letters)
+    engine.register(telling(to=["max", "role:boss", "role:clerk", "zed@example.com"]))
+    for name in ("max", "eve", "ivy", "oz"):
+        engine.directory.put(name, email=f"{name}@example.com" if name != "oz" else "")
+        engine.directory.grant(name, "boss" if name != "oz" else "clerk")
+    engine.directory.deactivate("ivy")
+    instance = run(engine, "telling", {"n": 1})
+    assert {each.to: each.addresses for each in letters.notices} == {
+        "max": ("max@example.com",),
+        "boss": ("eve@example.com", "max@example.com"),
+        "zed@example.com": ("zed@example.com",),
+    }
+    (failed,) = history(engine, instance, "notification_failed")
+    assert failed.error == "nobody knows an address of role 'clerk'; told in the application only"
+
+
+def test_questions_and_reminders_reach_those_whom_the_directory_knows(place: Place) -> None:
+    """Whoever is asked is told so under the address that the directory has of them, and reminded and escalated to there."""
+    letters = Letters()
+    engine = place.engine().channel("post", letters)
+    hour = timedelta(hours=1)
+    ladder = [Escalation(2 * hour, to="eve")]
+    engine.register(Saga("s").human("ask", ask="manager", notify="post", remind=[hour], escalate=ladder).build())
+    for name in ("max", "eve"):
+        engine.directory.put(name, email=f"{name}@example.com")
+    engine.directory.put("rita", manager="max")
+    engine.acting("rita").start("s")
+    engine.drain()
+    engine.advance(hours=2)
+    assert [each.addresses for each in letters.notices] == [
+        ("max@example.com",),
+        ("max@example.com",),
+        ("eve@example.com",),
+    ]
+
+
+def test_a_mail_reaches_somebody_of_a_file(live: Live, tmp_path: Path) -> None:
+    """The directory of a file tells addresses too, and a real mail goes there."""
+    people = tmp_path / "people.yaml"
+    people.write_text("people: {max: {email: max@example.com, roles: [boss]}}")
+    with mail_server() as server:
+        settings = Settings(mail_host="127.0.0.1", mail_port=server.port, mail_from="h@example.com", mail_tls="none")
+        engine = live.engine(settings, directory=Directory.from_file(people))
+        engine.register(telling(to="role:boss", channel="email", wait=True))
+        with engine:
+            engine.start("telling", {"n": 7}).result(timeout=30)
+    (sent,) = server.mails
+    assert sent.recipients == ["max@example.com"]
 
 
 def test_addresses_can_come_from_elsewhere(place: Place) -> None:

@@ -639,6 +639,21 @@ def test_the_options_say_what_can_be_done_and_by_whom(place: Place) -> None:
     assert options(engine, instance) == []
 
 
+def test_a_run_that_is_held_is_told_what_holds_it(place: Place) -> None:
+    """What cannot be resumed because it is not paused itself names, among the options, the pause to end."""
+    engine = place.engine().register(resting(Stage()))
+    engine.pauses.pause("resting", reason="bank down")
+    instance = run(engine, "resting")
+    with pytest.raises(RejectedError, match=r"the run itself is not paused; .*`resume_options` tells") as refusal:
+        engine.run(instance).resume()
+    assert refusal.value.reason == "not_paused"
+    (option,) = engine.run(instance).resume_options()
+    assert (option.action, option.capability) == ("end_pause", "execution:resume")
+    assert "'resting'" in option.choices[0]
+    engine.pauses.resume("resting")
+    assert options(engine, instance) == []
+
+
 def test_cancelling_and_aborting_end_a_pause(place: Place) -> None:
     """A paused run can be cancelled, which undoes what it did, or aborted; no timer of the pause is left."""
     stage = Stage()

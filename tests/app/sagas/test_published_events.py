@@ -164,6 +164,17 @@ def test_a_number_is_a_key(place: Place) -> None:
     assert status(engine, instance) == "completed"
 
 
+def test_an_event_is_published_for_a_number(place: Place) -> None:
+    """A whole number is the key that a step waits for which finds it in the data; a truth value is none."""
+    engine = place.engine().register(Saga("s").wait_for_event("paid", "pay", key="order").build())
+    instance = run(engine, "s", {"order": 5})
+    with pytest.raises(PayloadError, match="the key must be text"):
+        engine.publish("pay", True)
+    engine.publish("pay", 5, {"amount": 1})
+    engine.drain()
+    assert status(engine, instance) == "completed"
+
+
 @pytest.mark.row("E-766")
 def test_other_tenants_get_nothing(place: Place) -> None:
     """Neither those who wait, nor those who look, nor a list; and the same id is another event."""

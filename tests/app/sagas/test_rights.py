@@ -65,6 +65,11 @@ LISTS: dict[str, Callable[[Calls], object]] = {
     "instances.list": lambda calls: calls.instances.list(),
     "dead_letters.list": lambda calls: calls.dead_letters.list(),
     "dead_letters.count": lambda calls: calls.dead_letters.count(),
+    "tasks.list": lambda calls: calls.tasks.list(),
+    "tasks.list of a definition": lambda calls: calls.tasks.list(definition="order"),
+    "tasks.list of a key": lambda calls: calls.tasks.list(key="k"),
+    "tasks.list of a role of others": lambda calls: calls.tasks.list(role="boss"),
+    "events.list": lambda calls: calls.events.list(),
 }
 READER = Actor(id="rea", capabilities=frozenset({"execution:read"}))
 
@@ -86,6 +91,58 @@ def test_whoever_looks_at_runs_needs_a_capability(place: Place) -> None:
         with pytest.raises(ForbiddenError, match="needs the capability 'execution:read'"):
             listed(acting(engine, ANN))
         listed(acting(engine, READER))
+
+
+@pytest.mark.row("R-100")
+def test_a_question_is_seen_by_those_whose_matter_it_is(place: Place) -> None:
+    """Those who are asked, who have decided, who wanted the run or stand in for one of them see a question; others see none."""
+    engine = place.engine().register(
+        Saga("raise").human("ask", ask=["user:ann", "role:finance"], agree="all", subject="Salary {s}?").build()
+    )
+    for name in ("ann", "sue", "fin"):
+        engine.directory.put(name)
+    engine.directory.grant("fin", "finance")
+    engine.directory.delegate("ann", "sue")
+    instance = engine.acting("rita").start("raise", {"s": 90000}).id
+    engine.drain()
+    question = f"{instance}:1"
+
+    def look(name: str) -> str:
+        return engine.acting(name).tasks.get(question).subject
+
+    assert {look(name) for name in ("ann", "sue", "fin", "rita")} == {"Salary 90000?"}
+    assert len(engine.acting("fin").tasks.list(role="finance")) == 1
+    assert len(engine.acting("rita").tasks.list(requested_by_me=True)) == 1
+    for name in ("bob", "max"):
+        for tried in (look, lambda name: engine.acting(name).tasks.list(role="finance")):
+            with pytest.raises(ForbiddenError, match="needs the capability 'execution:read'"):
+                tried(name)
+    engine.acting("ann").tasks.reject(question)
+    engine.drain()
+    assert {look(name) for name in ("ann", "fin")} == {"Salary 90000?"}
+    with pytest.raises(NotFoundError):
+        engine.as_tenant("other", actor="ann").tasks.get(question)
+
+
+@pytest.mark.row("R-100")
+def test_a_question_that_anybody_may_answer_anybody_may_see(place: Place) -> None:
+    """Where nobody in particular is asked, whoever has the capability of the step sees the question, and others do not."""
+    engine = place.engine().register(Saga("open").human("ask", capability="orders:approve").build())
+    question = f"{run(engine, 'open')}:1"
+    assert acting(engine, ANN).tasks.get(question).status == "open"
+    with pytest.raises(ForbiddenError, match="needs the capability 'execution:read'"):
+        acting(engine, BOB).tasks.get(question)
+
+
+@pytest.mark.row("R-100")
+def test_an_event_is_seen_by_who_published_it(place: Place) -> None:
+    """Payloads are for those who may look at runs, and for whoever published them."""
+    engine = place.engine()
+    identity = acting(engine, ANN).events.publish("paid", "o-1", {"amount": 7})
+    for actor in (ANN, READER):
+        assert acting(engine, actor).events.get(identity).payload == {"amount": 7}
+    with pytest.raises(ForbiddenError, match="needs the capability 'execution:read'"):
+        acting(engine, BOB).events.get(identity)
 
 
 @pytest.mark.row("R-100")

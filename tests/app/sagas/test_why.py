@@ -80,6 +80,26 @@ def test_it_waits_for_a_published_event(place: Place) -> None:
     assert (only(engine, both).waits_for, "the event 'shipped' since" in only(engine, both).words) == ("shipped", True)
 
 
+@pytest.mark.parametrize(
+    ("match", "told"),
+    [
+        ("event.amount >= input.total", "2 events that are kept do not match event.amount >= input.total"),
+        ("event.amount >= input.totl", "2 events that are kept do not match event.amount >= input.totl: "),
+    ],
+)
+def test_events_that_do_not_match_are_told(place: Place, match: str, told: str) -> None:
+    """What came for the key and was not taken is counted, with what the condition did not find; other keys are no matter."""
+    engine = place.engine().register(Saga("s").wait_for_event("paid", "pay", key="order", match=match).build())
+    instance = run(engine, "s", {"order": "o-1", "total": 10})
+    assert "match" not in only(engine, instance).words
+    for key, amount in (("o-1", 3), ("o-1", 4), ("o-2", 5)):
+        engine.publish("pay", key, {"amount": amount})
+    engine.drain()
+    words = only(engine, instance).words
+    assert told in words
+    assert ("totl" in words.partition(told)[2]) == told.endswith(": ")
+
+
 def test_it_waits_for_several_people(place: Place) -> None:
     """Those are named who have not decided yet, and those who have, with what."""
     engine, instance = waiting(
@@ -107,6 +127,20 @@ def test_people_are_not_told(place: Place) -> None:
     assert (found.kind, found.until is not None) == ("retry", True)
     assert "tries again at" in found.words
     assert "the line is dead" in found.words
+
+
+def test_what_nobody_was_told_is_told(place: Place) -> None:
+    """A question, or a notice that nobody waits for, that did not reach its people stands beside the reasons."""
+    engine = place.engine()
+    saga = Saga("s").notify("tell", to="ann", subject="{nope}").human("ask", ask="user:ann", notify="emial").build()
+    instance = run(engine.register(saga), "s")
+    found = engine.run(instance).why()
+    assert [each.kind for each in found.reasons] == ["person"]
+    hole, channel = found.untold
+    assert hole.startswith("'ann' could not be told by 'in_app' at ")
+    assert "nope" in hole
+    assert "there is no channel 'emial' here" in channel
+    assert all(each in found.words for each in found.untold)
 
 
 SCOPES: dict[str, tuple[dict[str, str], str]] = {
@@ -407,7 +441,7 @@ def test_stuck_runs_come_in_pages(place: Place) -> None:
     born = sorted(run(engine, "order") for _ in range(3))
     Desk(place.store).run("delete from {}effects")
     first = engine.runs.stuck(limit=2)
-    assert [each.id for each in first.items] == born[:0:-1]
+    assert ([each.id for each in first], len(first)) == (born[:0:-1], 2)
     last = engine.runs.stuck(limit=2, cursor=first.next)
     assert ([each.id for each in last.items], last.next) == ([born[0]], None)
 

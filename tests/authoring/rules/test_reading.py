@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,6 +163,24 @@ def test_a_misspelt_word_gets_a_suggestion() -> None:
 def test_what_is_no_rules_file_is_refused(text: str | bytes, code: str) -> None:
     """Text that is no JSON, or no object, is a finding and never a traceback."""
     assert [each for each, _ in codes(text)] == [code]
+
+
+def test_the_name_of_a_file_is_none(tmp_path: Path) -> None:
+    """Whoever gives the name of a file instead of its text is told so."""
+    with pytest.raises(DefinitionError, match="give the text of a rules file"):
+        load_rules(str(tmp_path / "rules.json"))
+
+
+def test_the_reason_of_a_block_may_have_holes() -> None:
+    """They are read as those of every other text, and a hole that is none is a finding."""
+    (human,) = (
+        node.op
+        for node in load_rules(changed(steps__1__reason="Order of {order.total}?")).graph.nodes.values()
+        if isinstance(node.op, Human)
+    )
+    assert human.template
+    with pytest.raises(DefinitionError, match="the reason of 'require_approval' is wrong"):
+        load_rules(changed(steps__1__reason="Order of {order.}?"))
 
 
 def test_rules_are_text_or_data() -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.app.desk import Desk, checked_flag, checked_key, checked_last, checked_limit, failed
 from holdfast.app.publication_views import PublishedEvent, kept_event, published_event
+from holdfast.app.rights import check_reader
 from holdfast.app.step_handlers import plain
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.publications import PublicationPlace
@@ -30,7 +31,7 @@ class FutureEvents:
     def publish(
         self,
         event: str,
-        key: str = "",
+        key: str | int = "",
         payload: object = None,
         *,
         event_id: str = "",
@@ -52,7 +53,7 @@ class FutureEvents:
             command = PublishEvent(
                 id=identity,
                 event=checked_key(event, "event"),
-                key=checked_key(key, "key", may_be_empty=True),
+                key=_event_key(key),
                 payload=plain(payload, what="payload", limit=self._desk.payload_limit),
                 ttl_ms=_milliseconds(shared.settings.event_ttl if ttl is None else ttl),
                 match_one=checked_flag(match_one, "match_one"),
@@ -70,9 +71,13 @@ class FutureEvents:
     def list(
         self, *, event: str = "", after: PublishedEvent | None = None, limit: int = 100
     ) -> Reply[builtins.list[PublishedEvent]]:
-        """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page."""
+        """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page.
+
+        It takes the capability `execution:read`.
+        """
 
         def read(reader: Reader) -> list[PublishedEvent]:
+            check_reader(self._desk, what="list events")
             known = checked_last(after, PublishedEvent, "`after`")
             last = None if known is None else PublicationPlace(known.published_at, known.instance)
             now = self._desk.service.shared.clock.now()
@@ -83,7 +88,10 @@ class FutureEvents:
         return self._desk.look(read)
 
     def get(self, event_id: str) -> Reply[PublishedEvent]:
-        """One event, by its id, with what it started; NotFoundError once it is forgotten."""
+        """One event, by its id, with what it started; NotFoundError once it is forgotten.
+
+        Whoever published it may look at it; others need the capability `execution:read`.
+        """
 
         def read(reader: Reader) -> PublishedEvent:
             identity = checked_key(event_id, "event id")
@@ -92,9 +100,18 @@ class FutureEvents:
             if tracked is None:
                 raise NotFoundError("event", identity)
             assert isinstance(tracked.state, PublicationState)
-            return published_event(tracked.header, tracked.state)
+            found = published_event(tracked.header, tracked.state)
+            check_reader(self._desk, found.publisher, what="look at events of others")
+            return found
 
         return self._desk.look(read)
+
+
+def _event_key(key: object) -> str:
+    """What an event is published for: a whole number is the text that a step with such a key waits for."""
+    return checked_key(
+        str(key) if isinstance(key, int) and not isinstance(key, bool) else key, "key", may_be_empty=True
+    )
 
 
 def _milliseconds(ttl: object) -> int:

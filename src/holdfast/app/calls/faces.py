@@ -140,7 +140,7 @@ class FutureCalls:
     def publish(
         self,
         event: str,
-        key: str = "",
+        key: str | int = "",
         payload: object = None,
         *,
         event_id: str = "",

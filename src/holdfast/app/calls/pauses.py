@@ -42,7 +42,8 @@ class FuturePauses:
         Handlers that run finish, and what follows from them is held; commands, signals, answers and starts are taken, and what they ask
         for is held. Timers keep their instants and fire afterwards if they are due (`clock="run_on"`), or get the time back that
         they were held (`"stand_still"`). `until` ends the pause by itself. `tenant` is another one, or `*` for all, and
-        for the engine itself to say. The same pause again is the one that stands; ConflictError if that says something else.
+        for the engine itself to say. The same pause again, by the same actor for the same reason, is the one that stands; ConflictError
+        if that says something else: two who have reasons of their own must know of one another before one of them resumes.
         """
 
         def begin() -> PauseInfo:
@@ -68,26 +69,32 @@ class FuturePauses:
 
     def resume(
         self,
-        definition: DefinitionLike | AnyKind = "",
+        definition: DefinitionLike | AnyKind | PauseLike = "",
         *,
         version: str | int = "",
         step: str = "",
         tenant: str = "",
         reason: str = "",
     ) -> Reply[PauseInfo]:
-        """End the pause of the very scope that is named, as `pause` names it. What another pause covers too stays held.
+        """End the pause of the very scope that is named, as `pause` names it, or a pause that is given itself or by its number.
+
+        What another pause covers too stays held.
 
         Effects come back a few at a time, and none before one that has waited for longer. RejectedError (`not_paused`) if
         there is no such pause.
         """
 
         def end() -> PauseInfo:
-            self._check("resume", tenant)
             why = checked_text(reason, "reason")
-            scope = self._scope(definition, version, step, tenant)
+            number = None
+            if isinstance(definition, int | PauseInfo):
+                scope, number = self._scope_of(definition, version, step, tenant), checked_pause(definition)
+            else:
+                self._check("resume", tenant)
+                scope = self._scope(definition, version, step, tenant)
             service, by = self._desk.service, self._desk.request.actor.id
             pauses = self._paused().standing()
-            stands = next((each for each in pauses if each.scope == scope), None)
+            stands = next((each for each in pauses if each.scope == scope and number in {None, each.id}), None)
             now = service.shared.clock.now()
             if stands is None or not service.operate(
                 lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at))
@@ -143,6 +150,15 @@ class FuturePauses:
     def _may_see(self, pause: Pause) -> bool:
         return self._desk.request.actor.kind == "system" or _concerns(pause, self._desk.tenant)
 
+    def _scope_of(self, given: PauseLike, version: str | int, step: str, tenant: str) -> Scope:
+        """The scope of a pause, which says by itself what it is of."""
+        self._check("resume", "")
+        if version or step or tenant:
+            raise PayloadError("a pause says itself what it is of: leave out version, step and tenant")
+        known = self._paused().one(checked_pause(given), self._may_see)
+        self._check("resume", known.tenant)
+        return Scope(known.tenant, known.definition, known.version, known.step)
+
     def _scope(self, definition: DefinitionLike | AnyKind, version: str | int, step: str, tenant: str) -> Scope:
         name, number = named(definition, version)
         if number and not name:
@@ -174,7 +190,7 @@ def _checked_end(until: object, now: datetime) -> datetime | None:
 
 def _is_same(stands: Pause, asked: Pause, until: object) -> bool:
     """Whether a pause says what was asked for; one that is to last for so long began when it was first asked for."""
-    if stands.clock != asked.clock:
+    if (stands.clock, stands.paused_by, stands.reason) != (asked.clock, asked.paused_by, asked.reason):
         return False
     lasts = isinstance(until, timedelta) and stands.until == stands.paused_at + until
     return lasts or stands.until == asked.until
@@ -182,8 +198,9 @@ def _is_same(stands: Pause, asked: Pause, until: object) -> bool:
 
 def _differs(stands: Pause) -> ConflictError:
     ends = f"until {stands.until.isoformat()}" if stands.until else "until somebody resumes it"
+    why = f" ({stands.reason})" if stands.reason else ""
     return ConflictError(
-        f"{stands.scope} is paused already: by {stands.paused_by!r} since {stands.paused_at.isoformat()}, {ends}, "
+        f"{stands.scope} is paused already: by {stands.paused_by!r} since {stands.paused_at.isoformat()}{why}, {ends}, "
         f"with the clock {stands.clock!r}; resume it first to pause it otherwise"
     )
 

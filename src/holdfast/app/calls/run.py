@@ -14,7 +14,7 @@ from holdfast.app.calls.instances import deleted
 from holdfast.app.desk import (
     Desk,
     answered,
-    checked_after,
+    checked_at,
     checked_flag,
     checked_key,
     checked_span,
@@ -26,6 +26,7 @@ from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
+from holdfast.app.paused import holds_on
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.reasons import Why
 from holdfast.app.references import StepLike, checked_step
@@ -278,7 +279,8 @@ class FutureRun(Handle, Generic[R]):
 
         def read(reader: Reader) -> list[ResumeOption]:
             tracked = folded_workflow(self._desk, reader, self.id)
-            return resume_options(self.id, cast("State", tracked.state), graph_of(self._desk, tracked.header))
+            header, state = tracked.header, cast("State", tracked.state)
+            return resume_options(self.id, state, graph_of(self._desk, header), holds_on(self._desk, header, state))
 
         return self._look(read)
 
@@ -361,7 +363,7 @@ class FutureRun(Handle, Generic[R]):
 
     def fork_preview(self, at: int) -> Reply[ForkPreview]:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
-        return self._look(lambda reader: fork_preview(self._desk, reader, self.id, checked_after(at)))
+        return self._look(lambda reader: fork_preview(self._desk, reader, self.id, checked_at(at)))
 
     def fork(self, at: int, *, reason: str, data: object = None, key: str = "") -> Reply[FutureRun[R]]:
         """Start a new run of the same version where this one was after the event with this sequence; this one stays as it is.
@@ -373,7 +375,7 @@ class FutureRun(Handle, Generic[R]):
         def fork() -> FutureRun[R]:
             patch = plain_data(data, "data", limit=self._desk.payload_limit)
             why, named = checked_text(reason, "reason"), checked_key(key, "key", may_be_empty=True)
-            born = forked(self._desk, self.id, at=checked_after(at), reason=why, patch=patch, key=named)
+            born = forked(self._desk, self.id, at=checked_at(at), reason=why, patch=patch, key=named)
             return FutureRun(self._desk, born, self._kind)
 
         return self._desk.read(fork)

@@ -20,7 +20,17 @@ from holdfast.app.authorities import (
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
-from holdfast.app.task_reads import checked_part, decision_place, detailed, inboxes, mine_of, tasks_of, told_for_whom
+from holdfast.app.task_reads import (
+    checked_part,
+    decision_place,
+    detailed,
+    found_task,
+    inboxes,
+    mine_of,
+    tasks_of,
+    told_for_whom,
+)
+from holdfast.app.task_rights import check_list, check_question, onlooker
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
@@ -61,6 +71,8 @@ class FutureTasks:
         that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
+
+        Lists that are neither `mine` nor `requested_by_me` nor of a role of one's own take the capability `execution:read`.
         """
 
         def read() -> list[HumanTask]:
@@ -78,6 +90,8 @@ class FutureTasks:
                 due_before=self._desk.service.shared.clock.now() if is_overdue else None,
                 limit=checked_limit(limit),
             )
+            if not part and not requested_by_me:
+                check_list(self._desk, role=role, definition=query.definition)
             if part is None:
                 with self._desk.reader.look() as reader:
                     return tasks_of(reader, [query], after)
@@ -114,8 +128,21 @@ class FutureTasks:
         return self._desk.read(read)
 
     def get(self, task: StepLike) -> Reply[TaskDetails]:
-        """A question with all who are or were asked and why, with their decisions and comments, and with its form."""
-        return self._desk.look(lambda reader: detailed(self._desk, reader, *checked_step(task)))
+        """A question with all who are or were asked and why, with their decisions and comments, and with its form.
+
+        Those who are or were asked, have decided or wanted the run see it, and whoever stands in for one of them; others need
+        the capability `execution:read`.
+        """
+
+        def read() -> TaskDetails:
+            instance, number = checked_step(task)
+            looking = onlooker(self._desk)
+            with self._desk.reader.look() as reader:
+                found = found_task(self._desk, reader, instance, number)
+            check_question(self._desk, looking, found)
+            return detailed(found)
+
+        return self._desk.read(read)
 
     # -- decisions
 

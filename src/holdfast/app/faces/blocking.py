@@ -546,6 +546,8 @@ class Tasks:
         that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
+
+        Lists that are neither `mine` nor `requested_by_me` nor of a role of one's own take the capability `execution:read`.
         """
         return self._futures.list(
             mine=mine,
@@ -567,7 +569,11 @@ class Tasks:
         return self._futures.counts().result()
 
     def get(self, task: StepLike) -> TaskDetails:
-        """A question with all who are or were asked and why, with their decisions and comments, and with its form."""
+        """A question with all who are or were asked and why, with their decisions and comments, and with its form.
+
+        Those who are or were asked, have decided or wanted the run see it, and whoever stands in for one of them; others need
+        the capability `execution:read`.
+        """
         return self._futures.get(task).result()
 
     def approve(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
@@ -927,7 +933,7 @@ class Events:
     def publish(
         self,
         event: str,
-        key: str = "",
+        key: str | int = "",
         payload: object = None,
         *,
         event_id: str = "",
@@ -946,11 +952,17 @@ class Events:
     def list(
         self, *, event: str = "", after: PublishedEvent | None = None, limit: int = 100
     ) -> builtins.list[PublishedEvent]:
-        """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page."""
+        """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page.
+
+        It takes the capability `execution:read`.
+        """
         return self._futures.list(event=event, after=after, limit=limit).result()
 
     def get(self, event_id: str) -> PublishedEvent:
-        """One event, by its id, with what it started; NotFoundError once it is forgotten."""
+        """One event, by its id, with what it started; NotFoundError once it is forgotten.
+
+        Whoever published it may look at it; others need the capability `execution:read`.
+        """
         return self._futures.get(event_id).result()
 
 
@@ -1049,7 +1061,8 @@ class Pauses:
         Handlers that run finish, and what follows from them is held; commands, signals, answers and starts are taken, and what they ask
         for is held. Timers keep their instants and fire afterwards if they are due (`clock="run_on"`), or get the time back that
         they were held (`"stand_still"`). `until` ends the pause by itself. `tenant` is another one, or `*` for all, and
-        for the engine itself to say. The same pause again is the one that stands; ConflictError if that says something else.
+        for the engine itself to say. The same pause again, by the same actor for the same reason, is the one that stands; ConflictError
+        if that says something else: two who have reasons of their own must know of one another before one of them resumes.
         """
         return self._futures.pause(
             definition, version=version, step=step, tenant=tenant, reason=reason, clock=clock, until=until
@@ -1057,14 +1070,16 @@ class Pauses:
 
     def resume(
         self,
-        definition: DefinitionLike | AnyKind = "",
+        definition: DefinitionLike | AnyKind | PauseLike = "",
         *,
         version: str | int = "",
         step: str = "",
         tenant: str = "",
         reason: str = "",
     ) -> PauseInfo:
-        """End the pause of the very scope that is named, as `pause` names it. What another pause covers too stays held.
+        """End the pause of the very scope that is named, as `pause` names it, or a pause that is given itself or by its number.
+
+        What another pause covers too stays held.
 
         Effects come back a few at a time, and none before one that has waited for longer. RejectedError (`not_paused`) if
         there is no such pause.
@@ -1253,7 +1268,7 @@ class Calls:
     def publish(
         self,
         event: str,
-        key: str = "",
+        key: str | int = "",
         payload: object = None,
         *,
         event_id: str = "",

@@ -50,8 +50,8 @@ _POLICIES = Policies(on_failure="compensate", on_cancel="none", on_no_edge="comp
 _OPTIONS = Options(root="input", namespaces=frozenset({"input", "now", "actor", "approval", "event", "resume"}))
 _DATA = Options(root="input", namespaces=frozenset({"input"}))
 """For texts and keys: rows are made again from the history, which does not tell what else there was."""
-_MATCH = Options(root="event", namespaces=frozenset({"input", "event"}))
-"""For conditions on events: a bare name is one of what the event brings."""
+_MATCH = Options(root="input", namespaces=frozenset({"input", "event"}))
+"""For conditions on events: as everywhere a bare name is one of the data; what the event brings is under `event`."""
 _USER = "user:"
 
 
@@ -80,9 +80,9 @@ def _plain(data: object) -> tuple[Mapping[str, object], bytes]:
         fields: object = json.loads(text)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         position = f"{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise DefinitionError(
-            "the workflow", [Diagnostic("not_json", f"this is no JSON: {error}", position)]
-        ) from error
+        hint = "" if b"{" in text else "; give the text of a rules file, Path(…).read_text(), and not its name"
+        found = Diagnostic("not_json", f"this is no JSON: {error}{hint}", position)
+        raise DefinitionError("the workflow", [found]) from error
     if not isinstance(fields, Mapping):
         finding = Diagnostic(
             "not_an_object", f"a rules file is an object with `workflow_id` and `steps`, not {fields!r}"
@@ -144,6 +144,7 @@ class _Compiler:
         op = Human(
             outcomes=(APPROVED, REJECTED),
             subject=step.reason,
+            template=self._template(step.id, "reason", step.reason),
             role=approval.role if is_plain else "",
             asks=() if is_plain else _asks(approval),
             agree=approval.agree if approval.users or approval.agree != "any" else None,
@@ -208,6 +209,10 @@ class _Compiler:
             self._found.append(Diagnostic("bad_expression", f"the {what} of {step!r} is wrong: {error}", step))
             return {}
 
+    def _template(self, step: str, what: str, text: str) -> Stored | None:
+        """A text with holes for values of the data; None if it has none."""
+        return self._read(step, what, text, spelling="template", options=_DATA) if "{" in text else None
+
     def _op(self, name: str, entry: s.Entry) -> Task | Notice:
         """What the node of an action does."""
         if isinstance(entry, s.Notify):
@@ -220,11 +225,8 @@ class _Compiler:
     def _notice(self, name: str, entry: s.Notify) -> Notice:
         """People are told without being waited for; the texts may have holes for values of the data."""
         written = {SUBJECT: entry.subject or entry.message, BODY: entry.message}
-        holes = {
-            each: self._read(name, each, text, spelling="template", options=_DATA)
-            for each, text in written.items()
-            if "{" in text
-        }
+        read = {each: self._template(name, each, text) for each, text in written.items()}
+        holes = {each: template for each, template in read.items() if template is not None}
         return Notice(
             to=tuple(map(_recipient, entry.recipients)),
             subject=written[SUBJECT],

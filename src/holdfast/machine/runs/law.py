@@ -15,9 +15,9 @@ OVERRIDE, REPAIR = "execution:override", "execution:repair"
 """What operators need, whatever the graph demands; the engine itself, and a library's calls without an actor, may do everything."""
 
 
-def read_refusal(actor: Actor, started_by: str = "") -> Rejection | None:
+def read_refusal(actor: Actor, started_by: str = "", *, what: str = "look at workflows") -> Rejection | None:
     """Why an actor may not look at runs, or at the one that somebody has started: everybody may look at his own."""
-    return None if started_by and actor.id == started_by else _without(actor, READ, "look at workflows")
+    return None if started_by and actor.id == started_by else _without(actor, READ, what)
 
 
 def start_refusal(graph: Graph, actor: Actor) -> Rejection | None:

@@ -142,7 +142,7 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
 def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> Answer | None:
     state = turn.state
     if state.status != "paused" and station is None:
-        told = "it is not paused; what it waits for, `resume_options` tells"
+        told = "the run itself is not paused; what it waits for, or what holds it, `resume_options` tells"
         return _LATE if turn.moment.fired_timer == RESUME else refused(Refusal.NOT_PAUSED, told)
     if state.dead and state.pause is None:
         steps = ", ".join(repr(step.node) for step in state.dead.values())

@@ -283,11 +283,8 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
 def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
     state = turn.state
     point = state.executed.get(command.step)
-    if point is None or not is_save_point(turn.routes, point):
-        known = [each.node for each in state.executed.values() if is_save_point(turn.routes, each)]
-        named = ", ".join(map(repr, dict.fromkeys(known)))
-        can = f"it can be moved back to {named}" if named else "it has passed none on its main way"
-        return refused(Refusal.NO_SAVE_POINT, f"the workflow has not passed this save point; {can}")
+    if point is None or not is_save_point(turn.routes, point) or not _is_own(point):
+        return _no_save_point(turn, point)
     for each in behind(state, point.number):
         node = turn.routes.node(each.node)
         if node.op.is_protected:
@@ -299,6 +296,22 @@ def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
     turn.emit(MoveBackStarted(step=point.number, data=command.data, actor=actor, reason=command.reason))
     halt(turn)
     return None
+
+
+def _no_save_point(turn: Turn, point: Executed | None) -> Rejection:
+    """Why a run cannot be moved back to a step, and where else it can be moved to."""
+    passed = [each for each in turn.state.executed.values() if is_save_point(turn.routes, each)]
+    named = ", ".join(dict.fromkeys(repr(each.node) for each in passed if _is_own(each)))
+    can = f"it can be moved back to {named}" if named else "it has passed none on its main way"
+    if point is None or not is_save_point(turn.routes, point):
+        return refused(Refusal.NO_SAVE_POINT, f"the workflow has not passed this save point; {can}")
+    told = f"the workflow was forked from one that had passed {point.node!r} before, and what that one did is not undone by this one"
+    return refused(Refusal.NO_SAVE_POINT, f"{told}; {can} itself, or fork that one where it had passed {point.node!r}")
+
+
+def _is_own(executed: Executed) -> bool:
+    """Whether the run itself has done a step, and not the one that it was forked from."""
+    return executed.was_called
 
 
 def is_save_point(routes: GraphIndex, executed: Executed) -> bool:

@@ -14,7 +14,7 @@ from holdfast.errors import ConfigurationError
 from holdfast.kernel.vocabulary import name_flaw
 from holdfast.machine.runs.commands import EndNotice
 from holdfast.machine.runs.errands import Notify
-from holdfast.people.notices.notice import Addresses, Channel, Notice, own_address
+from holdfast.people.notices.notice import Addresses, Channel, Notice
 from holdfast.runtime.handlers import EffectContext, Fail
 
 IN_APP: Final = "in_app"
@@ -26,7 +26,7 @@ Sending = Callable[[Notice], object]
 class Deliveries:
     """The channels of one process."""
 
-    def __init__(self, in_app: Channel, *, clock: Callable[[], datetime], addresses: Addresses = own_address) -> None:
+    def __init__(self, in_app: Channel, *, clock: Callable[[], datetime], addresses: Addresses) -> None:
         self.addresses = addresses
         """Who knows where people are reached."""
         self._clock = clock
@@ -72,6 +72,8 @@ class Deliveries:
             node=errand.node,
             at=self._clock(),
         )
+        if errand.channel == IN_APP:  # Everybody is reached there, and nobody is looked up for it.
+            return notice
         found = tuple(dict.fromkeys(self.addresses(context.tenant, notice.recipient)))
         return notice if not found else msgspec.structs.replace(notice, addresses=found)
 

@@ -1,0 +1,36 @@
+"""Where people are reached by mail, as the directory has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from holdfast.people.directory import Directory, Look
+from holdfast.people.notices.notice import Addresses, own_address
+from holdfast.store.notifications import Recipient
+
+
+def addresses_in(directory: Directory, clock: Callable[[], datetime]) -> Addresses:
+    """Looks addresses up in a directory when something is sent: those of a role are those of its holders then.
+
+    Whoever is deactivated gets no mail. Somebody whom the directory does not know is reached if their name is an address.
+    """
+
+    def look_up(tenant: str, of: Recipient) -> Sequence[str]:
+        now = clock()
+        if directory.is_known_empty(tenant, now):
+            return own_address(tenant, of)
+        with directory.looking(tenant) as rows:
+            named = Look(rows, now).holders(of.name) if of.kind == "role" else [of.name]
+            known = rows.principals(named)
+            if not known and rows.is_empty():
+                directory.note_empty(tenant, now)
+        if of.kind == "user" and not known:
+            return own_address(tenant, of)
+        return [found for each in known if each.is_active and (found := _address(each.email, each.id))]
+
+    return look_up
+
+
+def _address(email: str, name: str) -> str:
+    return email or (name if "@" in name else "")
