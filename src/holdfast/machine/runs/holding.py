@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from holdfast.kernel.instants import later
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.state import Pause, Resumed, State
@@ -65,4 +66,4 @@ def _shift(state: State, by: timedelta) -> None:
 
 
 def _later(at: str, by: timedelta) -> str:
-    return (datetime.fromisoformat(at) + by).isoformat()
+    return later(datetime.fromisoformat(at), by).isoformat()

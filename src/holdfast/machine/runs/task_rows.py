@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.kernel.instants import later
 from holdfast.kernel.people_records import CommentMade, DecisionGiven, DecisionMoved, PersonAsked, PersonMoved
 from holdfast.kernel.records import TaskChanged, TaskStatus
 from holdfast.kernel.rows import Record
@@ -223,7 +224,7 @@ def put_off(view: View, shift_ms: int) -> list[Record]:
     for step in view.state.open.values():
         op = view.routes.node(step.node).op
         if step.asked_at and isinstance(op, Human) and op.times is not None and op.times.due_ms is not None:
-            due_at = datetime.fromisoformat(step.asked_at) + timedelta(milliseconds=op.times.due_ms + shift_ms)
+            due_at = later(datetime.fromisoformat(step.asked_at), timedelta(milliseconds=op.times.due_ms + shift_ms))
             changed.append(TaskChanged(number=step.number, due_at=due_at))
     return changed
 
