@@ -232,6 +232,39 @@ def test_a_run_knows_when_its_timers_are_due_after_clocks_stood_still(place: Pla
     assert ledger.entries == ["act"] * 3
 
 
+@pytest.mark.parametrize("at", ["9999-12-31T23:59:59Z", "9999-12-30T20:00:00Z"])
+def test_an_instant_at_the_end_of_the_calendar_keeps_no_pause_from_ending(place: Place, at: str) -> None:
+    """What data names for "never" gets as much time back as the calendar has, and nobody else waits for it."""
+    ledger = Ledger()
+    engine = place.engine().register(Saga("far").wait("never", until="at").build()).register(order(ledger))
+    far = engine.start("far", {"at": at})
+    engine.drain()
+    engine.pauses.pause("far", clock="stand_still")
+    engine.drain()
+    assert held(engine) == [(0, 1)]
+    engine.advance(60 * HOUR)
+    engine.pauses.resume("far")
+    engine.pauses.pause("order")
+    run = engine.start("order")
+    engine.drain()
+    engine.pauses.resume("order")
+    engine.advance(3 * LAG)
+    assert (run.describe().status, far.describe().status) == ("completed", "running")
+    assert all(each.is_settled for each in engine.pauses.list(with_ended=True))
+
+
+def test_a_run_that_waits_for_the_end_of_the_calendar_goes_on_after_a_pause_of_its_clocks(place: Place) -> None:
+    """A pause of a run ends although its timer cannot be due any later."""
+    engine = place.engine().register(Saga("far").wait("never", until="at").build())
+    run = engine.start("far", {"at": "9999-12-31T23:59:59Z"})
+    engine.drain()
+    run.pause(clock="stand_still")
+    engine.advance(HOUR)
+    run.resume()
+    engine.drain()
+    assert run.describe().status == "running"
+
+
 def test_clocks_of_pauses_that_overlap_stand_still_for_as_long_as_one_of_them_says_so(place: Place) -> None:
     """The time under a pause that lets them run on does not count, that under two that do not counts once."""
     ledger = Ledger()

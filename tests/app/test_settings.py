@@ -228,6 +228,15 @@ def _longest_call_that_counts(live: Live, settings: Settings) -> object:
         return [each for each in engine.deciders.state(Puppet, "p-1") if each.startswith("done")][-1]
 
 
+def _longest_delivery_that_counts(live: Live, settings: Settings) -> object:
+    with driven(live, settings) as engine:
+        engine.channel("slow", lambda _notice: engine.clock.move(20 * SECOND))
+        engine.register(Saga("tells").notify("tell", to="ann", subject="x", channel="slow", wait=True).build())
+        run = engine.start("tells")
+        engine.drain()
+        return run.describe().status
+
+
 def _is_a_running_call_told_to_stop(live: Live, settings: Settings) -> object:
     told: list[bool] = []
     begun = threading.Event()
@@ -537,6 +546,9 @@ CASES = {
         _longest_call_that_counts,
         [(15 * SECOND, "done 10"), (25 * SECOND, "done 20"), (None, "done 30")],
         {"retry": policy(1)},
+    ),
+    "people_timeout": Case(
+        _longest_delivery_that_counts, [(15 * SECOND, "failed"), (25 * SECOND, "completed")], {"retry": policy(1)}
     ),
     "handler_role": Case(
         _role_that_a_call_is_lent_a_connection_for, [("", ""), ("holdfast_tenant", "holdfast_tenant")]

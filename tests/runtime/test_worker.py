@@ -109,11 +109,12 @@ def test_a_little_room_is_for_every_handler(place: Place) -> None:
     worker = engine.runtime.worker
     engine.runtime.heartbeat.step()
     room = worker.reserve_room(10)
-    own = Wanted("$engine", 2)
-    assert (sorted(room.wanted), room.limit) == ([own, Wanted("doll", 2), Wanted("puppet", 1)], 2)
+    own = [Wanted(each, 2) for each in ("$engine", "$notices", "$people")]
+    assert (sorted(room.wanted), room.limit) == ([*own, Wanted("doll", 2), Wanted("puppet", 1)], 2)
     assert worker.reserve_room(10) == ([], 0)
     worker.leave_room(room, {"doll": 1})
-    assert worker.reserve_room(1) == ([Wanted("$engine", 1), Wanted("puppet", 1), Wanted("doll", 1)], 1)
+    names = ("$engine", "$people", "$notices", "puppet", "doll")
+    assert worker.reserve_room(1) == ([Wanted(each, 1) for each in names], 1)
 
 
 def test_no_handler_starves_another(live: Live) -> None:

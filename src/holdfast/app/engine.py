@@ -158,7 +158,7 @@ class Engine(EngineCalls):
                 languages=self.registry,
                 has_threads=threads,
             )
-            self.errands = Errands(self.service.shared.handlers)
+            self.errands = Errands(self.service.shared.handlers, self.settings)
             """Who does what runs have the engine itself do."""
             self.office = Office(self.service, directory)
             """Who finds the people that runs ask for."""

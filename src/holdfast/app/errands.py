@@ -1,12 +1,17 @@
-"""The engine's own handler: what runs have the engine itself do. Every worker has it, so no run waits for a process that knows how."""
+"""The engine's own handlers: what runs have the engine itself do. Every worker has them, so no run waits for a process that knows how.
+
+Those that call what the engine does not know, such as channels and resolvers, have a limit, and a quarter of the threads at most: however
+many of them hang, steps find threads, and so do errands of other kinds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from holdfast.machine.runs.errands import OWN_HANDLER
+from holdfast.machine.runs.errands import NOTICE_HANDLER, OWN_HANDLER, PEOPLE_HANDLER
 from holdfast.runtime.handlers import EffectContext, Fail, Handlers
+from holdfast.runtime.settings import Settings
 
 T = TypeVar("T")
 Run = Callable[[EffectContext, T], object]
@@ -16,9 +21,12 @@ Run = Callable[[EffectContext, T], object]
 class Errands:
     """Who does which errand, by its type."""
 
-    def __init__(self, handlers: Handlers) -> None:
+    def __init__(self, handlers: Handlers, settings: Settings) -> None:
         self._runs: dict[type, Run[object]] = {}
         handlers.register(OWN_HANDLER, self._run)
+        few = max(1, settings.threads // 4)
+        for name in (PEOPLE_HANDLER, NOTICE_HANDLER):
+            handlers.register(name, self._run, concurrency=few, timeout=settings.people_timeout)
 
     def add(self, kind: type[T], run: Run[T]) -> None:
         """Have errands of a type done."""

@@ -42,6 +42,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The timers that are set and have not fired, by key: when each of them is due. The one that brings this command has fired."""
     fired_timer: str = ""
     """Key of the timer that brings this command; empty if none does, or one without a key."""
+    fired_due_at: datetime | None = None
+    """When that timer was due: later than it was set for if the clocks of its instance have stood still meanwhile."""
 
     def derive_id(self, *parts: object) -> UUID:
         """A new id that is the same each time this command is decided on this state. Give parts to tell several apart."""

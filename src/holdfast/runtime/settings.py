@@ -36,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How often timers are looked for beyond the known next one; bounds how late one set by another process can fire."""
     handler_timeout: timedelta | None = None
     """Longest call of a handler that sets no limit of its own; None means no limit."""
+    people_timeout: timedelta = timedelta(seconds=30)
+    """How long a channel of notices, a resolver or a directory may take for one answer; one that takes longer has failed."""
     handler_role: str = ""
     """Postgres role that transactional handlers run under, with the tenant set, such as `holdfast_tenant`: row-level security then holds
     for what they do. Empty means the user that the engine connects as."""
@@ -197,6 +199,7 @@ _DURATIONS = (
     "poll_interval",
     "timer_poll_interval",
     "handler_timeout",
+    "people_timeout",
     "patience",
     "shutdown_timeout",
     "unhealthy_after",
@@ -226,7 +229,7 @@ def _check_duration(name: str, duration: object) -> None:
         return
     if not isinstance(duration, timedelta):
         raise ConfigurationError(f"{name} must be a timedelta, not {duration!r}")
-    if name == "handler_timeout" and not timedelta(0) < duration <= LONGEST_TIMEOUT:
+    if name in {"handler_timeout", "people_timeout"} and not timedelta(0) < duration <= LONGEST_TIMEOUT:
         raise ConfigurationError(f"{name} {duration} {NOT_A_TIMEOUT}")
     if duration < timedelta(0):
         raise ConfigurationError(f"{name} must not be negative")

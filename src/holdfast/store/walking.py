@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.instants import later
 from holdfast.store.pauses import LAG, Pause, PausedEffect, PausedTimer, StepOf, Stride, holding
 
 AGAIN = timedelta(minutes=5)
@@ -201,7 +202,7 @@ def _changed_timer(timer: PausedTimer, pauses: Sequence[Pause], now: datetime) -
     if stopped is not None:
         frozen_at = timer.frozen_at or stopped
     elif timer.frozen_at is not None:
-        due_at += max(_thawed_at(timer, whole, now) - timer.frozen_at, timedelta(0))
+        due_at = later(due_at, max(_thawed_at(timer, whole, now) - timer.frozen_at, timedelta(0)))
         frozen_at = None
     if (held_at, frozen_at) == (timer.held_at, timer.frozen_at):
         return None

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import logging
+<<<<<<< HEAD
 from datetime import timedelta
 from pathlib import Path
+=======
+import threading
+from datetime import timedelta
+>>>>>>> fixv5
 
+import msgspec
 import pytest
 
 from app.sagas.acting import Stage, history, person, run, status, statuses, told
@@ -26,9 +32,9 @@ from holdfast import (
 from holdfast.store.notifications import Recipient
 from holdfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
-from support.engines import Live, Place
+from support.engines import QUICK, Live, Place
 from support.mailing import mail_server
-from support.waiting import eventually
+from support.waiting import LONG_SECONDS, eventually
 
 ANN, BOB = person("ann", "clerk"), person("bob")
 PATIENT = Settings(retry=RetryPolicy(max_attempts=3, jitter=0))
@@ -430,3 +436,51 @@ def test_a_real_worker_tells_people(live: Live) -> None:
     with live.engine().register(telling(channel="in_app")) as engine:
         engine.start("telling", {"n": 1})
         eventually(lambda: engine.acting("ann").notifications.count_unread() == 1)
+
+
+def test_channels_and_resolvers_that_hang_leave_threads_to_others(live: Live) -> None:
+    """However many notices and searches hang, steps are called, people are told by other channels, and events are found."""
+    gate = threading.Event()
+
+    def hangs(_asked: object) -> str:
+        gate.wait(LONG_SECONDS)
+        return "ann"
+
+    engine = live.engine(msgspec.structs.replace(QUICK, threads=4))
+    engine.channel("slow", hangs)
+    engine.resolver("late")(hangs)
+    for saga in (
+        telling(channel="slow"),
+        Saga("asks").human("ask", ask="late").build(),
+        Saga("plain").step("work", lambda: None).wait_for_event("paid", "payment").build(),
+    ):
+        engine.register(saga)
+    engine.start_worker()
+    try:
+        for _ in range(6):
+            engine.start("telling", {"n": 5})
+            engine.start("asks")
+        engine.publish("payment")
+        engine.start("plain").result(timeout=LONG_SECONDS / 2)
+    finally:
+        gate.set()
+
+
+def test_a_channel_that_hangs_has_failed_when_its_time_is_over(live: Live) -> None:
+    """The call is given up and made again, and whoever waits for the notice goes on."""
+    gate, calls = threading.Event(), list[Notice]()
+
+    def hangs_once(notice: Notice) -> None:
+        calls.append(notice)
+        if len(calls) == 1:
+            gate.wait(LONG_SECONDS)
+
+    engine = live.engine(msgspec.structs.replace(QUICK, people_timeout=timedelta(seconds=0.2)))
+    engine.channel("slow", hangs_once)
+    engine.register(Saga("waits").notify("tell", to="ann", subject="x", channel="slow", wait=True).build())
+    engine.start_worker()
+    try:
+        engine.start("waits").result(timeout=LONG_SECONDS / 2)
+    finally:
+        gate.set()
+    assert len(calls) == 2

@@ -346,6 +346,25 @@ def test_a_run_moves_back_to_a_save_point(place: Place) -> None:
     assert (started.actor, started.data["reason"], started.step_name, moved.step_name) == ("olga", WHY, "safe", "safe")
 
 
+def test_a_run_that_somebody_has_paused_is_not_moved_back(place: Place) -> None:
+    """A pause lasts until somebody ends it, and nothing is undone meanwhile; after it the run can be moved back."""
+    stage = Stage()
+    saga = Saga("held").save_point("safe").step("a", stage.does("a")).on_failure("undo a", stage.does("undo a"))
+    engine = place.engine().register(saga.wait("pause", 3600).build())
+    instance = run(engine, "held")
+    engine.run(instance).pause("hold it")
+    before = len(engine.run(instance).history())
+    with pytest.raises(RejectedError, match="resume it first") as refusal:
+        engine.acting(OLGA).run(instance).move_back(reason=WHY)
+    engine.drain()
+    assert refusal.value.reason == "already_paused"
+    assert (status(engine, instance), stage.calls, len(engine.run(instance).history())) == ("paused", ["a"], before)
+    engine.run(instance).resume()
+    engine.acting(OLGA).run(instance).move_back(reason=WHY)
+    engine.drain()
+    assert stage.calls == ["a", "undo a", "a"]
+
+
 def test_what_was_undone_on_the_way_back_is_not_undone_again(place: Place) -> None:
     """After a move back a cancellation undoes what was done since, and what was done before the save point, once."""
     stage, engine, saga = dead(place, at="ship")

@@ -411,3 +411,38 @@ def test_a_due_date_moves_with_a_pause_under_which_clocks_stand_still(place: Pla
         assert bool(engine.tasks.list(is_overdue=True)) is (clock == "run_on")
         engine.acting(CLERK).tasks.approve(after)
         engine.drain()
+
+
+@pytest.mark.row("E-685")
+def test_a_ladder_gets_its_time_back_from_a_pause_of_its_definition(place: Place) -> None:
+    """Each rung and each reminder comes as much later as clocks stood still, so that whoever is asked besides has as long as was meant."""
+    ladder = [Escalation(2 * HOUR, to="role:head"), Escalation(4 * HOUR, outcome="rejected")]
+    engine, instance = begun(place, remind_every=HOUR, due=3 * HOUR, escalate=ladder)
+    (asked,) = engine.run(instance).tasks()
+    engine.pauses.pause("s", clock="stand_still")
+    engine.advance(hours=10)
+    engine.pauses.resume("s")
+    happened = []
+    for hour in range(11, 15):
+        engine.advance(HOUR)
+        happened.append((hour, len(history(engine, instance, "task_reminded")), status(engine, instance)))
+        if hour == 12:
+            (task,) = engine.acting(HEAD).tasks.list(role="head")
+            assert task.due_at == asked.asked_at + 13 * HOUR
+    assert happened == [(11, 1, "running"), (12, 2, "running"), (13, 3, "running"), (14, 3, "aborted")]
+    assert engine.run(instance).verify().is_sound
+
+
+def test_a_rung_that_is_gone_up_early_leaves_the_next_one_the_time_that_a_pause_gave_back(place: Place) -> None:
+    """Who goes up a rung before it is time, after clocks stood still, does not bring the rung behind it nearer."""
+    ladder = [Escalation(2 * HOUR, to="role:head"), Escalation(4 * HOUR, outcome="rejected")]
+    engine, instance = begun(place, escalate=ladder)
+    engine.pauses.pause("s", clock="stand_still")
+    engine.advance(hours=10)
+    engine.pauses.resume("s")
+    engine.advance(HOUR)
+    engine.tasks.escalate(f"{instance}:1", reason="it is urgent")
+    engine.advance(2 * HOUR)
+    assert status(engine, instance) == "running"
+    engine.advance(HOUR)
+    assert status(engine, instance) == "aborted"

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.app.desk import Desk
 from holdfast.app.operator_views import Backlog, MissingHandler, WorkerInfo, shown
-from holdfast.machine.runs.errands import OWN_HANDLER
+from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Maintenance
 
@@ -72,5 +72,6 @@ class FutureAdmin:
 
 
 def _without_own(worker: WorkerInfo) -> WorkerInfo:
-    """Every worker has the engine's own handler, so that it tells nobody anything."""
-    return msgspec.structs.replace(worker, handlers=[each for each in worker.handlers if each != OWN_HANDLER])
+    """Every worker has the engine's own handlers, so that they tell nobody anything."""
+    handlers = [each for each in worker.handlers if not each.startswith(SYSTEM_PREFIX)]
+    return msgspec.structs.replace(worker, handlers=handlers)

@@ -1,11 +1,11 @@
-"""What a run has the engine itself do, where a step has a handler do it: errands. They go to one handler, which every worker has.
+"""What a run has the engine itself do, where a step has a handler do it: errands. They go to handlers that every worker has.
 
 An errand asks the world something that a decision cannot: who has a role, which events came early. Its answer comes back as a command.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -13,8 +13,12 @@ from holdfast.machine.graphs.asks import Ask
 
 Data = dict[str, object]
 
-OWN_HANDLER = "$engine"
-"""The handler of all errands; no definition can name it."""
+OWN_HANDLER: Final = "$engine"
+"""The handler of errands that need the database alone; like the others here, no definition can name it."""
+PEOPLE_HANDLER: Final = "$people"
+"""The handler of those that ask a directory or a resolver of the application, which may hang."""
+NOTICE_HANDLER: Final = "$notices"
+"""The handler of those that send something by a channel, which may hang too and keeps nobody else waiting then."""
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -32,9 +36,13 @@ class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 class _Errand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Something for the engine itself to do."""
 
+    handler: ClassVar[str] = OWN_HANDLER
+
 
 class FindPeople(_Errand, frozen=True, kw_only=True):
     """Find out who is to be asked; the answer is PeopleFound."""
+
+    handler: ClassVar[str] = PEOPLE_HANDLER
 
     step: int
     node: str
@@ -71,6 +79,8 @@ class FindEvents(_Errand, frozen=True, kw_only=True):
 
 class Notify(_Errand, frozen=True, kw_only=True):
     """Tell somebody something by one channel; what became of it is told by EndNotice, if it failed or is waited for."""
+
+    handler: ClassVar[str] = NOTICE_HANDLER
 
     step: int
     node: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from holdfast.kernel.instants import later
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.state import Pause, Resumed, State
+from holdfast.machine.runs.state import Pause, Resumed, State, Step
 
 MOST_TRIGGERS = 100
 """Requests to go on that a run remembers in order to tell a repeated one; those of a run that goes on for years must not grow with it."""
@@ -64,5 +65,11 @@ def _shift(state: State, by: timedelta) -> None:
             step.call_at = _later(step.call_at, by)
 
 
+def put_off(step: Step, shift_ms: int) -> None:
+    """The times of one question count from as much later."""
+    if shift_ms:
+        step.asked_at = _later(step.asked_at, timedelta(milliseconds=shift_ms))
+
+
 def _later(at: str, by: timedelta) -> str:
-    return (datetime.fromisoformat(at) + by).isoformat()
+    return later(datetime.fromisoformat(at), by).isoformat()

@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
+from holdfast.machine.runs.holding import put_off
 from holdfast.machine.runs.state import State
 
 
 def _reminded(_routes: GraphIndex, state: State, event: e.TaskReminded) -> None:
-    state.open[event.step].reminded = event.count
+    step = state.open[event.step]
+    step.reminded = event.count
+    put_off(step, event.shift_ms)
 
 
 def _sent(_routes: GraphIndex, state: State, event: e.NotificationsSent) -> None:

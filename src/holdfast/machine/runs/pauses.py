@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from holdfast.kernel.decision import Answer, Ignored, Rejection
+from holdfast.kernel.instants import later
 from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.graph import Human, Kind
 from holdfast.machine.runs.answers import answer_found, fits, is_within, too_large
@@ -211,7 +212,7 @@ def _standstill(turn: Turn, pause: Pause | None) -> timedelta:
 def _set_timers(turn: Turn, pause: Pause, shift: timedelta) -> None:
     """Set the timers again that the pause took away: due when they were, or as much later as the pause was long."""
     for key, due_at in pause.held.items():
-        turn.set_timer_at(key, due_at + shift, command_of(key))
+        turn.set_timer_at(key, later(due_at, shift), command_of(key))
 
 
 def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:

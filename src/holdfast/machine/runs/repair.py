@@ -282,6 +282,8 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
 
 def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
     state = turn.state
+    if state.pause is not None:  # It lasts until somebody ends it, and nothing is undone meanwhile.
+        return refused(Refusal.ALREADY_PAUSED, "somebody has paused it; resume it first, and move it back then")
     point = state.executed.get(command.step)
     if point is None or not is_save_point(turn.routes, point) or not _is_own(point):
         return _no_save_point(turn, point)

@@ -9,6 +9,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach
 from holdfast.machine.runs.answers import Data, decision_of
+from holdfast.machine.runs.holding import put_off
 from holdfast.machine.runs.question import Given, Question, Seat, begun, newcomers
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.votes import kept_words
@@ -141,7 +142,9 @@ def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
 
 
 def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None:
-    state.open[event.step].level = event.level
+    step = state.open[event.step]
+    step.level = event.level
+    put_off(step, event.shift_ms)
     if event.people:
         question = _question(routes, state, event.step)
         question.seats += [Seat(person=each, is_extra=True) for each in newcomers(question, event.people)]

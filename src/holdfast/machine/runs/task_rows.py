@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.kernel.instants import later
 from holdfast.kernel.people_records import CommentMade, DecisionGiven, DecisionMoved, PersonAsked, PersonMoved
 from holdfast.kernel.records import TaskChanged, TaskStatus
 from holdfast.kernel.rows import Record
@@ -18,7 +19,7 @@ from holdfast.machine.runs import events as e
 from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.question import Question, begun, newcomers
-from holdfast.machine.runs.state import State
+from holdfast.machine.runs.state import State, Step
 
 _encode = msgspec.json.Encoder().encode
 
@@ -211,21 +212,28 @@ def _handed(view: View, event: e.Handed) -> list[Record]:
 def _escalated(view: View, event: e.TaskEscalated) -> list[Record]:
     question = _of(view, event.step)
     first = len(question.seats) + 1
-    return [
+    people: list[Record] = [
         _person(event.step, place, each, stage=question.stage)
         for place, each in enumerate(newcomers(question, event.people), first)
     ]
+    return [*people, *_due_later(view, view.state.open[event.step], event.shift_ms)]
+
+
+def _reminded(view: View, event: e.TaskReminded) -> list[Record]:
+    return _due_later(view, view.state.open[event.step], event.shift_ms)
 
 
 def put_off(view: View, shift_ms: int) -> list[Record]:
     """The clocks of a run have stood still: what is due is due as much later."""
-    changed: list[Record] = []
-    for step in view.state.open.values():
-        op = view.routes.node(step.node).op
-        if step.asked_at and isinstance(op, Human) and op.times is not None and op.times.due_ms is not None:
-            due_at = datetime.fromisoformat(step.asked_at) + timedelta(milliseconds=op.times.due_ms + shift_ms)
-            changed.append(TaskChanged(number=step.number, due_at=due_at))
-    return changed
+    return [record for step in view.state.open.values() for record in _due_later(view, step, shift_ms)]
+
+
+def _due_later(view: View, step: Step, shift_ms: int) -> list[Record]:
+    op = view.routes.node(step.node).op
+    if not shift_ms or not isinstance(op, Human) or op.times is None or op.times.due_ms is None:
+        return []
+    due_at = later(datetime.fromisoformat(step.asked_at), timedelta(milliseconds=op.times.due_ms + shift_ms))
+    return [TaskChanged(number=step.number, due_at=due_at)]
 
 
 def _commented(view: View, event: e.TaskCommented) -> list[Record]:
@@ -255,6 +263,7 @@ TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.TaskDelegated: _handed,
     e.TaskReassigned: _handed,
     e.ApproverAdded: _handed,
+    e.TaskReminded: _reminded,
     e.TaskEscalated: _escalated,
     e.TaskCommented: _commented,
 }

@@ -1,7 +1,8 @@
 """The times of a question that nobody has answered: reminders and the ladder of escalation.
 
 Each sort has one timer at a time. All times count from when the question was asked, which its step remembers, so that a late one does not
-put off those behind it; what was missed while nobody worked is done once.
+put off those behind it; what was missed while nobody worked is done once. Where a timer is due later than that says, pauses have moved it,
+and the times behind it move as much.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.waking import waiting_since
 
+_MILLISECOND = timedelta(milliseconds=1)
 _NO_TIMES = Times()
 _LATE = Ignored(reason="the question is not open any more")
 
@@ -53,8 +55,10 @@ def remind(turn: Turn, command: RemindTask) -> Answer | None:
     step = turn.state.open.get(command.step)
     if step is None or turn.moment.fired_timer != reminder_timer(command.step):
         return _LATE
-    count = _last_passed(turn, step)
-    turn.emit(TaskReminded(step=step.number, count=count))
+    after_ms = _reminder_ms(_times(turn.routes.node(step.node)), step.reminded + 1)
+    shift_ms = 0 if after_ms is None else _stood_still_ms(turn, step, reminder_timer(step.number), after_ms)
+    count = _last_passed(turn, step, shift_ms)
+    turn.emit(TaskReminded(step=step.number, count=count, shift_ms=shift_ms))
     tell_of_task(turn, step, asked(turn, step), "reminded", count=count)
     _set_reminder(turn, step)
     return None
@@ -91,12 +95,13 @@ def put_higher(turn: Turn, step: Step, reason: str) -> bool:
 def _go_up(turn: Turn, step: Step, reason: str = "") -> None:
     level = step.level + 1
     rung = _times(turn.routes.node(step.node)).escalation[step.level]
+    shift_ms = _stood_still_ms(turn, step, escalation_timer(step.number), rung.after_ms)
     if rung.outcome:
-        turn.emit(TaskEscalated(step=step.number, level=level, outcome=rung.outcome, reason=reason))
+        turn.emit(TaskEscalated(step=step.number, level=level, outcome=rung.outcome, reason=reason, shift_ms=shift_ms))
         conclude(turn, step, rung.outcome, answer_found(turn.routes, step.node, _verdict(turn, step, rung.outcome)))
         return
     people = [_person(rung, level)]
-    turn.emit(TaskEscalated(step=step.number, level=level, people=people, reason=reason))
+    turn.emit(TaskEscalated(step=step.number, level=level, people=people, reason=reason, shift_ms=shift_ms))
     if rung.timeout_ms is not None:
         turn.set_timer(step_timer(step.number), rung.timeout_ms, TimeOut(step=step.number))
     tell_of_task(turn, step, people, "escalated", count=level)
@@ -155,13 +160,13 @@ def _reminder_ms(times: Times, count: int) -> int | None:
     return times.reminders_ms[count - 1] if count <= len(times.reminders_ms) else None
 
 
-def _last_passed(turn: Turn, step: Step) -> int:
+def _last_passed(turn: Turn, step: Step, shift_ms: int) -> int:
     """The last reminder whose time has come: after a standstill people are reminded once."""
     times, count = _times(turn.routes.node(step.node)), step.reminded + 1
     if times.every_ms is not None:
-        passed = turn.moment.now - datetime.fromisoformat(step.asked_at)
+        passed = turn.moment.now - datetime.fromisoformat(step.asked_at) - timedelta(milliseconds=shift_ms)
         return max(count, passed // timedelta(milliseconds=times.every_ms))
-    while (after_ms := _reminder_ms(times, count + 1)) is not None and _left_ms(turn, step, after_ms) <= 0:
+    while (after_ms := _reminder_ms(times, count + 1)) is not None and _left_ms(turn, step, after_ms + shift_ms) <= 0:
         count += 1
     return count
 
@@ -173,7 +178,19 @@ def _set_escalation(turn: Turn, step: Step) -> None:
         turn.set_timer(escalation_timer(step.number), after_ms, EscalateTask(step=step.number))
 
 
+def _stood_still_ms(turn: Turn, step: Step, key: str, after_ms: int) -> int:
+    """For how long clocks stood still under pauses of more than the run: their end moves timers, and no run is told of it."""
+    moment = turn.moment
+    due_at = moment.fired_due_at if moment.fired_timer == key else moment.pending_timers.get(key)
+    if due_at is None:
+        return 0
+    early = datetime.fromisoformat(step.asked_at) + timedelta(milliseconds=after_ms) - due_at
+    return max(
+        0, -(early // _MILLISECOND)
+    )  # A timer is set to whole milliseconds, so that it may be early by less than one.
+
+
 def _left_ms(turn: Turn, step: Step, after_ms: int) -> int:
     """How long it is until then."""
     left = datetime.fromisoformat(step.asked_at) + timedelta(milliseconds=after_ms) - turn.moment.now
-    return left // timedelta(milliseconds=1)
+    return left // _MILLISECOND

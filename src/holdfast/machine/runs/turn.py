@@ -16,7 +16,7 @@ from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Execution, Node, Retry, Work
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.commands import AnswerStep, ReturnStep, RunStep, TimeOut
-from holdfast.machine.runs.errands import OWN_HANDLER, Errand
+from holdfast.machine.runs.errands import Errand
 from holdfast.machine.runs.events import Ended, Event, PauseReason, StepStarted, TimerHeld, TokenHeld, WorkflowPaused
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.namespaces import Asked, namespaces_of
@@ -268,7 +268,7 @@ class Turn:
 
     def send_out(self, errand: Errand) -> None:
         """Have the engine itself do something; it tries again by its own rule."""
-        self._effects.append(Effect(body=errand, handler=OWN_HANDLER))
+        self._effects.append(Effect(body=errand, handler=errand.handler))
 
     def recall(self, step: Step, *, stop: bool, is_asked: bool = False) -> None:
         """Take the work of a step back if nobody has begun it; it comes back by itself otherwise, sooner if told to stop."""

@@ -109,6 +109,7 @@ class Draft:
             issued=header.issued,
             pending_timers=NO_TIMERS if not self.timers else self._pending(fired),
             fired_timer=fired,
+            fired_due_at=self.timers[fired].due_at if fired else None,
         )
         answer = self.program.answer(self.state, submission.command, moment)
         if isinstance(answer, Decision):

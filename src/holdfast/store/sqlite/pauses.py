@@ -22,7 +22,7 @@ from holdfast.store.pauses import (
 )
 from holdfast.store.shapes import EffectClaim
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.rows import Row, instance_id, instant, instant_or_none, text, text_or_none
+from holdfast.store.sqlite.rows import Row, instance_id, instant, instant_or_far, instant_or_none, text, text_or_none
 from holdfast.store.statements import read_statements
 from holdfast.store.walking import ChangedEffect, ChangedTimer, stride
 
@@ -197,5 +197,5 @@ def _effect(row: Row) -> PausedEffect:
 
 
 def _timer(row: Row) -> PausedTimer:
-    instants = (instant(row[6]), instant_or_none(row[7]), instant_or_none(row[8]))
+    instants = (instant_or_far(row[6]), instant_or_none(row[7]), instant_or_none(row[8]))
     return PausedTimer._make((instance_id(row[0]), *row[1:6], *instants))

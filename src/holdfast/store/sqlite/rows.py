@@ -10,6 +10,7 @@ from uuid import UUID
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, uuid_of
+from holdfast.kernel.instants import LAST
 from holdfast.store.findings import FedEvent, ProjectionState, PublishedDefinition
 from holdfast.store.shapes import (
     Address,
@@ -31,9 +32,6 @@ def text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-_FAR = datetime.max.replace(tzinfo=UTC)
-
-
 def text_or_none(at: datetime | None) -> str | None:
     """An instant, or none, as it is stored."""
     return None if at is None else text(at)
@@ -49,7 +47,7 @@ def instant_or_far(stored: str) -> datetime:
     try:
         return datetime.fromisoformat(stored)
     except ValueError:
-        return _FAR
+        return LAST
 
 
 def instant_or_none(stored: str | None) -> datetime | None:

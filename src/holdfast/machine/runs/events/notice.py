@@ -14,6 +14,8 @@ class TaskReminded(Happening, frozen=True, kw_only=True):
     step: int
     count: int
     """Which reminder it was; those that were missed, because nobody worked then, are counted and not made up for."""
+    shift_ms: int = 0
+    """As much later its times count from, because pauses of more than its run have had its clocks stand still."""
 
 
 @message(name="task_escalated")
@@ -29,6 +31,8 @@ class TaskEscalated(Happening, frozen=True, kw_only=True):
     """What the question ends by; empty if it goes on."""
     reason: str = ""
     """Why, if somebody did not want to wait until it would by itself."""
+    shift_ms: int = 0
+    """As much later its times count from, because pauses of more than its run have had its clocks stand still."""
 
 
 @message(name="notifications_sent")
