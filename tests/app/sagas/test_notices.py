@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-<<<<<<< HEAD
-from datetime import timedelta
-from pathlib import Path
-=======
 import threading
 from datetime import timedelta
->>>>>>> fixv5
+from pathlib import Path
 
 import msgspec
 import pytest
