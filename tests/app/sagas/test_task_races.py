@@ -256,7 +256,7 @@ def test_a_decision_comes_in_time_or_not_at_all(live: Live, name: str) -> None:
         else:
             assert (decision, told(one, run, "approved", late)) == ("already_terminal", [late])
             assert (end, question(run).status) == {
-                "timeout": ("failed", "failed"),
+                "timeout": ("failed", "expired"),
                 "escalation": ("aborted", "expired"),
             }[name]
     _, timers = one.service.store.reader("default").work(runs[-1].id)

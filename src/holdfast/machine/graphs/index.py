@@ -79,12 +79,18 @@ class GraphIndex:
         self._forms: dict[str, Form] = {}
         self.remembers = graph.kind not in LOOPING or any(node.compensation for node in graph.nodes.values())
         """Whether a rollback goes back over what was done: a workflow that may go in circles and undoes nothing just ends."""
+        self._look_at_people(graph)
+        self._look_at_ways(graph)
+
+    def _look_at_people(self, graph: Graph) -> None:
         people = [node.op for node in graph.nodes.values() if isinstance(node.op, Human)]
         self.tells_deciders_apart = any(op.distinct_approvers or op.distinct_from for op in people)
         """Whether somebody may not decide because of what they decided before, so that this has to be remembered."""
         starts = any(isinstance(node.op, Call) for node in graph.nodes.values())
         self.asks_people = starts or any(op.all_asks or op.chain for op in people)
         """Whether a run, or one that it starts, may ask somebody in particular."""
+
+    def _look_at_ways(self, graph: Graph) -> None:
         signals: defaultdict[str, list[str]] = defaultdict(list)
         for node in graph.nodes.values():
             if isinstance(node.op, WaitEvent):

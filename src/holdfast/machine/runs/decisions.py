@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import cast, get_args
 from uuid import UUID
 
@@ -441,10 +442,6 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
     return requeue(turn, step, command.input, command.reason, go_on=go_on)
 
 
-def _repair(turn: Turn, command: Repair) -> Answer | None:
-    return repair(turn, command, go_on=go_on)
-
-
 def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | None:
     barred = repair_refusal(turn.moment.actor)
     if barred is not None:
@@ -492,7 +489,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: people_found,
     c.TakeEvents: _waking(take_events),
-    **dict.fromkeys(REPAIRS, _mending(_repair)),
+    **dict.fromkeys(REPAIRS, _mending(partial(repair, go_on=go_on))),
     ForkWorkflow: fork,
     c.RemindTask: remind,
     c.EscalateTask: _waking(_mending(escalate)),
