@@ -78,6 +78,8 @@ def preparation(waiting: int) -> Callable[[Round], None]:
                 if each.key.startswith("done-"):
                     engine.acting("ada").tasks.approve(each)
             _put(engine, _of_others(this.sized(waiting)))
+            # Last: while nobody has a role that the directory knows, nobody looks up whom a question names.
+            engine.directory.grant("ada", "boss", begins_at=LONG_AGO)
         _gather_statistics(this)
 
     return prepare
@@ -119,7 +121,6 @@ def _opened(this: Round) -> Engine:
 def _people(engine: Engine) -> None:
     for name in ("ada", "bert", "carl", "rita"):
         engine.directory.put(name)
-    engine.directory.grant("ada", "boss", begins_at=LONG_AGO)
     engine.directory.delegate("carl", "ada", begins_at=LONG_AGO)
 
 
