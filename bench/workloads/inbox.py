@@ -19,7 +19,7 @@ import psycopg
 from bench.figures import Figures, percentile, percentiles
 from bench.rounds import Round
 from bench.workloads.waiting import settle
-from holdfast import Engine, Saga
+from holdfast import Actor, Engine, Saga
 from holdfast.app.faces.blocking import Tasks
 
 FEW, MANY = 1_000, 100_000
@@ -89,7 +89,7 @@ def measure(this: Round) -> Figures:
     """Ask one question after the other."""
     waits: dict[str, list[float]] = {name: [] for name in QUESTIONS}
     with _opened(this) as engine:
-        tasks = engine.acting("ada").tasks
+        tasks = engine.acting(Actor(id="ada", capabilities=frozenset({"execution:read"}))).tasks
         assert len(tasks.list(mine=True)) == 70, "questions are missing"
         for number in range(WARM_UP + this.sized(TIMES)):
             for name, ask in QUESTIONS.items():
