@@ -512,7 +512,12 @@ def _what_becomes_of_a_mail(live: Live, settings: Settings) -> object:
 ASKING = {
     "workflow_id": "asking",
     "steps": [
-        {"id": "ask", "type": "action", "action": "block", "requires": {"type": "approval", "role": "clerk", "escalate_to": "boss"}},
+        {
+            "id": "ask",
+            "type": "action",
+            "action": "block",
+            "requires": {"type": "approval", "role": "clerk", "escalate_to": "boss"},
+        },
         {"id": "ok", "type": "action", "action": "allow"},
     ],
 }
