@@ -135,6 +135,8 @@ ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] =
         PayloadError,
         "the limit must be a whole number",
     ),
+    "a text as the last question": (lambda e: e.futures.tasks.list(after="x"), PayloadError, "a HumanTask, not 'x'"),
+    "a number as the last decision": (lambda e: e.futures.tasks.decided(after=5), PayloadError, "a DecidedTask, not 5"),
     "a text as the last event": (lambda e: e.futures.events.list(after="x"), PayloadError, "a PublishedEvent, not 'x'"),
     "a text as the last paused run": (lambda e: e.futures.runs.paused(after="x"), PayloadError, "an InstanceSummary"),
     "a text as an instant": (lambda e: e.futures.runs.paused(since="x"), PayloadError, "since must be a datetime"),

@@ -435,7 +435,7 @@ def test_a_real_worker_tells_people(live: Live) -> None:
 
 
 def test_channels_and_resolvers_that_hang_leave_threads_to_others(live: Live) -> None:
-    """However many notices and searches hang, steps are called, people are told by other channels, and events are found."""
+    """However many notices and searches hang, steps are called, and events are found."""
     gate = threading.Event()
 
     def hangs(_asked: object) -> str:

@@ -17,7 +17,7 @@ from holdfast.app.authorities import (
     on_question,
     requester_of,
 )
-from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
+from holdfast.app.desk import Desk, checked_key, checked_last, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_reads import (
@@ -76,7 +76,7 @@ class FutureTasks:
         """
 
         def read() -> list[HumanTask]:
-            part = checked_part(mine)
+            part, last = checked_part(mine), checked_last(after, HumanTask, "`after`")
             if part and role is not None:
                 raise PayloadError(
                     "`mine` holds the questions to roles of one's own already; leave out `role` or `mine`"
@@ -94,10 +94,10 @@ class FutureTasks:
                 check_list(self._desk, role=role, definition=query.definition)
             if part is None:
                 with self._desk.reader.look() as reader:
-                    return tasks_of(reader, [query], after)
+                    return tasks_of(reader, [query], last)
             authority = authority_at(self._desk)
             with self._desk.reader.look() as reader:
-                return told_for_whom(reader, authority, tasks_of(reader, mine_of(authority, query, part), after))
+                return told_for_whom(reader, authority, tasks_of(reader, mine_of(authority, query, part), last))
 
         return self._desk.read(read)
 
@@ -105,7 +105,8 @@ class FutureTasks:
         """What the actor has decided, newest first; give the last one as `after` for the next page."""
 
         def read(reader: Reader) -> list[DecidedTask]:
-            place = None if after is None else decision_place(after)
+            last = checked_last(after, DecidedTask, "`after`")
+            place = None if last is None else decision_place(last)
             found = reader.decisions_by(self._desk.request.actor.id, after=place, limit=checked_limit(limit))
             return [decided_task(each) for each in found]
 
