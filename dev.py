@@ -121,7 +121,7 @@ def schema(_arguments: list[str]) -> int:
 def lock(_arguments: list[str]) -> int:
     """Resolve the dependencies anew; needs uv on the path."""
     command = ["uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"]
-    options = ["--python-version", "3.11", "--extra", "postgres", "--group", "dev", "--upgrade"]
+    options = ["--python-version", "3.11", "--all-extras", "--group", "dev", "--upgrade"]
     return subprocess.run([*command, *options, "pyproject.toml", "-o", str(LOCK)], check=False, cwd=ROOT).returncode
 
 
