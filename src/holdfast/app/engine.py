@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType, TracebackType
@@ -17,6 +17,7 @@ from holdfast.app.calls.run import final_state
 from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
+from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
@@ -40,8 +41,13 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.outbound.addresses import Allowance
+from holdfast.outbound.http import Outbound
+from holdfast.outbound.invokers import Invoker, installed_invoker
+from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
 from holdfast.people.notices.notice import Channel, Notice
+from holdfast.people.notices.webhook import Webhook
 from holdfast.people.resolvers import Resolver
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
@@ -137,8 +143,11 @@ class Engine(EngineCalls):
         chance: Chance | None = None,
         threads: bool = True,
         directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
+        invokers: Mapping[str, Invoker] | None = None,
     ) -> None:
         checked_tenant(tenant)
+        resolvers = checked_resolvers(capabilities)
         self.settings = _checked_settings(settings)
         self._codec = codec or JsonCodec()
         self._functions: dict[str, object] = {}
@@ -166,6 +175,8 @@ class Engine(EngineCalls):
             self.deliveries = deliveries_of(self.service, self.settings, self.office.directory)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
+            self._invocations = Invocations(self.service.shared.clock.now)
+            self._outbound = Outbound(Allowance.of(self.settings.outbound_allow))
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
@@ -178,10 +189,13 @@ class Engine(EngineCalls):
                 self._readers_of_all,
                 directory=self.office.directory,
                 request=RequestContext(tenant=tenant, actor=SYSTEM),
+                resolvers=resolvers,
             )
             Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
+            for name, invoker in self._all_invokers(invokers or {}):
+                self._add_invoker(name, invoker)
             if not threads:
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
@@ -266,6 +280,12 @@ class Engine(EngineCalls):
             raise ConfigurationError(
                 f"the handler's name {name!r} begins with '$', which is kept for the engine; take another"
             )
+        self._add_handler(name, function, concurrency=concurrency, timeout=timeout)
+        return self
+
+    def _add_handler(
+        self, name: str, function: object, *, concurrency: int | None = None, timeout: timedelta | None = None
+    ) -> None:
         before = self._functions.get(name)
         # A bound method is equal to itself, but another object each time.
         if before is not None and before != function:
@@ -275,7 +295,6 @@ class Engine(EngineCalls):
                 name, named_handler(function, name, self._codec), concurrency=concurrency, timeout=timeout
             )
             self._functions[name] = function
-        return self
 
     def handler(self, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
         """Decorator: register a function as the handler that steps name; its own name if none is given."""
@@ -293,7 +312,30 @@ class Engine(EngineCalls):
         """
         self._check_open()
         self.deliveries.add(name, channel)
+        if isinstance(channel, Webhook):
+            channel.attach(self._outbound)
         return self
+
+    def invoker(self, name: str, invoker: Invoker) -> Self:
+        """Register an invoker by the name that definitions know it by: who makes the calls of steps whose `operation` names it.
+
+        `OpenApi(ApiDocument(…))` is one, for operations of OpenAPI documents; others are objects of a class that is an `Invoker`. Every
+        process that works needs it.
+        """
+        self._check_open()
+        self._add_invoker(name, invoker)
+        return self
+
+    def _add_invoker(self, name: str, invoker: Invoker) -> None:
+        for handler, function in self._invocations.add(name, invoker).items():
+            self._add_handler(handler, function)
+        invoker.attach(self._outbound)
+
+    def _all_invokers(self, given: Mapping[str, Invoker]) -> Iterator[tuple[str, Invoker]]:
+        """Those that are given, and those of installed distributions that the settings name."""
+        yield from given.items()
+        for name in self.settings.invokers:
+            yield name, installed_invoker(name)
 
     def _register_workflow(self, definition: Definition) -> Self:
         self.registry.check_free(definition.graph)

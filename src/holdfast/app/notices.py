@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import cast
 
-from holdfast.errors import ConfigurationError
+from holdfast.outbound.secrets import secret_of
 from holdfast.people.directory import Directory
 from holdfast.people.notices.addresses import addresses_in
 from holdfast.people.notices.deliveries import EMAIL, Deliveries
@@ -39,16 +37,6 @@ def _mail(settings: Settings) -> Mail:
         sender=settings.mail_from,
         port=settings.mail_port,
         user=settings.mail_user,
-        password=lambda: _secret(settings.mail_password_from),
+        password=lambda: secret_of(settings.mail_password_from, "mail_password_from"),
         tls=cast("Tls", settings.mail_tls),
     )
-
-
-def _secret(reference: str) -> str:
-    """The password, looked up each time: whoever changes it need not start anything anew."""
-    where, _, name = reference.partition(":")
-    if where == "file":
-        return Path(name).read_text(encoding="utf-8").strip()
-    if name not in os.environ:
-        raise ConfigurationError(f"there is no variable {name!r} in the environment; mail_password_from names it")
-    return os.environ[name]
