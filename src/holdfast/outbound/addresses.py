@@ -24,6 +24,8 @@ _ANY: Final = "*."
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _COMPATIBLE: Final = IPv6Network("::/96")
+_UNICAST: Final = IPv6Network("2000::/3")
+"""All of IPv6 that was ever given to anybody."""
 _OTHERS: Final = (
     (IPv4Network("100.64.0.0/10"), "a shared (carrier-grade NAT)"),
     (IPv4Network("192.88.99.0/24"), "a relay"),
@@ -112,6 +114,8 @@ def _why(address: Ip) -> str:
     found = found or next(
         (told for network, told in _OTHERS if network.version == address.version and address in network), ""
     )
-    if found or (address.is_global and not address.is_reserved):
+    if found:
         return found
-    return "a private"
+    if address.version == _UNICAST.version and not address.is_private and address not in _UNICAST:
+        return "a reserved"
+    return "" if address.is_global and not address.is_reserved else "a private"

@@ -9,7 +9,7 @@ import re
 import ssl
 import zlib
 from collections.abc import Iterable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from typing import Final
 
 import msgspec
@@ -182,7 +182,10 @@ def _asked(request: Request, line: Line) -> HTTPResponse:
     if request.body is not None:
         connection.putheader("Content-Length", str(len(request.body)))
     connection.endheaders(request.body)
-    return connection.getresponse()
+    response = connection.getresponse()
+    if line.has_ended:  # The library takes the end of all for the end of the headers.
+        raise IncompleteRead(b"")
+    return response
 
 
 def _headers(response: HTTPResponse) -> dict[str, str]:

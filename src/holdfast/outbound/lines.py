@@ -43,6 +43,8 @@ class Line:
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         self._socket = connected
         self._deadline = deadline
+        self.has_ended = False
+        """Whether somebody wanted to read more than there was."""
 
     def sendall(self, data: ReadableBuffer) -> None:
         """Send all of it."""
@@ -53,7 +55,7 @@ class Line:
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         """What comes back, to be read."""
-        return io.BufferedReader(_Incoming(self._socket, self._deadline))
+        return io.BufferedReader(_Incoming(self._receive))
 
     def close(self) -> None:
         """Nothing: the answer may not have been read yet. `end` closes it."""
@@ -62,21 +64,25 @@ class Line:
         """Close it."""
         self._socket.close()
 
+    def _receive(self, buffer: WriteableBuffer) -> int:
+        self._socket.settimeout(self._deadline.left())
+        count = self._socket.recv_into(buffer)
+        self.has_ended = self.has_ended or not count
+        return count
+
 
 class _Incoming(io.RawIOBase):
-    """What a socket receives."""
+    """What a line receives, as a file."""
 
-    def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, receive: Callable[[WriteableBuffer], int]) -> None:
         super().__init__()
-        self._socket = connected
-        self._deadline = deadline
+        self._receive = receive
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        self._socket.settimeout(self._deadline.left())
-        return self._socket.recv_into(buffer)
+        return self._receive(buffer)
 
 
 def resolved(host: str, port: int) -> list[str]:
