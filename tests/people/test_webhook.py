@@ -136,7 +136,7 @@ def test_a_place_that_is_away_is_tried_again(receiver: Receiver) -> None:
 def test_a_place_of_the_own_network_is_not_reached_unasked(receiver: Receiver) -> None:
     """Neither by its address nor by a name that has it; a webhook that is a channel of an engine follows the settings of that."""
     for url in (receiver.url, receiver.url.replace("127.0.0.1", "localhost")):
-        with pytest.raises(Fail, match="a loopback address.*outbound_allow"):
+        with pytest.raises(Fail, match=r"a loopback address.*outbound_allow"):
             Webhook(url, secret=SECRET).send(NOTICE)
     assert not receiver.requests
     channel = Webhook(receiver.url, secret=SECRET)
