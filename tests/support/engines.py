@@ -95,9 +95,12 @@ class Live:
         codec: Codec | None = None,
         clock: ManualClock | None = None,
         directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
     ) -> Engine:
         """Another engine, with connections of its own; the test starts it. With a clock it has threads, and time that the test moves."""
-        engine = Engine(self.url, settings=settings, codec=codec, clock=clock, directory=directory)
+        engine = Engine(
+            self.url, settings=settings, codec=codec, clock=clock, directory=directory, capabilities=capabilities
+        )
         self._engines.append(engine)
         return engine
 

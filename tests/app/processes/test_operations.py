@@ -136,7 +136,7 @@ def billing_again(engine: ManualEngine) -> InstanceId:
     return started.id
 
 
-@pytest.mark.row("P-090", "P-092", "P-093", "C-25")
+@pytest.mark.row("P-091", "P-092", "P-093", "C-25")
 @pytest.mark.parametrize("has_way", [True, False])
 def test_a_final_answer_is_an_error_of_the_step(place: Place, server: Server, *, has_way: bool) -> None:
     """It is not tried again: the way for errors is taken, or the instance is suspended; the error tells the answer, without the secret."""
@@ -152,7 +152,7 @@ def test_a_final_answer_is_an_error_of_the_step(place: Place, server: Server, *,
     assert KEY not in f"{error} {engine.run(instance).history()}"
 
 
-@pytest.mark.row("P-093", "P-094")
+@pytest.mark.row("P-039", "P-093")
 def test_a_suspended_call_is_made_again_when_somebody_resumes_it(place: Place, server: Server) -> None:
     """Under the same key, and the error is gone when it succeeds."""
     server.answers = [answer({}, status=404), INVOICED]
@@ -165,7 +165,7 @@ def test_a_suspended_call_is_made_again_when_somebody_resumes_it(place: Place, s
     assert len({each.headers["idempotency-key"] for each in server.received}) == 1
 
 
-@pytest.mark.row("C-26", "P-078")
+@pytest.mark.row("C-26")
 def test_no_transaction_is_open_while_a_service_is_asked(place: Place, server: Server) -> None:
     """While it answers, another process writes, and sees that the step was entered: that is stored before the call is made."""
     other = place.engine()
