@@ -26,6 +26,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from outbound.serving import Line, Received, Server, answer, serving
 from support.engines import Place
+from support.installing import install_invoker
 
 BILLING: dict[str, object] = {
     "openapi": "3.1.0",
@@ -318,35 +319,10 @@ def test_an_invoker_that_cannot_be_is_refused(name: str, invoker: Invoker, why: 
         engine.invoker(name, invoker)
 
 
-MODULE = """
-from holdfast import Invoker
-
-class Soap(Invoker):
-    def operations(self):
-        return ["submit"]
-
-    def invoke(self, invocation):
-        return {"said": f"soap for {invocation.tenant}"}
-
-def broken():
-    raise RuntimeError("no licence")
-
-def wrong():
-    return 7
-"""
-POINTS = "[holdfast.invokers]\nsoap = soap_invoker_for_tests:Soap\nbroken = soap_invoker_for_tests:broken\nwrong = soap_invoker_for_tests:wrong\n"
-
-
 @pytest.fixture
 def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A distribution that is really installed, in a folder of its own."""
-    (tmp_path / "soap_invoker_for_tests.py").write_text(MODULE, encoding="utf-8")
-    info = tmp_path / "soap_invoker_for_tests-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: soap-invoker-for-tests\nVersion: 1.0\n", encoding="utf-8"
-    )
-    (info / "entry_points.txt").write_text(POINTS, encoding="utf-8")
+    install_invoker(tmp_path, "soap")
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
@@ -366,7 +342,7 @@ def test_an_installed_distribution_brings_an_invoker_along(place: Place) -> None
     [
         ("sopa", "no installed distribution has the invoker 'sopa'.*installed are: broken, soap, wrong"),
         ("broken", "cannot be made: RuntimeError no licence"),
-        ("wrong", "soap_invoker_for_tests:wrong.*give an object of a class that is an Invoker"),
+        ("wrong", "soap_for_tests:wrong.*give an object of a class that is an Invoker"),
     ],
 )
 def test_an_invoker_that_is_not_there_is_told_when_the_engine_opens(name: str, why: str) -> None:
