@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from holdfast import Actor, ApiDocument, ConfigurationError, Fail, Invocation, OpenApi, Retry
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.handlers import UncalledError
-from outbound.serving import Received, Server, answer
+from outbound.serving import Line, Received, Server, answer
 
 SHOP = """
 openapi: 3.1.0
@@ -173,7 +173,7 @@ def test_parameters_go_where_the_document_says(server: Server, given: dict[str, 
 @pytest.mark.row("P-084")
 def test_headers_and_cookies_go_there_too(server: Server) -> None:
     """Lists with commas, objects as pairs; `Accept` is not for parameters."""
-    given = {"id": "x", "X-Shop": ["a", "b"], "X-Map": {"a": 1}, "session": "a;b c"}
+    given: dict[str, object] = {"id": "x", "X-Shop": ["a", "b"], "X-Map": {"a": 1}, "session": "a;b c"}
     headers = called(server, "getOrder", given).headers
     assert headers == {
         "host": f"127.0.0.1:{server.port}",
@@ -416,7 +416,11 @@ def test_a_fault_of_the_service_is_tried_again_when_it_wants(server: Server) -> 
 
 def test_a_call_takes_no_longer_than_its_step_may(server: Server) -> None:
     """The shorter of both counts: the limit of the document, and what is left to the step."""
-    server.answers = [lambda line, _request: line.recv(1) and None]
+
+    def silent(line: Line, _request: Received) -> None:
+        line.recv(1)  # Until the other side has had enough.
+
+    server.answers = [silent]
     with pytest.raises(Retry, match="has not answered in time"):
         shop(server, timeout=0.2).invoke(CALL)
     with pytest.raises(Retry, match="has not answered in time"):

@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, cast
 
+from holdfast.app.handling import NamedHandlers
 from holdfast.app.step_handlers import StepContext
 from holdfast.authoring.process.compiler import ARGUMENTS, RESPONSE_HEADERS, operation_handler
 from holdfast.authoring.process.format import OWN_INVOKERS
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.vocabulary import name_flaw
-from holdfast.outbound.invokers import Invocation, Invoker, checked_invoker
+from holdfast.outbound.addresses import Allowance
+from holdfast.outbound.http import Outbound
+from holdfast.outbound.invokers import Invocation, Invoker, checked_invoker, installed_invoker
+from holdfast.runtime.settings import Settings
 
 Handler = Callable[[StepContext, dict[str, object]], object]
 
@@ -19,14 +23,27 @@ _RESERVED: Final = "$"
 
 
 class Invocations:
-    """The invokers of one engine, by name."""
+    """The invokers of one engine, by name: those that it is given, and those of installed distributions that the settings name."""
 
-    def __init__(self, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        now: Callable[[], datetime],
+        handlers: NamedHandlers,
+        given: Mapping[str, Invoker] | None,
+    ) -> None:
+        self.outbound = Outbound(Allowance.of(settings.outbound_allow))
+        """The engine's way to other systems."""
         self._now = now
+        self._handlers = handlers
         self._invokers: dict[str, Invoker] = {}
+        for name, invoker in (given or {}).items():
+            self.add(name, invoker)
+        for name in settings.invokers:
+            self.add(name, installed_invoker(name))
 
-    def add(self, name: str, given: Invoker) -> dict[str, Handler]:
-        """Know an invoker; the handlers of its operations, by the names that steps have for them."""
+    def add(self, name: str, given: Invoker) -> None:
+        """Know an invoker: its operations become handlers, by the names that steps have for them."""
         invoker = checked_invoker(given, f"the invoker {name!r}")
         if flaw := name_flaw(name):
             raise ConfigurationError(f"the invoker's name {name!r} {flaw}; definitions find it by that")
@@ -35,9 +52,10 @@ class Invocations:
             raise ConfigurationError(f"{name!r} is the engine's own invoker, or cannot be the name of one; {told}")
         if name in self._invokers:
             raise ConfigurationError(f"there is already an invoker {name!r}; give this one another name")
-        handlers = {operation_handler(name, each): self._handler(invoker, each) for each in invoker.operations()}
+        invoker.attach(self.outbound)  # First, because a worker may have something for it to do at once.
+        for each in invoker.operations():
+            self._handlers.add(operation_handler(name, each), self._handler(invoker, each))
         self._invokers[name] = invoker
-        return handlers
 
     def _handler(self, invoker: Invoker, operation: str) -> Handler:
         def invoke(context: StepContext, data: dict[str, object]) -> object:

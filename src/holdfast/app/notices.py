@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from holdfast.outbound.http import Outbound
 from holdfast.outbound.secrets import secret_of
 from holdfast.people.directory import Directory
 from holdfast.people.notices.addresses import addresses_in
@@ -16,15 +17,17 @@ from holdfast.runtime.settings import Settings
 from holdfast.store.notifications import NewNotification
 
 
-def deliveries_of(service: Service, settings: Settings, directory: Directory) -> Deliveries:
+def deliveries_of(service: Service, directory: Directory, outbound: Outbound) -> Deliveries:
     """All channels that need nothing but the settings; where people are reached, the directory tells."""
-    clock = service.shared.clock
+    clock, settings = service.shared.clock, service.shared.settings
 
     def write(told: NewNotification) -> bool:
         now = clock.now()
         return service.operate(lambda parts: parts.notifications().add(told, now), may_repeat=True)
 
-    deliveries = Deliveries(InApp(write), clock=clock.now, addresses=addresses_in(directory, clock.now))
+    deliveries = Deliveries(
+        InApp(write), clock=clock.now, addresses=addresses_in(directory, clock.now), outbound=outbound
+    )
     deliveries.add("log", Log())
     if settings.mail_host:
         deliveries.add(EMAIL, _mail(settings))

@@ -51,11 +51,12 @@ def test_a_role_brings_its_capabilities_along(place: Place) -> None:
     engine = place.engine(capabilities=SCENE)
     published(engine)
     started = of(engine, "clerk").processes.start("orders.approval", INPUT)
-    for refused in (
+    refusals: list[Callable[[Calls], object]] = [
         lambda calls: calls.processes.start("orders.approval", INPUT),
         lambda calls: calls.processes.advance(started.id, "approved"),
         lambda calls: calls.processes.cancel(started.id),
-    ):
+    ]
+    for refused in refusals:
         for roles in ((), ("stranger",)):
             with pytest.raises(ForbiddenError) as error:
                 refused(of(engine, *roles, name="eve"))
