@@ -79,6 +79,11 @@ class Desk:
         return self._another(self.request, connection, is_looked_up=self._is_looked_up)
 
     @property
+    def grants_capabilities(self) -> bool:
+        """Whether roles and claims may have capabilities here."""
+        return bool(self._resolvers)
+
+    @property
     def may_hold_more(self) -> bool:
         """Whether the directory may know of roles of the actor that somebody has granted capabilities to."""
         if not self._resolvers or self._is_looked_up or self.request.actor.kind == "system":
@@ -129,36 +134,45 @@ class Desk:
         definition_version: str = "",
     ) -> Reply[T]:
         """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it."""
+        if self._resolvers and self.may_hold_more:
+            return self.known(
+                lambda desk: desk.command(
+                    address,
+                    command,
+                    answer,
+                    comment=comment,
+                    receipt=receipt,
+                    claim=claim,
+                    may_create=may_create,
+                    definition_version=definition_version,
+                )
+            )
         try:
             checked_text(comment, "comment")
         except HoldfastError as error:
             return failed(error)
+        reply: Reply[T] = self.reply()
 
-        def execute(desk: Desk) -> Reply[T]:
-            reply: Reply[T] = self.reply()
+        def settled(outcome: Outcome | None, error: BaseException | None) -> None:
+            if error is not None:
+                reply.set_error(error)
+            else:
+                assert outcome is not None
+                reply.set_result(answer(outcome))
 
-            def settled(outcome: Outcome | None, error: BaseException | None) -> None:
-                if error is not None:
-                    reply.set_error(error)
-                else:
-                    assert outcome is not None
-                    reply.set_result(answer(outcome))
-
-            self.service.execute(
-                address,
-                command,
-                request=desk.request,
-                comment=comment,
-                receipt=receipt,
-                claim=claim,
-                may_create=may_create,
-                definition_version=definition_version,
-                connection=self._connection,
-                settled=settled,
-            )
-            return reply
-
-        return self.known(execute)
+        self.service.execute(
+            address,
+            command,
+            request=self.request,
+            comment=comment,
+            receipt=receipt,
+            claim=claim,
+            may_create=may_create,
+            definition_version=definition_version,
+            connection=self._connection,
+            settled=settled,
+        )
+        return reply
 
     def reply(self) -> Reply[T]:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""

@@ -117,10 +117,10 @@ class ClaimedCapabilities(CapabilityResolver):
         return [each for each in found if isinstance(each, str) and each] if isinstance(found, list | tuple) else []
 
 
-def with_capabilities(resolvers: Iterable[CapabilityResolver], request: RequestContext) -> RequestContext:
+def with_capabilities(resolvers: Sequence[CapabilityResolver], request: RequestContext) -> RequestContext:
     """The request of an actor who has what the resolvers grant, besides what they bring along."""
     actor = request.actor
-    if actor.kind == "system":
+    if not resolvers or actor.kind == "system":
         return request
     granted = frozenset(each for resolver in resolvers for each in _checked(resolver.granted(request), resolver))
     return replace(request, actor=replace(actor, capabilities=actor.capabilities | granted)) if granted else request
