@@ -101,7 +101,9 @@ class Desk:
         """Have a call made by the actor as the directory knows them, where that makes a difference."""
         if not self.may_hold_more:
             return call(self)
-        return followed(self.read(self.looked_up), call, self.reply())
+        # What is done on a connection of the caller's is done on the caller's thread.
+        looked = answered(Reply[Desk](), self.looked_up) if self.is_within else self.read(self.looked_up)
+        return followed(looked, call, self.reply())
 
     def _another(self, request: RequestContext, connection: object, *, is_looked_up: bool) -> Desk:
         return Desk(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
+import psycopg
 import pytest
 
 from app.processes.acting import INPUT, published
@@ -229,3 +232,24 @@ def test_who_decided_is_told_by_the_trail_and_not_by_the_input(place: Place) -> 
     assert [
         each.decided_by for task in engine.run(order).tasks() for each in engine.tasks.get(task.step_id).decisions
     ] == ["bob"]
+
+
+def test_roles_of_the_directory_count_in_a_transaction_of_the_caller(live: Live) -> None:
+    """The directory is asked while the transaction is open, and neither waits for the other."""
+    engine = live.engine(capabilities=SCENE)
+    published(engine)
+    engine.directory.put("dan")
+    engine.directory.grant("dan", "clerk")
+    is_sqlite = live.url.startswith("sqlite")
+    connection: Any = sqlite3.connect(live.url.removeprefix("sqlite:///")) if is_sqlite else psycopg.connect(live.url)
+    with closing(connection):
+        connection.execute("begin immediate" if is_sqlite else "select 1")
+        with engine.within(connection, request=RequestContext(actor=Actor(id="dan"))) as unit:
+            run = unit.start("orders.approval", INPUT)
+        with (
+            engine.within(connection, request=RequestContext(actor=Actor(id="eve"))) as unit,
+            pytest.raises(ForbiddenError),
+        ):
+            unit.start("orders.approval", INPUT)
+        connection.commit()
+    assert engine.processes.get(run.id).instance.subject_id == "dan"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -25,8 +26,9 @@ from holdfast import (
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from outbound.serving import Line, Received, Server, answer, serving
-from support.engines import Place
+from support.engines import Live, Place
 from support.installing import install_invoker
+from support.waiting import arrives, eventually
 
 BILLING: dict[str, object] = {
     "openapi": "3.1.0",
@@ -363,3 +365,23 @@ def test_a_person_after_a_call_is_waited_for(place: Place, server: Server) -> No
     assert (seen.status, seen.current_step, seen.state["invoice"]) == ("active", "check", "i-1")
     engine.advance(timedelta(hours=1))
     assert engine.processes.get(instance).instance.current_step == "check"
+
+
+@pytest.mark.row("C-41", "P-076")
+def test_automatic_steps_are_done_in_the_call_or_left_to_workers(live: Live) -> None:
+    """A call waits for them; one that has no patience is told how things stand, and they are done all the same."""
+    gate = threading.Event()
+
+    def say(x: int) -> dict[str, int]:
+        arrives(gate)
+        return {"said": x}
+
+    engine = live.engine().handle("orders.say", say)
+    for definition in calling("orders.say"):
+        engine.register(definition)
+    with engine:
+        started = engine.processes.start("calls.one", {"x": 1}, patience=0)
+        assert (started.status, started.current_step) == ("active", "call")
+        gate.set()
+        eventually(lambda: engine.processes.get(started.id).instance.status == "completed")
+        assert engine.processes.start("calls.one", {"x": 2}).state == {"x": 2, "said": 2}
