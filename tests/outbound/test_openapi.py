@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import random
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,6 +19,8 @@ from msgspec.structs import replace
 
 from holdfast import Actor, ApiDocument, ConfigurationError, Fail, Invocation, OpenApi, Retry
 from holdfast.kernel.ids import InstanceId
+from holdfast.outbound.http import Answer
+from holdfast.outbound.places import place_of
 from holdfast.runtime.handlers import UncalledError
 from outbound.serving import Line, Received, Server, answer
 
@@ -71,6 +78,7 @@ paths:
   /biscuit: {get: {operationId: biscuit, security: [{biscuit: []}], responses: {}}}
   /either: {get: {operationId: either, security: [{nobody: []}, {}, {token: []}], responses: {}}}
   /nobody: {get: {operationId: nobody, security: [{nobody: []}], responses: {}}}
+  /odd: {get: {operationId: odd, parameters: [{name: a, in: query, schema: {type: nonsense}}], responses: {}}}
   /matrix/{m}:
     get: {operationId: matrix, parameters: [{name: m, in: path, style: matrix}], responses: {}}
   /file: {post: {operationId: upload, requestBody: {content: {multipart/form-data: {}}}, responses: {}}}
@@ -247,6 +255,7 @@ def test_the_trace_goes_with_the_call(server: Server) -> None:
         ("putOrder", {"id": "x"}, r"the body is not what .*: \$ does not hold to `required`"),
         ("putOrder", {"id": "x", "parts": [{}], "total": 1}, r"\$\.parts\[0\] does not hold to `required`"),
         ("putOrder", {"id": "x", "body": {"total": 1}, "total": 1}, "a whole `body` and parts"),
+        ("odd", {"a": 1}, r"its schema at .* cannot be used \(UnknownType\)"),
         ("matrix", {"m": 1}, "a style that is not known here: 'matrix'"),
         ("upload", {}, "neither JSON nor a form"),
         ("away", {}, "to another document"),
@@ -471,7 +480,7 @@ def test_the_server_is_that_of_the_document_unless_another_is_given() -> None:
     names = OpenApi(api).operations()
     assert "shop.getOrder" in names
     assert "shop.matrix" in names
-    assert len(names) == 13
+    assert len(names) == 14
 
 
 def test_schemas_of_version_3_0_mean_what_they_say(server: Server) -> None:
@@ -568,3 +577,60 @@ def test_references_in_a_circle_are_refused(server: Server) -> None:
     )
     with pytest.raises(UncalledError, match="in a circle"):
         shop(server, circle).invoke(CALL)
+
+
+JUNK: list[object] = [
+    None,
+    7,
+    "x",
+    [],
+    {},
+    [None],
+    [{"a": 1}],
+    {"$ref": "#/components"},
+    {"$ref": 7},
+    {"$ref": "#/nope"},
+    {"$ref": "#/components/schemas/Order"},
+    {"type": 7},
+    {"pattern": "("},
+    {"properties": []},
+    {"enum": 7},
+]
+ANSWER = Answer(
+    status=200,
+    headers={"content-type": "application/json"},
+    body=b'{"total": 1, "parts": [{"total": 2}]}',
+    place=place_of("http://shop.example/"),
+)
+
+
+def _places(tree: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where something stands in a document."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for name, value in items:
+        yield (*at, name)
+        yield from _places(value, (*at, name))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_document_that_is_wrong_somewhere_says_so(seed: int) -> None:
+    """Whatever stands where: when it is given, when it is called, or when it is answered, and never by an error of Python's own."""
+    chance, known = random.Random(seed), list(_places(parsed(SHOP)))
+    for _ in range(60):
+        tree: Any = copy.deepcopy(parsed(SHOP))
+        *path, last = chance.choice(known)
+        part = tree
+        for name in path:
+            part = part[name]
+        part[last] = copy.deepcopy(chance.choice(JUNK))
+        with suppress(ConfigurationError):
+            api = ApiDocument("shop", tree, secrets=SECRETS)
+            for operation in [each for each in api.operations.values() if not isinstance(each, str)]:
+                given: dict[str, object] = {each.name: "x" for each in operation.parameters if each.is_required}
+                secrets = ["s"] * len(operation.credentials)
+                with suppress(Fail):
+                    operation.request(
+                        {**given, "total": 1} if operation.body else given, secrets=secrets, headers={}, key=("K", "k")
+                    )
+                with suppress(Fail):
+                    operation.response(ANSWER, [])

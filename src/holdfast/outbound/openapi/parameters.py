@@ -117,7 +117,7 @@ def parameters_of(document: Document, item: Tree, *, method: str, place: str) ->
 
 def _parameter(document: Document, part: Tree, place: str) -> Parameter:
     name, where = part.get("name"), part.get("in")
-    if not isinstance(name, str) or not name or where not in _STYLES:
+    if not isinstance(name, str) or not name or not isinstance(where, str) or where not in _STYLES:
         raise document.flaw(f"has a parameter at {place!r} without a name, or that is nowhere")
     style = part.get("style", _STYLES[where][0])
     if style not in _STYLES[where]:

@@ -24,14 +24,10 @@ class Schemas:
 
     def faults(self, place: str, value: object) -> str:
         """What is wrong with a value by the schema at a place, in a sentence without the value; empty if nothing is."""
-        from referencing.exceptions import Unresolvable
-
         try:
             errors = list(islice(self._validator(place).iter_errors(value), _MOST_FAULTS))
-        except Unresolvable:
-            raise self._document.flaw(f"refers from {place!r} to what it does not hold") from None
-        except RecursionError:
-            return "it is too deep for its schema"
+        except Exception as error:  # noqa: BLE001 - what is no schema makes the library fail in ways of its own
+            return f"its schema at {place!r} cannot be used ({type(error).__name__})"
         return "; ".join(f"{each.json_path} does not hold to `{each.validator}`" for each in errors)
 
     def _validator(self, place: str) -> Draft202012Validator:

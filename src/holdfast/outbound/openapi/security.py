@@ -14,6 +14,7 @@ from holdfast.expressions.suggestions import suggestion
 from holdfast.outbound.openapi.documents import Document, Tree, below
 from holdfast.outbound.secrets import check_reference, secret_of
 
+_PLACES: Final = ("header", "query", "cookie")
 _SCHEMES: Final = "#/components/securitySchemes"
 _HIDDEN: Final = "***"
 _SHORTEST: Final = 4
@@ -94,12 +95,12 @@ class Security:
         scheme = self._document.part(self._schemes[name], below(_SCHEMES, name))
         reference, kind = self._secrets[name], scheme.get("type")
         where, key = scheme.get("in"), scheme.get("name")
-        if kind == "apiKey" and where in {"header", "query", "cookie"} and isinstance(key, str):
+        if kind == "apiKey" and where in _PLACES and isinstance(key, str):
             return Credential(scheme=name, where=where, name=key, reference=reference)
         how = str(scheme.get("scheme", "")).lower()
         if kind == "http" and how == "basic":
             return Credential(scheme=name, where="header", name="Authorization", kind="basic", reference=reference)
-        if (kind == "http" and how == "bearer") or kind in {"oauth2", "openIdConnect"}:
+        if (kind == "http" and how == "bearer") or str(kind) in {"oauth2", "openIdConnect"}:
             # Who has a token gives it; nobody here knows how one is got.
             return Credential(scheme=name, where="header", name="Authorization", kind="bearer", reference=reference)
         raise self._document.flaw(f"has a security scheme {name!r} of a kind that is not known here")
