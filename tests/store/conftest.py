@@ -18,7 +18,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a store of the test's own, of each kind in turn."""
     if request.param == "postgres":
         databases: Databases = request.getfixturevalue("postgres_server")
-        with databases.fresh() as dsn:
+        with databases.prepared() as dsn:
             yield dsn
     else:
         yield f"sqlite:///{tmp_path / 'store.db'}" if request.param == "file" else "sqlite://"

@@ -74,6 +74,7 @@ class Databases:
             yield self
         finally:
             for each in self._clean:
+                self._cleaner.forget(each)
                 self._drop(each)
             drop_database(self._server, self._template)
 
