@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from support.warmth import WARMTH
 
 MOST_BYTES = 64_000_000
 """A server that has written more since a database was made: cleaning is no longer worth it, what was deleted still lies in its files."""
@@ -33,7 +36,8 @@ _COUNTERS = "delete from holdfast.meta where name like 'counter:%'"
 _SEQUENCES = "select setval(c.oid, s.seqstart, false) from pg_sequence s join pg_class c on c.oid = s.seqrelid"
 _OTHERS = """
 select coalesce(bool_and(pg_terminate_backend(pid, 5000)), true)
-from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend' and pid <> all (%s)
 """
 
 
@@ -68,6 +72,7 @@ class Cleaner:
 
     def forget(self, dsn: str) -> None:
         """The database goes."""
+        WARMTH.forget(str(conninfo_to_dict(dsn)["dbname"]))
         line = self._lines.pop(dsn, None)
         self._written.pop(dsn, None)
         if line is not None:
@@ -75,7 +80,7 @@ class Cleaner:
 
     def _is_clean(self, dsn: str) -> bool:
         connection = self._line(dsn)
-        if _text(connection, _OTHERS) != "True":
+        if _text(connection, _OTHERS, WARMTH.sessions(connection.info.dbname)) != "True":
             return False
         connection.execute(_COUNTERS)
         written = int(_text(connection, _WRITTEN))
@@ -106,6 +111,6 @@ class Cleaner:
         return [_text(connection, _SHAPE), *kept]
 
 
-def _text(connection: psycopg.Connection, question: str) -> str:
-    row = connection.execute(question).fetchone()
+def _text(connection: psycopg.Connection, question: str, *values: object) -> str:
+    row = connection.execute(question, values or None).fetchone()
     return str(row[0]) if row is not None else ""

@@ -19,6 +19,7 @@ from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from support.databases import Databases
 from support.folding import assert_folded
+from support.warmth import warm_connections
 
 STORES = ("sqlite", "postgres")
 
@@ -120,6 +121,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """A database in memory or on Postgres; afterwards every state must equal the fold of its events."""
     with ExitStack() as stack:
         url = _urls(request, stack, lambda: "sqlite://")
+        stack.enter_context(warm_connections())
         place = Place(open_store(url), url)
         stack.callback(place.close)
         yield place
