@@ -70,13 +70,17 @@ class Cleaner:
             return False
         return True
 
-    def forget(self, dsn: str) -> None:
-        """The database goes."""
+    def hang_up(self, dsn: str) -> None:
+        """Leave nobody connected."""
         WARMTH.forget(str(conninfo_to_dict(dsn)["dbname"]))
         line = self._lines.pop(dsn, None)
-        self._written.pop(dsn, None)
         if line is not None:
             line.close()
+
+    def forget(self, dsn: str) -> None:
+        """The database goes."""
+        self.hang_up(dsn)
+        self._written.pop(dsn, None)
 
     def _is_clean(self, dsn: str) -> bool:
         connection = self._line(dsn)

@@ -29,7 +29,7 @@ def new_store(request: pytest.FixtureRequest) -> Iterator[NewStore]:
 
         def make() -> Store:
             stack.close()
-            return open_store(stack.enter_context(databases.prepared()))
+            return open_store(stack.enter_context(databases.warm()))
 
         yield make
 

@@ -19,7 +19,6 @@ from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from support.databases import Databases
 from support.folding import assert_folded
-from support.warmth import warm_connections
 
 STORES = ("sqlite", "postgres")
 
@@ -113,7 +112,7 @@ def _urls(request: pytest.FixtureRequest, stack: ExitStack, file: Callable[[], s
     if request.param == "sqlite":
         return file()
     databases: Databases = request.getfixturevalue("postgres_server")
-    return stack.enter_context(databases.prepared())
+    return stack.enter_context(databases.warm())
 
 
 @pytest.fixture(params=STORES)
@@ -121,7 +120,6 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """A database in memory or on Postgres; afterwards every state must equal the fold of its events."""
     with ExitStack() as stack:
         url = _urls(request, stack, lambda: "sqlite://")
-        stack.enter_context(warm_connections())
         place = Place(open_store(url), url)
         stack.callback(place.close)
         yield place
