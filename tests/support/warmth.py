@@ -92,9 +92,12 @@ class WarmConnection(psycopg.Connection[Any]):
     def close(self) -> None:
         """Hang up: the session is kept if it is at rest and can be reset."""
         session = self.pgconn
-        if session.status != ConnStatus.OK or session.transaction_status != TransactionStatus.IDLE or self._pipeline:
-            super().close()
-        elif session.exec_(_RESET).status not in {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK}:
+        if (
+            session.status != ConnStatus.OK
+            or session.transaction_status != TransactionStatus.IDLE
+            or self._pipeline
+            or session.exec_(_RESET).status not in {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK}
+        ):
             super().close()
         else:
             while session.notifies():

@@ -247,9 +247,7 @@ class _ArrayDumper(Dumper):
         return obj.array()
 
 
-_DUMPERS = {
-    kind: type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.array_oid}) for kind in _KINDS.values()
-}
+_DUMPERS = {kind: type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.array_oid}) for kind in _KINDS.values()}
 
 
 def register(connection: Connection[tuple[object, ...]]) -> None:
