@@ -12,14 +12,13 @@ from holdfast.store.opening import open_store
 from holdfast.store.port import Store
 from support.desks import Desk
 
-
 NewDatabase = Callable[[], AbstractContextManager[str]]
 
 
 @pytest.fixture
 def new_database(request: pytest.FixtureRequest) -> NewDatabase:
     """How a test comes to a database of Postgres: to one that is like new, with sessions that others have had."""
-    return lambda: request.getfixturevalue("postgres_server").warm()  # type: ignore[no-any-return]
+    return lambda: request.getfixturevalue("postgres_server").warm()
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])

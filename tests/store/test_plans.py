@@ -62,7 +62,7 @@ _LOOKED_AT = (
 @pytest.fixture
 def new_database(request: pytest.FixtureRequest) -> Callable[[], AbstractContextManager[str]]:
     """A database that nobody has had: in one that was emptied, what was deleted costs queries something."""
-    return lambda: request.getfixturevalue("postgres_server").fresh()  # type: ignore[no-any-return]
+    return lambda: request.getfixturevalue("postgres_server").fresh()
 
 
 class Effort:

@@ -90,7 +90,8 @@ class Databases:
             yield self
         finally:
             for each in (*self._clean, *self._warm):
-                self._cleaner.forget(each)
+                if self._cleaner is not None:
+                    self._cleaner.forget(each)
                 self._drop(each)
             drop_database(self._server, self._template)
 

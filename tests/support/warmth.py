@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import psycopg
+import pytest
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ConnStatus, ExecStatus, PGconn, TransactionStatus
+from psycopg.pq.abc import PGconn as Session
 from psycopg_pool import ConnectionPool
 
 from holdfast.store.postgres import connections, store
@@ -31,7 +33,7 @@ _gone.finish()
 class _Kept:
     """A session that nobody uses."""
 
-    def __init__(self, session: PGconn, prepared: Any) -> None:
+    def __init__(self, session: Session, prepared: Any) -> None:
         self.session = session
         self.prepared = prepared
 
@@ -122,9 +124,7 @@ def _connect(
 @contextmanager
 def warm_connections() -> Iterator[None]:
     """Stores of Postgres take their connections from here for as long as the block lasts."""
-    usual = connections.connect, store.ConnectionPool
-    connections.connect, store.ConnectionPool = _connect, _WarmPool  # type: ignore[misc]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "connect", _connect)
+        patch.setattr(store, "ConnectionPool", _WarmPool)
         yield
-    finally:
-        connections.connect, store.ConnectionPool = usual  # type: ignore[misc]
