@@ -108,16 +108,17 @@ class Live:
         """Stop all engines and check what they left behind."""
         for engine in self._engines:
             engine.stop(timedelta(seconds=5))
+        proved: set[object] = set()
         for engine in self._engines if self.must_fold else ():
-            self._check(engine)
+            self._check(engine, proved)
 
-    def _check(self, stopped: Engine) -> None:
+    def _check(self, stopped: Engine, proved: set[object]) -> None:
         store = open_store(self.url, codec=stopped._codec.name)
         witness = ManualEngine(store=store, codec=stopped._codec)
         witness.registry = stopped.registry
         witness.registry.library.attach(witness.service)
         try:
-            assert_folded(witness)
+            assert_folded(witness, proved)
         finally:
             witness.stop()
             store.close()
@@ -127,7 +128,7 @@ def _urls(request: pytest.FixtureRequest, stack: ExitStack, file: Callable[[], s
     if request.param == "sqlite":
         return file()
     databases: Databases = request.getfixturevalue("postgres_server")
-    return stack.enter_context(databases.prepared())
+    return stack.enter_context(databases.warm())
 
 
 @pytest.fixture(params=STORES)
