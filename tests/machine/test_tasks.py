@@ -22,7 +22,7 @@ from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.asking import MOST_PEOPLE
 from holdfast.machine.runs.errands import FindPeople, Person
-from holdfast.machine.runs.events import StepAnswered, TaskDecided, WorkflowPaused
+from holdfast.machine.runs.events import StepAnswered, StepCompleted, TaskDecided, WorkflowPaused
 from holdfast.machine.runs.refusals import Refusal
 from machine.hosting import NOW, Host
 
@@ -462,6 +462,69 @@ def test_a_claim_ends_with_its_stage() -> None:
     decide(host, FAY)
     assert isinstance(decide(host, BOB), Decision)
     assert status(host) == "completed"
+
+
+def test_a_claim_ends_with_the_decision_of_whoever_has_it() -> None:
+    """The others whose agreement is needed decide then; until then they are kept out."""
+    host = running(human(*USERS, agree="all"))
+    host.tell(c.ClaimTask(step=1), ANN)
+    assert code(decide(host, BOB)) == Refusal.CLAIMED
+    decide(host, ANN)
+    assert task(host).claimed_by == ""
+    decide(host, BOB)
+    assert status(host) == "completed"
+    refolded(host)
+
+
+def test_a_claim_ends_when_the_question_escalates() -> None:
+    """Whoever is asked because the others are silent need not wait for the one who sits on it."""
+    rung = g.Rung(after_ms=1000, user="eve")
+    host = running(human(*USERS, times=g.Times(escalation=(rung,))))
+    host.tell(c.ClaimTask(step=1), ANN)
+    host.tell(c.EscalateTask(step=1), timer="task:1:escalate")
+    assert task(host).claimed_by == ""
+    decide(host, EVE)
+    assert status(host) == "completed"
+    refolded(host)
+
+
+def test_a_claim_ends_when_others_are_looked_for_and_found() -> None:
+    """Whoever had it is not asked any more, and would keep those out who are."""
+    host = running(human(Ask(by="manager"), agree="n", least=2))
+    host.tell(c.PeopleFound(step=1, people=[Person(name="ann")]))
+    host.tell(c.ClaimTask(step=1), ANN)
+    host.tell(c.ResumeWorkflow())
+    host.tell(c.PeopleFound(step=1, people=[Person(name="bob"), Person(name="carl")]))
+    assert task(host).claimed_by == ""
+    decide(host, BOB)
+    decide(host, CARL)
+    assert status(host) == "completed"
+    refolded(host)
+
+
+def test_a_claim_that_has_lapsed_keeps_nobody_out_and_only_that_one() -> None:
+    """What the directory says of one holder is not said of the next one, who may have claimed it meanwhile."""
+    host = running(g.Human(role="finance"))
+    host.tell(c.ClaimTask(step=1), FAY)
+    host.tell(c.ClaimTask(step=1, lapsed="fay"), GUS)
+    assert task(host).claimed_by == "gus"
+    late = c.AnswerStep(step=1, outcome="confirmed", lapsed="fay")
+    assert code(host.tell(late, FAY)) == Refusal.CLAIMED
+    assert isinstance(host.tell(msgspec.structs.replace(late, lapsed="gus"), FAY), Decision)
+    refolded(host)
+
+
+def test_nobody_who_waits_for_an_answer_gives_it_by_escalating() -> None:
+    """A rung that ends the question is no way round those who are asked: it takes the right to escalate, and four eyes."""
+    rung = g.Rung(after_ms=1000, outcome="confirmed")
+    host = running(human(*USERS, self_approval=False, agree="all", times=g.Times(escalation=(rung,))))
+    rita = Actor(id="rita", capabilities=frozenset({"task:escalate"}))
+    for actor, why in ((RITA, Refusal.NOT_ALLOWED), (ANN, Refusal.NOT_ALLOWED), (rita, Refusal.SELF_APPROVAL)):
+        assert code(host.tell(c.PutHigher(step=1), actor)) == why
+    host.tell(c.PutHigher(step=1), BOSS)
+    assert (status(host), host.state.tokens) == ("completed", {})
+    told = [event.output for event in host.history if isinstance(event, StepCompleted)]
+    assert [(each["decided_by"], each["status"]) for each in told] == [("boss", "confirmed")]  # type: ignore[index]
 
 
 def test_nobody_is_added_while_people_are_looked_for() -> None:

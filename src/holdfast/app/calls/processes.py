@@ -274,15 +274,7 @@ class FutureProcesses:
         command = c.AnswerStep(
             step=planned.step, outcome=planned.outcome, seen=planned.seen, comment=comment, data=data or None
         )
-        address = Address(tenant=self._desk.tenant, instance=identity)
-        return on_question(
-            self._desk,
-            identity,
-            planned.step,
-            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
-            on_behalf_of="",
-            concerned=asked_at,
-        )
+        return on_question(self._desk, identity, command, concerned=asked_at, comment=comment)
 
     def _send(self, identity: InstanceId, command: object, comment: str) -> Reply[None]:
         address = Address(tenant=self._desk.tenant, instance=identity)

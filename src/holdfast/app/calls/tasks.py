@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from holdfast.app.authorities import (
+    Acted,
     Concerned,
     asked_at,
     authority_at,
@@ -17,7 +18,7 @@ from holdfast.app.authorities import (
     on_question,
     requester_of,
 )
-from holdfast.app.desk import Desk, checked_key, checked_last, checked_limit, checked_text, failed, nothing
+from holdfast.app.desk import Desk, checked_key, checked_last, checked_limit, checked_text, failed
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_reads import (
@@ -37,7 +38,6 @@ from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address
 from holdfast.store.tasks import Asked, TaskQuery
 
 HEAVIEST = 1_000_000
@@ -293,7 +293,7 @@ class FutureTasks:
     def _do(
         self,
         task: StepLike,
-        made: Callable[[int], c.Command],
+        made: Callable[[int], Acted],
         on_behalf_of: str = "",
         concerned: Concerned = asked_at,
         *,
@@ -305,25 +305,9 @@ class FutureTasks:
             command = made(number)
         except HoldfastError as error:
             return failed(error)
-        address = Address(tenant=self._desk.tenant, instance=instance)
         return on_question(
-            self._desk,
-            instance,
-            number,
-            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
-            on_behalf_of=on_behalf_of,
-            concerned=concerned,
-            heir=_heir(command),
+            self._desk, instance, command, on_behalf_of=on_behalf_of, concerned=concerned, comment=comment
         )
-
-
-def _heir(command: c.Command) -> str:
-    """To whom a command hands a question; empty if it does not."""
-    match command:
-        case c.DelegateTask(to=heir) | c.ReassignTask(to=heir) | c.AddApprover(person=heir):
-            return heir
-        case _:
-            return ""
 
 
 def _said(text: object) -> str:

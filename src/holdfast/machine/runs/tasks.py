@@ -42,7 +42,7 @@ from holdfast.machine.runs.notices import tell_of_task
 from holdfast.machine.runs.question import Question, person_named, shown
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Step
-from holdfast.machine.runs.task_times import put_higher
+from holdfast.machine.runs.task_times import ends_next, put_higher
 from holdfast.machine.runs.turn import Turn
 
 REASSIGN, ADD_APPROVER, WITHDRAW = "task:reassign", "task:add_approver", "task:withdraw"
@@ -77,11 +77,11 @@ def task_command(turn: Turn, command: c.TaskCommand) -> Answer | None:
     return _TABLE[type(command)](task, command)
 
 
-def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
+def _claim(task: _Task, command: c.ClaimTask) -> Answer | None:
     turn, step, _, question = task
     if question.claimed_by == person(task.actor):
         return Ignored(reason="the same person has claimed it already")
-    barred = answer_refusal(turn.routes, turn.state, step, task.actor) or claim_refusal(question, step.node, task.actor)
+    barred = _unfit_refusal(task, command)
     if barred is not None:
         return barred
     known = decision_by(question, task.actor)
@@ -97,6 +97,13 @@ def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
     return None
 
 
+def _unfit_refusal(task: _Task, command: c.ClaimTask | c.DelegateTask) -> Rejection | None:
+    """Why somebody has no part in a question that could be taken or handed on: not asked, or another one has taken it."""
+    turn, step, _, question = task
+    barred = answer_refusal(turn.routes, turn.state, step, task.actor)
+    return barred or claim_refusal(question, step.node, task.actor, lapsed=command.lapsed)
+
+
 def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
     turn, step, _, question = task
     if not question.claimed_by:
@@ -110,8 +117,8 @@ def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
 
 
 def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
-    turn, step, op, question = task
-    barred = answer_refusal(turn.routes, turn.state, step, task.actor) or claim_refusal(question, step.node, task.actor)
+    _, step, op, question = task
+    barred = _unfit_refusal(task, command)
     if barred is not None or not op.delegable:
         return barred or not_delegable(step.node)
     seat = seat_of(question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)
@@ -218,14 +225,26 @@ def _comment(task: _Task, command: c.CommentTask) -> Answer | None:
 
 def _put_higher(task: _Task, command: c.PutHigher) -> Answer | None:
     turn, step = task.turn, task.step
-    if not turn.state.requester or person(task.actor) != turn.state.requester:
-        barred = answer_refusal(turn.routes, turn.state, step, task.actor)
-        if barred is not None and not task.actor.may(ESCALATE):
-            return task_refusal(task.actor, ESCALATE, f"escalate {step.node!r}")
+    barred = _escalation_refusal(task)
+    if barred is not None:
+        return barred
     if not put_higher(turn, step, command.reason):
         told = f"{step.node!r} names nobody to escalate to, or was put to all of them; reassign it, or add an approver"
         return refused(Refusal.NOBODY_NAMED, told)
     return None
+
+
+def _escalation_refusal(task: _Task) -> Rejection | None:
+    """Why somebody cannot have a question escalate now. To have it end by an outcome is to decide it, which four eyes are about."""
+    turn, step, op, _ = task
+    if ends_next(op, step):
+        barred = task_refusal(task.actor, ESCALATE, f"have {step.node!r} end before its time")
+        return barred or separation_refusal(turn.routes, turn.state, step, task.actor)
+    if turn.state.requester and person(task.actor) == turn.state.requester:
+        return None
+    if answer_refusal(turn.routes, turn.state, step, task.actor) is None:
+        return None
+    return task_refusal(task.actor, ESCALATE, f"escalate {step.node!r}")
 
 
 def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | None:
