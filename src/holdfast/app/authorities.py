@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from holdfast.app.desk import Desk, checked_key, nothing
-from holdfast.errors import HoldfastError
+from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
@@ -20,13 +20,16 @@ from holdfast.machine.runs.question import person_named
 from holdfast.people.authority import Authority, Matter, authority, check_heir, has_lapsed
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address
+from holdfast.store.shapes import Address, Header
 
 Acted: TypeAlias = c.AnswerStep | c.TaskCommand
 """What is done to a question."""
 
 Concerned: TypeAlias = Callable[[Reader, InstanceId, int], Matter]
 """Finds those whose matter something is that is done to a question."""
+
+DeciderOf: TypeAlias = Callable[[Reader, Header, int], Actor]
+"""Tells as whom somebody would decide the question of a step; ForbiddenError if they cannot."""
 
 
 def authority_at(desk: Desk) -> Authority:
@@ -61,7 +64,7 @@ def on_question(
         is_kept_out = lapsed and isinstance(command, c.AnswerStep | c.ClaimTask | c.DelegateTask)
         return acting, replace(command, lapsed=lapsed) if is_kept_out else command
 
-    looked = desk.read(look)
+    looked = desk.consult(look)
     if looked.done():
         return _sent(looked, instance, comment)
     reply: Reply[None] = Reply()
@@ -78,13 +81,20 @@ def _heir(command: Acted) -> str:
             return ""
 
 
-def decider_of(desk: Desk, instance: InstanceId, number: int) -> Actor:
-    """As whom the actor of a desk would decide a question; as themselves where the directory knows nobody."""
-    now = desk.service.shared.clock.now()
-    if desk.request.actor.kind == "system" or desk.directory.is_known_empty(desk.tenant, now):
-        return desk.request.actor
-    acting, _ = _deciding(desk, instance, number, "", concerned=asked_at)
-    return acting.request.actor
+def decider_at(desk: Desk) -> DeciderOf:
+    """How to find out as whom the actor of a desk would decide a question. The directory is asked now, and the database when it is open."""
+    try:
+        found = authority_at(desk)
+    except ForbiddenError as error:
+        refusal = error
+
+        def refuse(_reader: Reader, _header: Header, _number: int) -> Actor:
+            raise refusal
+
+        return refuse
+    return lambda reader, header, number: found.deciding(
+        asked_at(reader, header.id, number), definition=header.definition
+    )
 
 
 def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:

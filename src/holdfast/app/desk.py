@@ -42,6 +42,7 @@ class Desk:
         endings: Endings,
         readers: Readers | None,
         *,
+        consultants: Readers | None,
         directory: Directory,
         request: RequestContext,
         connection: object = None,
@@ -52,6 +53,7 @@ class Desk:
         self.registry = registry
         self.endings = endings
         self._readers = readers
+        self._consultants = consultants
         self.request = checked_request(request)
         """For whom these calls are made."""
         self.tenant = request.tenant
@@ -74,6 +76,7 @@ class Desk:
             self.registry,
             self.endings,
             self._readers,
+            consultants=self._consultants,
             directory=self.directory,
             request=request,
             connection=connection,
@@ -137,13 +140,22 @@ class Desk:
 
         The answer goes into the reply, if one is given.
         """
-        reply = Reply() if reply is None else reply
+        return self._ask(self._readers, question, Reply() if reply is None else reply)
+
+    def consult(self, question: Callable[[], T]) -> Reply[T]:
+        """Ask something for which people have to be looked up, on a thread that may be kept waiting by a directory.
+
+        No question of the database may be open meanwhile: others wait for its connection.
+        """
+        return self._ask(self._consultants, question, Reply())
+
+    def _ask(self, readers: Readers | None, question: Callable[[], T], reply: Reply[T]) -> Reply[T]:
         if self.service.is_inherited:
             reply.set_error(StoppedError(INHERITED))
             return reply
-        if self._readers is None or self.service.store.is_lent:
+        if readers is None or self.service.store.is_lent:
             return answered(reply, question)
-        self._readers.ask(question, reply)
+        readers.ask(question, reply)
         return reply
 
     def look(self, question: Callable[[Reader], T]) -> Reply[T]:

@@ -233,7 +233,7 @@ class FutureDirectory:
                 found = reader.open_tasks(TaskQuery(people=named, limit=_MOST_TASKS)) if named else []
                 return [listed_task(each) for each in found if _is_held_up(reader, each.task, lost)]
 
-        return desk.read(read)
+        return desk.consult(read)
 
     def changes(
         self, person: str = "", *, before: int | DirectoryChange = 0, limit: int = 100
@@ -259,7 +259,7 @@ class FutureDirectory:
             with desk.directory.looking(desk.tenant) as rows:
                 return question(Look(rows, desk.service.shared.clock.now()))
 
-        return desk.read(read)
+        return desk.consult(read)
 
     def _change(self, change: Callable[[Registrar], T]) -> Reply[T]:
         desk = self._desk

@@ -31,7 +31,7 @@ from holdfast.app.task_reads import (
     tasks_of,
     told_for_whom,
 )
-from holdfast.app.task_rights import check_list, check_question, onlooker
+from holdfast.app.task_rights import check_list, check_question, may_see_all, onlooker
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
@@ -99,7 +99,8 @@ class FutureTasks:
             with self._desk.reader.look() as reader:
                 return told_for_whom(reader, authority, tasks_of(reader, mine_of(authority, query, part), last))
 
-        return self._desk.read(read)
+        is_about_others = requested_by_me or may_see_all(self._desk)
+        return self._desk.read(read) if is_about_others and mine is False else self._desk.consult(read)
 
     def decided(self, *, after: DecidedTask | None = None, limit: int = 100) -> Reply[builtins.list[DecidedTask]]:
         """What the actor has decided, newest first; give the last one as `after` for the next page."""
@@ -126,7 +127,7 @@ class FutureTasks:
                 overdue=overdue,
             )
 
-        return self._desk.read(read)
+        return self._desk.consult(read)
 
     def get(self, task: StepLike) -> Reply[TaskDetails]:
         """A question with all who are or were asked and why, with their decisions and comments, and with its form.
@@ -143,7 +144,7 @@ class FutureTasks:
             check_question(self._desk, looking, found)
             return detailed(found)
 
-        return self._desk.read(read)
+        return self._desk.read(read) if may_see_all(self._desk) else self._desk.consult(read)
 
     # -- decisions
 
