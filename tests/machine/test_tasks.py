@@ -167,6 +167,28 @@ def test_a_rule_that_yields_nobody_fails_closed(owner: object) -> None:
     refolded(host)
 
 
+@pytest.mark.row("E-682")
+@pytest.mark.parametrize("owner", ["x" * 513, "é" * 300, " ", "role:", "user: ", ["ann", 5], ["ann", "x" * 600]])
+def test_a_rule_that_yields_what_is_nobodys_name_asks_nobody(owner: object) -> None:
+    """No database finds anybody by such a name, and whoever else is named would decide without them."""
+    host = running(human(Ask(by="rule", of="owner", rule=OWNER), agree="all"), data={"owner": owner})
+    assert (host.state.status, host.state.reason, people(host)) == ("paused", "no_approver", [])
+    assert "the rule 'owner' yields what is nobody's name" in host.state.error
+    host.tell(c.AddApprover(step=1, person="bob"), BOSS)
+    decide(host, BOB)
+    assert status(host) == "completed"
+    refolded(host)
+
+
+def test_more_people_than_can_be_asked_are_not_asked_in_part() -> None:
+    """Those who are left would agree for all of them."""
+    owners = [f"p-{number}" for number in range(MOST_PEOPLE + 1)]
+    host = running(human(Ask(by="rule", of="owner", rule=OWNER), agree="all"), data={"owner": owners})
+    assert (host.state.reason, people(host)) == ("no_approver", [])
+    assert f"{MOST_PEOPLE} is the most" in host.state.error
+    refolded(host)
+
+
 def test_a_plain_question_keeps_nothing_in_the_state() -> None:
     """Users and roles that the definition names need no errand, no event and no bytes until something happens to the question."""
     for op in (g.Human(), g.Human(role="finance"), human(*USERS)):

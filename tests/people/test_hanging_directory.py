@@ -65,12 +65,12 @@ def calls(engine: Engine, question: str) -> list[Callable[[], object]]:
         lambda: ann.tasks.approve(question),
         lambda: ann.tasks.list(mine=True),
         lambda: ann.tasks.list(role="finance"),
-        lambda: ann.tasks.counts(),
+        ann.tasks.counts,
         lambda: ann.tasks.get(question),
-        lambda: ann.notifications.mine(),
-        lambda: ann.notifications.count_unread(),
+        ann.notifications.mine,
+        ann.notifications.count_unread,
         lambda: ann.directory.get("ann"),
-        lambda: ann.directory.open_tasks_of_inactive(),
+        ann.directory.open_tasks_of_inactive,
         lambda: ann.processes.list(mine=True),
     ]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeVar, cast
 
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.waiters import Endings
-from holdfast.errors import HoldfastError, PayloadError, StoppedError, indefinite
+from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, indefinite
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.people.directory import Directory
@@ -204,7 +204,7 @@ def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
     if may_be_empty and given == "":
         return ""
     if not isinstance(given, str) or not given:
-        raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {given!r}")
+        raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {brief(given)}")
     check_key(given, what)
     return given
 
@@ -249,7 +249,7 @@ def checked_text(given: object, what: str) -> str:
     if given == "":
         return ""
     if not isinstance(given, str):
-        raise PayloadError(f"the {what} must be text, not {given!r}")
+        raise PayloadError(f"the {what} must be text, not {brief(given)}")
     check_text(given, what)
     return given
 
@@ -262,10 +262,17 @@ def checked_flag(given: object, what: str) -> bool:
 
 
 def checked_instant(given: object, what: str) -> datetime | None:
-    """An instant that a list begins or ends at, if there is one."""
-    if given is None or (isinstance(given, datetime) and given.tzinfo is not None):
-        return given
-    raise PayloadError(f"{what} must be a datetime with a time zone, such as datetime(..., tzinfo=UTC), not {given!r}")
+    """An instant that a list or a period begins or ends at, if there is one."""
+    if given is None:
+        return None
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise PayloadError(
+            f"{what} must be a datetime with a time zone, such as datetime(..., tzinfo=UTC), not {brief(given)}"
+        )
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise PayloadError(f"{what} is {given}, outside of the years 1 to 9999, counted in UTC") from None
 
 
 def checked_last(given: object, kind: type[T], what: str) -> T | None:

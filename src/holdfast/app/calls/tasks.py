@@ -35,12 +35,11 @@ from holdfast.app.task_rights import check_list, check_question, may_see_all, on
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
+from holdfast.machine.graphs.asks import HEAVIEST
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.tasks import Asked, TaskQuery
-
-HEAVIEST = 1_000_000
 
 
 class FutureTasks:
