@@ -616,6 +616,35 @@ def test_a_delegation_does_not_come_back_by_any_detour() -> None:
     assert [(row.actor, row.on_behalf_of) for row in decisions(host)] == [("zoe", "ann")]
 
 
+def test_what_was_delegated_is_taken_back_by_its_giver() -> None:
+    """Without any right, as long as it is not decided; nobody else takes it, and nobody gives it to a third one that way."""
+    host = running(human(*USERS, agree="all"))
+    host.tell(c.DelegateTask(step=1, to="eve"), ANN)
+    for actor, to in ((BOB, "bob"), (ANN, "carl"), (EVE, "eve"), (BOB, "ann")):
+        assert code(host.tell(c.ReassignTask(step=1, to=to), actor)) == Refusal.NOT_ALLOWED
+    assert code(host.tell(c.ReassignTask(step=1, to="ann", who="bob"), ANN)) == Refusal.NOT_ALLOWED
+    host.tell(c.ReassignTask(step=1, to="ann"), ANN)
+    assert code(decide(host, EVE)) == Refusal.NOT_ALLOWED
+    decide(host, ANN)
+    assert code(host.tell(c.ReassignTask(step=1, to="ann"), ANN)) == Refusal.NOT_ALLOWED
+    decide(host, BOB)
+    assert (status(host), [(each.actor, each.on_behalf_of) for each in decisions(host)]) == (
+        "completed",
+        [("ann", ""), ("bob", "")],
+    )
+    refolded(host)
+
+
+def test_who_stood_in_and_takes_a_part_back_stands_in_again() -> None:
+    """The decision bears the name of the first one, however often it was handed to and fro."""
+    host = running(human(USERS[0]))
+    host.tell(c.DelegateTask(step=1, to="bob"), ANN)
+    host.tell(c.DelegateTask(step=1, to="carl"), BOB)
+    host.tell(c.ReassignTask(step=1, to="user:bob", who="carl"), BOB)
+    decide(host, BOB)
+    assert [(each.actor, each.on_behalf_of) for each in decisions(host)] == [("bob", "ann")]
+
+
 def test_a_task_is_reassigned_by_whoever_may() -> None:
     """With the capability somebody else is asked instead, a role too; one has to say instead of whom if several are asked."""
     host = running(human(*USERS))

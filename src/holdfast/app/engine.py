@@ -29,6 +29,7 @@ from holdfast.app.resumption import RESUMPTION
 from holdfast.app.step_handlers import check_step_handler, named_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
+from holdfast.app.watched import Callbacks, Channels
 from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.saga.options import NAME_IT, handler_name
@@ -51,7 +52,6 @@ from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
 from holdfast.runtime.loops.projections import Projection
-from holdfast.runtime.replies import callbacks
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import Listener
@@ -101,19 +101,6 @@ def _checked_settings(settings: Settings | None) -> Settings:
     if given is not None and not isinstance(given, Settings):
         raise ConfigurationError(f"the settings are of type {type(given).__name__}; give Settings(…)")
     return settings or Settings()
-
-
-class _Callbacks:
-    """The threads for callbacks, which all engines of a process share, by the bound of one of them."""
-
-    name = callbacks.name
-
-    def __init__(self, *, limit: float) -> None:
-        self._limit = limit
-
-    def problem(self) -> str:
-        """What keeps the threads from their work, in words; empty if nothing does."""
-        return callbacks.problem(self._limit)
 
 
 class Engine(EngineCalls):
@@ -475,9 +462,10 @@ class Engine(EngineCalls):
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
         readers = [part for each in self._answering for part in each.parts]
         if readers:
-            readers.append(_Callbacks(limit=self._limit))
+            readers.append(Callbacks(limit=self._limit))
         database = WriteLock(self._store, limit=self._limit)
-        return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *readers, database]
+        channels = [Channels(self.deliveries, self.registry.library)] if self._life.is_started else []
+        return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *channels, *readers, database]
 
     @property
     def _answering(self) -> list[Readers]:

@@ -11,17 +11,18 @@ from holdfast.app.task_reads import FoundTask, inboxes
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.law import READ
+from holdfast.machine.runs.tasks import ADD_APPROVER, ESCALATE, REASSIGN, WITHDRAW
 from holdfast.people.authority import Authority
 from holdfast.store.tasks import Asked
 
 
 def may_see_all(desk: Desk) -> bool:
-    """Whether the actor may look at all runs, so that nobody has to be looked up."""
-    return desk.request.actor.may(READ)
+    """Whether the actor may look at all runs, or hand on the questions of all, so that nobody has to be looked up."""
+    return any(desk.request.actor.may(each) for each in (READ, REASSIGN, ADD_APPROVER, WITHDRAW, ESCALATE))
 
 
 def onlooker(desk: Desk) -> Authority | None:
-    """Who the actor is who wants to look at questions; None if they may look at all runs, and nobody has to be looked up."""
+    """Who the actor is who wants to look at questions; None if they may look at all of them, and nobody has to be looked up."""
     return None if may_see_all(desk) else authority_at(desk)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
@@ -39,7 +41,7 @@ from holdfast.machine.runs.events import (
 from holdfast.machine.runs.law import answer_refusal, task_refusal
 from holdfast.machine.runs.nodes.human import close
 from holdfast.machine.runs.notices import tell_of_task
-from holdfast.machine.runs.question import Question, person_named, shown
+from holdfast.machine.runs.question import Question, Seat, person_named, shown
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.task_times import ends_next, put_higher
@@ -144,20 +146,41 @@ def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
 
 def _reassign(task: _Task, command: c.ReassignTask) -> Answer | None:
     _, step, _, question = task
-    barred = task_refusal(task.actor, REASSIGN, f"reassign {step.node!r}")
+    seat = _handed_on(task, command)
+    barred = None if seat else task_refusal(task.actor, REASSIGN, f"reassign {step.node!r}")
     if barred is not None:
         return barred
-    free = [place for place, seat in question.asked if seat.is_free]
-    named = [place for place in free if shown(question.seats[place - 1].person) == _spelled(command.who)]
-    seat = next(iter(named), 0) if command.who else _only_seat(question)
-    if not seat and (command.who or free):
-        return _nobody(task, "say who is not asked any more")
-    weight = question.seats[seat - 1].person.weight if seat else 1
-    heir = person_named(command.to, via=f"reassigned by {task.actor.id}", weight=weight)
+    heir = person_named(command.to, via=f"reassigned by {task.actor.id}")
+    if seat:
+        heir = _taken_back(question.seats[seat - 1], heir.name)
+    else:
+        free = [place for place, each in question.asked if each.is_free]
+        named = [place for place in free if shown(question.seats[place - 1].person) == _spelled(command.who)]
+        seat = next(iter(named), 0) if command.who else _only_seat(question)
+        if not seat and (command.who or free):
+            return _nobody(task, "say who is not asked any more")
+        heir = replace(heir, weight=question.seats[seat - 1].person.weight if seat else 1)
     refusal = _newcomer_refusal(task, heir)
     if refusal is None:
         _hand(task, TaskReassigned(step=step.number, seat=seat, person=heir, by=task.actor.id, reason=command.reason))
     return refusal
+
+
+def _handed_on(task: _Task, command: c.ReassignTask) -> int:
+    """The place that the actor has handed on and wants for himself again, for which he needs no right; 0 if he wants something else."""
+    who = person(task.actor)
+    if person_named(command.to, via="") != person_named(who, via=""):
+        return 0
+    given = [(place, seat) for place, seat in task.question.asked if seat.is_free and who in seat.hands]
+    wanted = [place for place, seat in given if not command.who or shown(seat.person) == _spelled(command.who)]
+    return wanted[0] if len(wanted) == 1 else 0
+
+
+def _taken_back(seat: Seat, giver: str) -> Person:
+    """Whoever has handed a place on, as they had it: for whomever they stood in there themselves."""
+    held = seat.person
+    for_ = "" if held.for_ == giver else held.for_
+    return Person(name=giver, weight=held.weight, via=f"taken back from {held.name}", for_=for_)
 
 
 def _add_approver(task: _Task, command: c.AddApprover) -> Answer | None:

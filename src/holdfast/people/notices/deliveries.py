@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, cast
 
@@ -42,6 +42,15 @@ class Deliveries:
             told = f"the channel {name!r} is of type {type(channel).__name__}; give a function of a notice, or an object with such a `send`"
             raise ConfigurationError(told)
         self._channels[name] = channel
+
+    def lacking(self, channels: Mapping[str, str]) -> str:
+        """What to do about the first of these channels that is not here, each with a definition that names it; empty if all are."""
+        for channel, definition in sorted(channels.items()):
+            if channel not in self._channels:
+                return (
+                    f"{definition!r} tells people by {channel!r}, which this process does not have; {_remedy(channel)}"
+                )
+        return ""
 
     def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
         """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""
