@@ -14,7 +14,7 @@
     ├── ReplayError
     │   └── UnknownEventError      the history holds an event that this code does not know
     ├── StoreError
-    │   ├── StoreUnavailableError  the database is gone, full, read-only or locked; retryable
+    │   ├── StoreUnavailableError  the database is gone, full, read-only or locked, or a directory hangs; retryable
     │   ├── SchemaMismatchError    migrations are missing, or newer than the code
     │   └── CorruptHistoryError    stored rows contradict one another
     ├── StoppedError               the engine is stopped, or refuses work in maintenance mode; retryable
@@ -213,7 +213,7 @@ class StoreError(HoldfastError):
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot take the work now: gone, full, read-only or locked. Nothing of it was acknowledged."""
+    """The database cannot take the work now: gone, full, read-only or locked; or a directory does not answer. Nothing of it was acknowledged."""
 
     code = "store_unavailable"
     retryable = True

@@ -347,6 +347,18 @@ def test_a_decision_on_behalf_of_another_counts_for_that_person() -> None:
     assert people(host)[0] == ("user:ann", False, "confirmed")
 
 
+def test_whoever_was_stood_in_for_has_decided_also_as_holder_of_a_role() -> None:
+    """They have no second voice by another role, and the stand-in keeps the one that is their own."""
+    roles = frozenset({"finance", "legal"})
+    host = running(human(Ask(by="role", of="finance"), Ask(by="role", of="legal"), agree="all"))
+    decide(host, Actor(id="sue", on_behalf_of="ann", roles=roles))
+    assert code(decide(host, Actor(id="ann", roles=roles), "rejected")) == Refusal.ALREADY_DECIDED
+    decide(host, Actor(id="sue", roles=roles))
+    assert [(row.actor, row.on_behalf_of) for row in decisions(host)] == [("sue", "ann"), ("sue", "")]
+    assert status(host) == "completed"
+    refolded(host)
+
+
 def test_who_is_asked_by_name_and_by_role_leaves_the_role_to_a_colleague() -> None:
     """One's own place comes first, so that where all have to agree somebody else can decide for the role."""
     host = running(human(Ask(by="role", of="finance"), Ask(by="user", of="fay")))
@@ -846,6 +858,15 @@ def test_the_place_of_whom_it_escalated_to_is_handed_on_as_it_is() -> None:
     decide(host, CARL)
     assert host.state.status == "completed"
     refolded(host)
+
+
+def test_time_that_nobody_measured_has_not_passed() -> None:
+    """Reminders and rungs come by the timer of their question, and by no message that arrives late or twice."""
+    times = g.Times(every_ms=60_000, escalation=(g.Rung(after_ms=1000, user="eve"),))
+    host = running(human(*USERS, times=times))
+    for command in (c.EscalateTask(step=1), c.RemindTask(step=1)):
+        assert isinstance(host.tell(command), Ignored)
+    assert (host.state.open[1].level, host.state.open[1].reminded, len(people(host))) == (0, 0, 2)
 
 
 def test_everybody_but_the_requester_is_asked() -> None:

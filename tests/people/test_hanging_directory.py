@@ -40,11 +40,13 @@ class Hanging(Directory):
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Event()
+        self.looks = 0
         self._people = Directory.from_file(PEOPLE)
 
     @contextmanager
     def looking(self, tenant: str) -> Iterator[DirectoryLook]:
         """A look, once the gate is open."""
+        self.looks += 1
         self.entered.set()
         self.gate.wait(LONG_SECONDS)
         with self._people.looking(tenant) as look:
@@ -102,6 +104,8 @@ def test_a_directory_that_hangs_keeps_no_other_question_waiting(live: Live) -> N
     for each in waiting:
         assert isinstance(each.exception(LONG_SECONDS), StoreUnavailableError)
     directory.gate.set()
+    engine.acting(ANN).tasks.list(mine=True)
+    assert directory.looks < len(waiting), "what has failed while it waited for a thread is not asked any more"
 
 
 def test_an_engine_stops_although_its_directory_hangs(live: Live) -> None:

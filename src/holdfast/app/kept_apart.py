@@ -46,9 +46,8 @@ def _is_kept_out(desk: Desk, reader: Reader, header: Header, task: HumanTask) ->
     if not op.distinct_from and not op.distinct_approvers:
         return False
     nodes = {each.number: each.node for each in reader.rows(TASKS, header.id)}
-    decided = {
-        nodes[each.number]
-        for each in reader.rows(TASK_DECISIONS, header.id)
-        if actor in {each.actor, each.on_behalf_of} and each.is_applied and not each.is_withdrawn
-    }
-    return bool(decided if op.distinct_approvers else decided & {*op.distinct_from})
+    given = [each for each in reader.rows(TASK_DECISIONS, header.id) if actor in {each.actor, each.on_behalf_of}]
+    used = {nodes[each.number] for each in given if each.is_applied}
+    if not op.distinct_approvers:
+        return bool(used & {*op.distinct_from})
+    return bool(used) or any(each.number == task.step_number and not each.is_withdrawn for each in given)

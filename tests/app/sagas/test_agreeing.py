@@ -145,6 +145,26 @@ def test_what_four_eyes_keep_somebody_from_is_not_in_their_inbox(place: Place) -
         assert mine == [[], ["ok"]]
 
 
+def test_a_decision_keeps_somebody_out_of_the_next_question_once_it_is_used(place: Place) -> None:
+    """One that was withdrawn, or that others have yet to agree to, does not; among several of one question it does at once."""
+    engine = place.engine()
+    both = {"ask": ["role:finance", "user:ann"], "agree": "all"}
+    saga = Saga("s").human("first", **both).human("ok", ask="role:finance", distinct_from="first").build()  # type: ignore[arg-type]
+    instance = engine.register(saga).acting(RITA).start(saga).id
+    decide(engine, instance, FAY)
+    tasks(engine, FAY).withdraw_decision(f"{instance}:1")
+    decide(engine, instance, GUS)
+    decide(engine, instance, ANN)
+    assert (inbox(engine, FAY), inbox(engine, GUS)) == (["ok"], [])
+    lawyer = person("fay", "finance", "legal")
+    asked(engine, name="two", ask=["role:finance", "role:legal"], agree="all", distinct_approvers=True)
+    (two,) = tasks(engine, lawyer).list(mine=True, definition="two")
+    tasks(engine, lawyer).approve(two)
+    assert tasks(engine, lawyer).list(mine=True, definition="two") == []
+    tasks(engine, lawyer).withdraw_decision(two)
+    assert len(tasks(engine, lawyer).list(mine=True, definition="two")) == 1
+
+
 def test_whoever_may_hand_questions_on_finds_them(place: Place) -> None:
     """Without the right to look at runs; whoever may neither is told what it takes."""
     engine = place.engine()
