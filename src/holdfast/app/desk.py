@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.sequels import followed
 from holdfast.app.waiters import Endings
-from holdfast.errors import HoldfastError, PayloadError, StoppedError, indefinite
+from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, indefinite
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.people.authority import authority
@@ -47,6 +47,7 @@ class Desk:
         endings: Endings,
         readers: Readers | None,
         *,
+        consultants: Readers | None,
         directory: Directory,
         request: RequestContext,
         resolvers: Sequence[CapabilityResolver] = (),
@@ -59,6 +60,7 @@ class Desk:
         self.registry = registry
         self.endings = endings
         self._readers = readers
+        self._consultants = consultants
         self._resolvers = resolvers
         self._is_looked_up = is_looked_up
         """Whether the roles of the actor are those of the directory too."""
@@ -102,7 +104,7 @@ class Desk:
         if not self.may_hold_more:
             return call(self)
         # What is done on a connection of the caller's is done on the caller's thread.
-        looked = answered(Reply[Desk](), self.looked_up) if self.is_within else self.read(self.looked_up)
+        looked = answered(Reply[Desk](), self.looked_up) if self.is_within else self.consult(self.looked_up)
         return followed(looked, call, self.reply())
 
     def _another(self, request: RequestContext, connection: object, *, is_looked_up: bool) -> Desk:
@@ -111,6 +113,7 @@ class Desk:
             self.registry,
             self.endings,
             self._readers,
+            consultants=self._consultants,
             directory=self.directory,
             request=request,
             resolvers=self._resolvers,
@@ -189,13 +192,23 @@ class Desk:
 
         The answer goes into the reply, if one is given.
         """
-        reply = Reply() if reply is None else reply
+        readers = self._consultants if self.may_hold_more else self._readers  # Rights may have to be looked up.
+        return self._ask(readers, question, Reply() if reply is None else reply)
+
+    def consult(self, question: Callable[[], T]) -> Reply[T]:
+        """Ask something for which people have to be looked up, on a thread that may be kept waiting by a directory.
+
+        No question of the database may be open meanwhile: others wait for its connection.
+        """
+        return self._ask(self._consultants, question, Reply())
+
+    def _ask(self, readers: Readers | None, question: Callable[[], T], reply: Reply[T]) -> Reply[T]:
         if self.service.is_inherited:
             reply.set_error(StoppedError(INHERITED))
             return reply
-        if self._readers is None or self.service.store.is_lent:
+        if readers is None or self.service.store.is_lent:
             return answered(reply, question)
-        self._readers.ask(question, reply)
+        readers.ask(question, reply)
         return reply
 
     def look(self, question: Callable[[Reader], T]) -> Reply[T]:
@@ -244,7 +257,7 @@ def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
     if may_be_empty and given == "":
         return ""
     if not isinstance(given, str) or not given:
-        raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {given!r}")
+        raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {brief(given)}")
     check_key(given, what)
     return given
 
@@ -291,7 +304,7 @@ def checked_text(given: object, what: str) -> str:
     if given == "":
         return ""
     if not isinstance(given, str):
-        raise PayloadError(f"the {what} must be text, not {given!r}")
+        raise PayloadError(f"the {what} must be text, not {brief(given)}")
     check_text(given, what)
     return given
 
@@ -304,10 +317,17 @@ def checked_flag(given: object, what: str) -> bool:
 
 
 def checked_instant(given: object, what: str) -> datetime | None:
-    """An instant that a list begins or ends at, if there is one."""
-    if given is None or (isinstance(given, datetime) and given.tzinfo is not None):
-        return given
-    raise PayloadError(f"{what} must be a datetime with a time zone, such as datetime(..., tzinfo=UTC), not {given!r}")
+    """An instant that a list or a period begins or ends at, if there is one."""
+    if given is None:
+        return None
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise PayloadError(
+            f"{what} must be a datetime with a time zone, such as datetime(..., tzinfo=UTC), not {brief(given)}"
+        )
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise PayloadError(f"{what} is {given}, outside of the years 1 to 9999, counted in UTC") from None
 
 
 def checked_last(given: object, kind: type[T], what: str) -> T | None:

@@ -14,6 +14,7 @@ from typing import ParamSpec, Self, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
+from holdfast.app.consulting import Consultants
 from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
@@ -23,13 +24,14 @@ from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
 from holdfast.app.publications import Publications
-from holdfast.app.readers import Callbacks, Readers
+from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.resumption import RESUMPTION
 from holdfast.app.step_handlers import check_step_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
+from holdfast.app.watched import Callbacks, Channels
 from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.saga.options import handler_name
@@ -138,6 +140,9 @@ class Engine(EngineCalls):
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
+            self._consultants = self._readers_of_all
+            if threads and self.office.directory.may_hang:
+                self._consultants = Consultants(self.settings, self.service.shared.telemetry)
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = Desk(
@@ -145,13 +150,14 @@ class Engine(EngineCalls):
                 self.registry,
                 endings,
                 self._readers_of_all,
+                consultants=self._consultants,
                 directory=self.office.directory,
                 request=RequestContext(tenant=tenant, actor=SYSTEM),
                 resolvers=checked_resolvers(capabilities),
             )
             Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
-            self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
+            self._life = Life(self.service, self.runtime, endings, self._answering, leave=self._leave)
             if not threads:
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
@@ -440,11 +446,17 @@ class Engine(EngineCalls):
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
-        readers: list[Watched] = []
-        if self._readers_of_all is not None:
-            readers = [self._readers_of_all.threads, Callbacks(limit=self._limit)]
+        readers = [part for each in self._answering for part in each.parts]
+        if readers:
+            readers.append(Callbacks(limit=self._limit))
         database = WriteLock(self._store, limit=self._limit)
-        return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *readers, database]
+        channels = [Channels(self.deliveries, self.registry.library)] if self._life.is_started else []
+        return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *channels, *readers, database]
+
+    @property
+    def _answering(self) -> list[Readers]:
+        """Those who answer questions, those for which the directory is asked included."""
+        return [each for each in dict.fromkeys((self._readers_of_all, self._consultants)) if each is not None]
 
     def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
         return self._store.reader(tenant).headers(list(instances))

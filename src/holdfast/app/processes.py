@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple, cast
 
-from holdfast.app.authorities import decider_of
+from holdfast.app.authorities import DeciderOf
 from holdfast.app.desk import Desk
 from holdfast.app.process_trails import Trail
 from holdfast.app.process_views import (
@@ -229,11 +229,11 @@ def trail_of(found: Known) -> list[ProcessEvent]:
     return Trail(found.graph).told(found.program, found.events)
 
 
-def descriptor_of(desk: Desk, reader: Reader, found: Known) -> ProcessDescriptor:
-    """What a front end shows to the caller."""
+def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -> ProcessDescriptor:
+    """What a front end shows to the caller, who would decide as somebody."""
     instance, graph = instance_of(found), found.graph
     node, step = graph.nodes[instance.current_step], found.step
-    actor = desk.looked_up().request.actor if step is None else decider_of(desk, found.header.id, step.number)
+    actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
     trail = [each for each in trail_of(found) if each.category == "step"]
     is_asking = step is not None and isinstance(node.op, Human)
     barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None

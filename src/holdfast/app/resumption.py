@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, cast, get_args
 from uuid import UUID
 
@@ -134,7 +134,10 @@ def checked_until(given: object, now: datetime) -> datetime | None:
         raise PayloadError(
             f"`until` is an instant with a time zone, such as datetime(..., tzinfo=UTC), or a timedelta from now on, not {given!r}"
         )
-    return at
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise PayloadError(f"`until` is {at}, outside of the years 1 to 9999, counted in UTC") from None
 
 
 def checked_data(given: object, *, limit: int) -> dict[str, object] | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from holdfast.app import processes as p
-from holdfast.app.authorities import asked_at, authority_at, on_question
+from holdfast.app.authorities import asked_at, authority_at, decider_at, on_question
 from holdfast.app.calls.start import started
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
@@ -129,10 +129,12 @@ class FutureProcesses:
     def get(self, instance: InstanceLike) -> Reply[ProcessDescriptor]:
         """What a front end needs to show an instance to the caller: its step, the form, the events that the caller may advance it by."""
 
-        def read(reader: Reader) -> ProcessDescriptor:
-            return p.descriptor_of(self._desk, reader, p.known(self._desk, reader, checked_instance(instance)))
+        def read() -> ProcessDescriptor:
+            decider, identity = decider_at(self._desk), checked_instance(instance)
+            with self._desk.reader.look() as reader:
+                return p.descriptor_of(self._desk, reader, p.known(self._desk, reader, identity), decider)
 
-        return self._desk.look(read)
+        return self._desk.consult(read)
 
     def events(self, instance: InstanceLike, *, with_lifecycle: bool = False) -> Reply[builtins.list[ProcessEvent]]:
         """The trail of an instance: what happened to its steps, and `with_lifecycle` also what happened to the instance itself."""
@@ -225,7 +227,7 @@ class FutureProcesses:
                 total, page = reader.count_matching(match), reader.matching(match)
                 return _page(reader, page, total, match.limit)
 
-        return self._desk.read(read)
+        return self._desk.consult(read) if mine else self._desk.read(read)
 
     def process_timeouts(self) -> Reply[int]:
         """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.
@@ -274,15 +276,7 @@ class FutureProcesses:
         command = c.AnswerStep(
             step=planned.step, outcome=planned.outcome, seen=planned.seen, comment=comment, data=data or None
         )
-        address = Address(tenant=self._desk.tenant, instance=identity)
-        return on_question(
-            self._desk,
-            identity,
-            planned.step,
-            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
-            on_behalf_of="",
-            concerned=asked_at,
-        )
+        return on_question(self._desk, identity, command, concerned=asked_at, comment=comment)
 
     def _send(self, identity: InstanceId, command: object, comment: str) -> Reply[None]:
         address = Address(tenant=self._desk.tenant, instance=identity)

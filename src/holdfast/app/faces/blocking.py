@@ -547,7 +547,9 @@ class Tasks:
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
 
-        Lists that are neither `mine` nor `requested_by_me` nor of a role of one's own take the capability `execution:read`.
+        Questions to a role that one has, and that four eyes keep one from, are not `mine`. Lists that are neither `mine` nor
+        `requested_by_me` nor of a role of one's own take the capability `execution:read`, or one by which questions are handed on,
+        such as `task:reassign`.
         """
         return self._futures.list(
             mine=mine,
@@ -565,14 +567,17 @@ class Tasks:
         return self._futures.decided(after=after, limit=limit).result()
 
     def counts(self) -> TaskCounts:
-        """How many questions wait for the actor, as `list(mine=True)` shows them; delegations for one definition only are left out."""
+        """How many questions wait for the actor, as `list(mine=True)` shows them.
+
+        Delegations for one definition only are left out, and what four eyes keep the actor from is counted.
+        """
         return self._futures.counts().result()
 
     def get(self, task: StepLike) -> TaskDetails:
         """A question with all who are or were asked and why, with their decisions and comments, and with its form.
 
         Those who are or were asked, have decided or wanted the run see it, and whoever stands in for one of them; others need
-        the capability `execution:read`.
+        the capability `execution:read`, or one by which questions are handed on.
         """
         return self._futures.get(task).result()
 
@@ -635,7 +640,7 @@ class Tasks:
     def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> None:
         """Ask somebody else instead, a user or `role:<name>`; `who` says instead of whom, if several are asked.
 
-        It takes the capability `task:reassign`.
+        It takes the capability `task:reassign`; not if one takes back oneself what one has delegated, before it is decided.
         """
         self._futures.reassign(task, to, who=who, reason=reason).result()
 
@@ -646,7 +651,8 @@ class Tasks:
     def escalate(self, task: StepLike, reason: str = "") -> None:
         """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
 
-        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`.
+        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`. So does everybody
+        where the next rung ends the question by an outcome, which those may not who may not decide it.
         """
         self._futures.escalate(task, reason).result()
 

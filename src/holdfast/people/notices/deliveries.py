@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, cast
 
@@ -49,6 +49,15 @@ class Deliveries:
         self._channels[name] = channel
         if isinstance(channel, Webhook):
             channel.attach(self._outbound)
+
+    def lacking(self, channels: Mapping[str, str]) -> str:
+        """What to do about the first of these channels that is not here, each with a definition that names it; empty if all are."""
+        for channel, definition in sorted(channels.items()):
+            if channel not in self._channels:
+                return (
+                    f"{definition!r} tells people by {channel!r}, which this process does not have; {_remedy(channel)}"
+                )
+        return ""
 
     def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
         """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""

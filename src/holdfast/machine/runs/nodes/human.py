@@ -162,9 +162,9 @@ def _repeated(turn: Turn, step: Step, command: AnswerStep, data: object) -> Answ
 def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     """Why somebody who is asked cannot decide so."""
     op, question = _asked(turn, step)
-    barred = claim_refusal(question, step.node, turn.moment.actor) or separation_refusal(
-        turn.routes, turn.state, step, turn.moment.actor
-    )
+    actor = turn.moment.actor
+    barred = claim_refusal(question, step.node, actor, lapsed=command.lapsed)
+    barred = barred or separation_refusal(turn.routes, turn.state, step, actor)
     if barred is None and op.requires_reason and command.outcome == op.rejects and not command.comment.strip():
         return refused(Refusal.REASON_REQUIRED, f"a rejection of {step.node!r} needs a reason; give a comment")
     return barred
