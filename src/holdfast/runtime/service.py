@@ -148,6 +148,7 @@ class Service:
         request: RequestContext,
         comment: str = "",
         receipt: ReceiptKey | None = None,
+        said: object = None,
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
@@ -158,7 +159,8 @@ class Service:
         """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
-        is made for it. An address without key and instance names a new one.
+        is made for it. An address without key and instance names a new one. `said` is what its caller said of the command, by which a
+        repetition is told; None if all of it is the caller's.
         """
         refusal = self._refusal()
         if refusal:
@@ -182,7 +184,7 @@ class Service:
             request=request,
             comment=comment,
             receipt=receipt,
-            digest=b"" if receipt is None else digest_of(address, command),
+            digest=b"" if receipt is None else digest_of(address, command if said is None else said),
             claim=claim,
             may_create=may_create,
             definition_version=definition_version,

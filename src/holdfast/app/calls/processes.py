@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from holdfast.app import processes as p
 from holdfast.app.authorities import asked_at, authority_at, on_question
-from holdfast.app.calls.start import started
+from holdfast.app.calls.start import check_right, started
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.references import InstanceLike, checked_definition, checked_instance
@@ -20,12 +20,10 @@ from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs import commands as c
-from holdfast.runtime.loops.due_work import DueWork
+from holdfast.runtime.loops.sweep import swept
 from holdfast.runtime.replies import Reply
 from holdfast.store.matches import Match
-from holdfast.store.port import Parts
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header
 from holdfast.store.tasks import Asked, TaskQuery
@@ -34,8 +32,6 @@ _ROUNDS = 5
 """How often an advance begins anew when others were faster."""
 _KEYS = "%processes"
 """Where the idempotency keys of starts are kept: one place for all processes of a tenant. No definition has this name."""
-_HIDDEN = "_"
-"""How names of the state begin that callers cannot set."""
 
 PATIENCE = timedelta(seconds=10)
 """How long a call waits for automatic steps, unless its caller says otherwise."""
@@ -67,9 +63,10 @@ class FutureProcesses:
         """
         try:
             name, pinned = self._process(workflow_id, version)
+            check_right(self._desk, name, pinned)
             seconds, data = _seconds(patience), _input(self._desk, input)
         except HoldfastError as error:
-            return failed(error)
+            return failed(p.in_process_words(error))
         begun = started(
             self._desk,
             name,
@@ -96,14 +93,15 @@ class FutureProcesses:
         """Leave the current step by an event, with what its form asks for; automatic steps that follow are done, as in `start`.
 
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
-        capability or the role of the step (ForbiddenError), no transition is open by this event (`INVALID_TRANSITION`).
-        `expected_version` is that of the instance as the caller has seen it; if it was changed since, `VERSION_CONFLICT`. Without it an
-        advance that others were faster than is judged anew.
+        capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
+        open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
         """
         try:
             seconds, identity = _seconds(patience), checked_instance(instance)
             told, data = checked_key(event, "event"), _input(self._desk, input)
             checked_text(comment, "comment")
+            _checked_version(expected_version)
         except HoldfastError as error:
             return failed(error)
 
@@ -149,6 +147,7 @@ class FutureProcesses:
         """End an instance that is active or suspended; nothing is undone. It takes the capability that the definition names for that."""
         try:
             identity, why = checked_instance(instance), checked_text(reason, "reason")
+            _checked_version(expected_version)
         except HoldfastError as error:
             return failed(error)
 
@@ -156,6 +155,7 @@ class FutureProcesses:
             found = p.known(self._desk, reader, identity)
             if found.header.ended_at is not None:
                 raise _not_active(found)
+            p.check_stopping(self._desk, found)
             _check_version(found, expected_version)
             return None if expected_version is None else found.header.version
 
@@ -168,7 +168,10 @@ class FutureProcesses:
     def resume(
         self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
     ) -> Reply[ProcessInstance]:
-        """Let a suspended instance go on: a step that failed is tried again. It takes the capability `execution:resume`."""
+        """Let a suspended instance go on: a step that failed is tried again, and one that waits is left as if it had waited long enough.
+
+        It takes the capability `execution:resume`. One that is active is refused (`INVALID_TRANSITION`).
+        """
         try:
             seconds, identity, why = _seconds(patience), checked_instance(instance), checked_text(reason, "reason")
         except HoldfastError as error:
@@ -178,6 +181,9 @@ class FutureProcesses:
             found = p.known(self._desk, reader, identity)
             if found.header.ended_at is not None:
                 raise _not_active(found)
+            if found.is_active:
+                told = "the instance is active; only a suspended one is resumed"
+                raise RejectedError(reason=p.ProcessCode.INVALID_TRANSITION, message=told)
             dead = next(iter(found.state.dead), None)
             if dead is None or found.state.pause is not None:
                 return c.ResumeWorkflow(reason=why)
@@ -232,14 +238,7 @@ class FutureProcesses:
 
         Workers do so by themselves; this is for those who have none, and for tests.
         """
-        service = self._desk.service
-
-        def sweep(parts: Parts) -> int:
-            due = DueWork(parts, service.shared, standing=service.standing, effects_ready=service.hint)
-            fired, _ = due.fire()
-            return fired
-
-        return self._desk.read(lambda: service.operate(sweep))
+        return self._desk.read(lambda: swept(self._desk.service))
 
     # -- how
 
@@ -259,9 +258,11 @@ class FutureProcesses:
         found = p.known(self._desk, reader, identity)
         if not found.is_active:
             raise _not_active(found)
-        _check_version(found, expected_version)
         step = found.step
-        if step is None or not isinstance(found.graph.nodes[step.node].op, Human):
+        if expected_version is not None:
+            p.check_answering(self._desk, found)
+            _check_version(found, expected_version)
+        if step is None or not (p.is_asking(found, step) or p.may_repeat(found, step, event)):
             at = "a step" if step is None else repr(step.node)
             raise RejectedError(
                 reason=p.ProcessCode.INVALID_TRANSITION, message=f"{at} is left by itself, and not by {event!r}"
@@ -364,12 +365,12 @@ def _seconds(patience: timedelta | float) -> float:
 
 
 def _input(desk: Desk, given: object) -> dict[str, object]:
-    data = plain_data({} if given is None else given, "input", limit=desk.payload_limit)
-    hidden = next((name for name in data if name.startswith(_HIDDEN)), None)
-    if hidden is not None:
-        told = f"{hidden!r} is a name that only the engine sets; give it another one"
-        raise PayloadError(told, reason=p.ProcessCode.VALIDATION_ERROR)
-    return data
+    return plain_data({} if given is None else given, "input", limit=desk.payload_limit)
+
+
+def _checked_version(given: object) -> None:
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+        raise PayloadError(f"the expected version is a whole number, as an instance tells it, not {given!r}")
 
 
 def _check_version(found: p.Known, expected: int | None) -> None:
