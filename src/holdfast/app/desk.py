@@ -84,7 +84,7 @@ class Desk:
         """Whether the commands of this desk are carried out in a transaction that the caller has open."""
         return self._connection is not None
 
-    def command(
+    def command(  # noqa: PLR0913 - all that can be said about a command, by name
         self,
         address: Address,
         command: object,

@@ -57,6 +57,11 @@ class Trail:
                 yield self._entry(stored, AGAIN, actor=event.actor, comment=event.reason)
             case e.TimedOut():
                 yield self._entry(stored, "timeout", actor=SYSTEM.id)
+            case _:
+                yield from self._tell_of_whole(stored, event)
+
+    def _tell_of_whole(self, stored: StoredEvent, event: object) -> Iterator[ProcessEvent]:
+        match event:
             case e.WorkflowCancelled() | e.WorkflowAborted():
                 yield self._entry(stored, "cancelled", actor=event.requested_by, comment=event.reason)
             case event if isinstance(event, _LIFECYCLE):

@@ -15,7 +15,7 @@ from holdfast.app.references import InstanceLike, checked_definition, checked_in
 from holdfast.app.rests import is_at_rest
 from holdfast.app.sequels import followed
 from holdfast.app.step_handlers import plain_data
-from holdfast.app.task_reads import mine_of, tasks_of
+from holdfast.app.task_reads import inboxes
 from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
@@ -23,10 +23,9 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.loops.sweep import swept
 from holdfast.runtime.replies import Reply
-from holdfast.store.matches import Match
+from holdfast.store.matches import MOST_COUNTED, AskedOf, Match
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header
-from holdfast.store.tasks import Asked, TaskQuery
+from holdfast.store.shapes import Address
 
 _ROUNDS = 5
 """How often an advance begins anew when others were faster."""
@@ -205,31 +204,29 @@ class FutureProcesses:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> Reply[ProcessPage]:
-        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to ten thousand.
 
         `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
         the caller, by name or by a role; `role` those at a step that asks a role.
         """
 
         def read() -> ProcessPage:
-            wanted = _stored(status)
             request = self._desk.request
             everywhere = request.actor.kind == "system" and not request.partition
+            size = min(checked_limit(limit), LARGEST_PAGE)
             match = Match(
-                kind=p.KIND,
-                statuses=wanted,
+                statuses=_stored(status),
                 definition=checked_key(workflow_id, "workflow id", may_be_empty=True),
                 key=checked_key(key, "key", may_be_empty=True),
                 partition=None if everywhere else request.partition,
                 started_by=checked_key(subject_id, "subject id", may_be_empty=True),
+                people=self._asked(role, mine=mine),
                 before=None if cursor is None else checked_instance(cursor),
-                limit=min(checked_limit(limit), LARGEST_PAGE),
+                limit=size + 1,
             )
-            if mine or role is not None:
-                return self._asking(match, role)
             with self._desk.reader.look() as reader:
-                total, page = reader.count_matching(match), reader.matching(match)
-                return _page(reader, page, total, match.limit)
+                total, found = reader.count_matching(match), reader.matching(match)
+                return _page(reader, found, total, size)
 
         return self._desk.read(read)
 
@@ -317,39 +314,40 @@ class FutureProcesses:
 
         return followed(self._desk.look(look), wait, self._reply())
 
-    def _asking(self, match: Match, role: str | None) -> ProcessPage:
-        """Those at a step that asks the caller, or a role. There are as many as somebody can see through."""
-        people = None if role is None else (Asked("role", checked_key(role, "role")),)
-        query = TaskQuery(people=people, definition=match.definition, key=match.key, limit=LARGEST_PAGE)
-        queries = [query] if role is not None else mine_of(authority_at(self._desk), query, "all")
-        with self._desk.reader.look() as reader:
-            ids = list(dict.fromkeys(each.instance for each in tasks_of(reader, queries, None)))
-            headers = [each for each in reader.headers(ids) if _matches(self._desk, match, each)]
-            found = sorted((each.id for each in headers), reverse=True)
-            rest = [each for each in found if match.before is None or each < match.before]
-            return _page(reader, rest[: match.limit], len(found), match.limit)
+    def _asked(self, role: str | None, *, mine: bool) -> tuple[AskedOf, ...] | None:
+        """Those who are asked at the steps that are wanted; None if whoever is asked does not matter."""
+        if not isinstance(mine, bool):
+            raise PayloadError(f"`mine` is True or False, not {mine!r}")
+        if role is not None:
+            return (AskedOf("role", checked_key(role, "role")),)
+        if not mine:
+            return None
+        authority = authority_at(self._desk)
+        own = inboxes(authority)
+        some = sorted({each.definition for each in authority.stands_in_for if each.definition})
+        others = [AskedOf(*each[:2], name) for name in some for each in inboxes(authority, name) if each not in own]
+        return (*(AskedOf(*each[:2]) for each in own), *others)
 
 
-def _matches(desk: Desk, match: Match, header: Header) -> bool:
-    return (
-        header.kind == p.KIND
-        and p.is_within_partition(desk, header)
-        and (not match.statuses or header.status in match.statuses)
-        and (not match.started_by or header.started_by == match.started_by)
-    )
-
-
-def _page(reader: Reader, ids: Sequence[InstanceId], total: int, limit: int) -> ProcessPage:
+def _page(reader: Reader, found: Sequence[InstanceId], total: int, size: int) -> ProcessPage:
+    """A page of as many as were wanted; one more was looked for."""
+    ids = found[:size]
     headers = {header.id: header for header in reader.headers(ids)}
     items = [p.summary_of(headers[each]) for each in ids if each in headers]
-    return ProcessPage(items=items, total=total, next=ids[-1] if len(ids) == limit and total > limit else None)
+    is_last, is_exact = len(found) <= size, total <= MOST_COUNTED
+    return ProcessPage(
+        items=items, total=min(total, MOST_COUNTED), is_total_exact=is_exact, next=None if is_last else ids[-1]
+    )
 
 
 def _stored(status: str | Sequence[str]) -> tuple[str, ...]:
     """What is stored of the instances that these words stand for."""
     words = words_of(p.KIND)
-    given = (status,) if isinstance(status, str) and status else tuple(status)
     known = (*words.ACTIVE, *words.TERMINAL)
+    wanted: object = status  # What a caller without types gave.
+    if not isinstance(wanted, str | list | tuple | set | frozenset):
+        raise PayloadError(f"the status is one or several of {', '.join(known)}, not {status!r}")
+    given = [wanted] if isinstance(wanted, str) and wanted else list(wanted) or list(known)
     for word in given:
         if word not in known:
             raise PayloadError(f"there is no status {word!r}; there are {', '.join(known)}")

@@ -67,9 +67,7 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
         assert outcome.instance is not None, "a start that was accepted has an instance"
         return FutureRun(desk, outcome.instance, kind)
 
-    return desk.command(
-        address, command, born, comment=comment, receipt=receipt, said=said, definition_version=pinned
-    )
+    return desk.command(address, command, born, comment=comment, receipt=receipt, said=said, definition_version=pinned)
 
 
 def check_right(desk: Desk, name: str, version: str) -> None:

@@ -187,10 +187,7 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
     shift = _standstill(turn, pause)
     event = event or WorkflowResumed()
     turn.emit(msgspec.structs.replace(event, shift_ms=shift // _MILLISECOND) if shift else event)
-    if pause is not None:
-        _set_timers(turn, pause, shift)
-    for key in overdue:
-        turn.set_timer(key, OVERDUE_MS, command_of(key))
+    _set_timers(turn, pause, shift, overdue)
     failed = [step for step in state.frozen.values() if step.has_failed]
     for step in list(state.frozen.values()):
         if not step.has_failed:
@@ -213,10 +210,12 @@ def _standstill(turn: Turn, pause: Pause | None) -> timedelta:
     return turn.moment.now - pause.at if pause is not None and pause.clock == "stand_still" else timedelta(0)
 
 
-def _set_timers(turn: Turn, pause: Pause, shift: timedelta) -> None:
-    """Set the timers again that the pause took away: due when they were, or as much later as the pause was long."""
-    for key, due_at in pause.held.items():
+def _set_timers(turn: Turn, pause: Pause | None, shift: timedelta, overdue: list[str]) -> None:
+    """Set the timers again that the pause took away: due when they were, or as much later as the pause was long. And those that came due in vain."""
+    for key, due_at in ({} if pause is None else pause.held).items():
         turn.set_timer_at(key, later(due_at, shift), command_of(key))
+    for key in overdue:
+        turn.set_timer(key, OVERDUE_MS, command_of(key))
 
 
 def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:

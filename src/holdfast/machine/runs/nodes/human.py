@@ -21,7 +21,7 @@ from holdfast.machine.graphs.graph import Human, Node
 from holdfast.machine.graphs.index import names_of
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
-from holdfast.machine.runs.answers import answer_found, is_within, judged, merged, too_large, hidden_name, hidden_told
+from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
 from holdfast.machine.runs.asking import ask, look_up
 from holdfast.machine.runs.candidates import (
     claim_refusal,
