@@ -24,7 +24,7 @@ def test_simultaneous_starts_with_one_key_are_one(live: Live) -> None:
         assert engine.processes.list().total == 1
 
 
-@pytest.mark.row("P-077", "P-078")
+@pytest.mark.row("P-077", "P-078", "C-26")
 def test_of_simultaneous_advances_one_counts(live: Live) -> None:
     """The others are judged by what it led to, each event is there once, and the backend was called once."""
     engine = live.engine()
@@ -72,7 +72,7 @@ def test_a_call_hears_of_what_another_process_does(live: Live) -> None:
     assert (seen.status, seen.current_step) == ("completed", "approved")
 
 
-@pytest.mark.row("P-096")
+@pytest.mark.row("P-081", "P-096", "C-26")
 def test_a_system_step_that_nobody_confirmed_stays_current(place: Place) -> None:
     """The way to it was committed before it is called: another process finds it there, active, and does it."""
     first = place.engine()
