@@ -23,7 +23,7 @@ from app.processes.acting import (
     registered,
     system,
 )
-from holdfast import Actor, ForbiddenError, HoldfastError, NotFoundError, RejectedError, Saga
+from holdfast import Actor, HoldfastError, NotFoundError, Saga
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.telemetry import Happening, StepTimedOut
 from holdfast.testing import ManualEngine
@@ -98,11 +98,11 @@ def test_what_is_elsewhere_is_not_there(place: Place, where: dict[str, str]) -> 
     instance, unknown = begun(engine), InstanceId(UUID(int=7))
     calls = asking(engine, CAT, **where).processes
     for call in (
-        lambda which: calls.get(which),
-        lambda which: calls.events(which),
+        calls.get,
+        calls.events,
         lambda which: calls.advance(which, "nonsense", expected_version=9),
         lambda which: calls.cancel(which, expected_version=9),
-        lambda which: calls.resume(which),
+        calls.resume,
     ):
         told = []
         for which in (instance, unknown):

@@ -555,7 +555,11 @@ CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, sta
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
 CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
-CREATE INDEX instances_processes ON holdfast.instances USING btree (tenant, COALESCE(partition, ''::text), status, id) WHERE (kind = 'process'::text);
+CREATE INDEX instances_processes ON holdfast.instances USING btree (tenant, (
+CASE
+    WHEN (partition IS NULL) THEN ''::text
+    ELSE partition
+END), status, id) WHERE ((kind = 'process'::text) AND (created_at <> '-infinity'::timestamp with time zone));
 CREATE INDEX notifications_by_instance ON holdfast.notifications USING btree (instance);
 CREATE INDEX notifications_by_recipient ON holdfast.notifications USING btree (tenant, kind, recipient, id);
 CREATE INDEX notifications_unread ON holdfast.notifications USING btree (tenant, kind, recipient, id) WHERE (read_at IS NULL);

@@ -6,7 +6,8 @@
 select f.id from unnest($2::text[]) as s (status)
 cross join lateral (
     select i.id from holdfast.instances i
-    where i.kind = 'process' and i.tenant = $1::text and coalesce(i.partition, '') = $3::text and i.status = s.status
+    where i.kind = 'process' and i.created_at <> '-infinity' and i.tenant = $1::text
+        and case when i.partition is null then '' else i.partition end = $3::text and i.status = s.status
         and ($4::text = '' or i.definition = $4::text) and ($5::text = '' or i.key = $5::text)
         and ($6::text = '' or i.started_by = $6::text) and i.id < $7::uuid
     order by i.id desc limit $8::int8

@@ -10,7 +10,7 @@ order by id desc limit :limit;
 
 -- name: of_definition
 select id from instances
-where tenant = :tenant and definition = :definition and status = :status and begun = :begun and id < :before and kind = 'process'
+where tenant = :tenant and definition = :definition and status = :status and begun = :begun and id < :before and +kind = 'process'
     and (:partition is null or coalesce(partition, '') = :partition) and (:key = '' or key = :key)
     and (:started_by = '' or started_by = :started_by)
 order by id desc limit :limit;
@@ -31,7 +31,7 @@ order by id desc limit :limit;
 
 -- name: of_key
 select id from instances
-where tenant = :tenant and key = :key and kind = 'process' and id < :before
+where tenant = :tenant and key = :key and +kind = 'process' and id < :before
     and status in (select value from json_each(:statuses)) and (:partition is null or coalesce(partition, '') = :partition)
     and (:definition = '' or definition = :definition) and (:started_by = '' or started_by = :started_by)
 order by id desc limit :limit;
