@@ -350,6 +350,19 @@ def test_a_notification_never_blocks(place: Place) -> None:
     assert stood(engine, instance) == ("completed", "approved")
 
 
+@pytest.mark.row("P-036", "P-090", "P-094")
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_notification_that_nothing_follows_fails_the_process(place: Place, *, fails: bool) -> None:
+    """Its failure counts as its end, and an end that leads nowhere is the same for all automatic steps."""
+    engine = place.engine()
+    backend = published(engine, ORDERS.replace("      - {from: notify, event: completed, to: approved}\n", ""))
+    backend.failing |= {"notify"} if fails else set()
+    instance = begun(engine)
+    asking(engine, BOB).processes.advance(instance, "approved")
+    engine.drain()
+    assert stood(engine, instance) == ("failed", "notify")
+
+
 LOOP = """
 domain: loops
 workflows:
