@@ -25,6 +25,11 @@ class _Sql(msgspec.Struct, frozen=True):
 
 
 _sql = read_statements(_Sql, __package__, "matches.sql")
+_counts = {
+    each: f"select count(*) from ({each})"  # noqa: S608 - both halves are ours
+    for each in msgspec.structs.asdict(_sql).values()
+}
+"""How many each of them finds, up to its limit."""
 _LAST = "~"
 """Behind every id."""
 
@@ -41,7 +46,10 @@ class MatchReads:
     def count_matching(self, match: Match) -> int:
         """How many match, up to a limit."""
         every = msgspec.structs.replace(match, before=None, limit=MOST_COUNTED + 1)
-        return min(len(self._found(every)), MOST_COUNTED + 1)
+        if match.people is not None and len(match.people) > 1:  # Some ask several of them.
+            return min(len(self._found(every)), MOST_COUNTED + 1)
+        counts = (self._all(_counts[each], values)[0][0] for each, values in _asked(self._tenant, every))
+        return min(sum(counts), MOST_COUNTED + 1)
 
     def _found(self, match: Match) -> set[str]:
         return {row[0] for statement, values in _asked(self._tenant, match) for row in self._all(statement, values)}
