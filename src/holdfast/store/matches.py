@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.kernel.ids import InstanceId
 
-MOST_COUNTED = 10_000
+MOST_COUNTED = 1_000
 """Of more than so many it is not counted how many there are."""
 
 

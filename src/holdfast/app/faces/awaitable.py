@@ -417,7 +417,7 @@ class AsyncProcesses:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> ProcessPage:
-        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to ten thousand.
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to a thousand.
 
         `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
         the caller, by name or by a role; `role` those at a step that asks a role.
