@@ -26,7 +26,6 @@ from holdfast.app.references import AnyTyped, described, unbuilt
 from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.resumption import RESUMPTION
 from holdfast.app.step_handlers import check_step_handler, named_handler, takes_effects
-from holdfast.app.timeouts import tell_of_timeouts
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
 from holdfast.app.workflow_reads import KINDS
@@ -171,7 +170,6 @@ class Engine(EngineCalls):
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
-            tell_of_timeouts(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = Desk(
                 self.service,

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import logging
-from typing import cast
+from typing import cast, get_args
 
-from holdfast.app.workflow_reads import KINDS
+from holdfast.machine.graphs.graph import Kind
 from holdfast.machine.runs.events import TimedOut
-from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.draft import Draft
 from holdfast.runtime.service import Service
 from holdfast.runtime.telemetry import StepTimedOut
-from holdfast.store.shapes import TimerClaim
 
 _log = logging.getLogger("holdfast.timeouts")
 
+_KINDS = frozenset(get_args(Kind))
 _TYPE = "timeout"
 """By which name the event is stored."""
 
 
 def tell_of_timeouts(service: Service) -> None:
     """Have every timeout told, once it is committed."""
-    service.listeners.append(lambda batch: _hear(service, batch))
-
-
-def _hear(service: Service, batch: Batch) -> None:
-    for draft in batch.written:
-        if any(type(claim) is TimerClaim for claim in draft.change.consumed):
-            _look_at(service, draft)
+    service.hear_timer = lambda draft: _look_at(service, draft)
 
 
 def _look_at(service: Service, draft: Draft) -> None:
     header = draft.header
     for stored in draft.change.events:
-        if stored.type != _TYPE or stored.is_system or header.kind not in KINDS:
+        if stored.type != _TYPE or stored.is_system or header.kind not in _KINDS:
             continue
         step = cast("TimedOut", draft.program.decode(stored)).node
         told = StepTimedOut(

@@ -163,6 +163,14 @@ def test_a_process_runs_in_memory() -> None:
     engine.stop()
 
 
+@pytest.mark.documents("P-022", "P-140")
+def test_the_page_says_where_it_differs() -> None:
+    """Ids are not of version 4, and what is due at an instant is done at it, not behind it."""
+    page = " ".join((ROOT / "docs/reference/process-format.md").read_text(encoding="utf-8").split())
+    assert "Ids are UUIDs of version 7" in page
+    assert "A timeout is done at its instant" in page
+
+
 def test_an_id_is_a_uuid_of_its_own(place: Place) -> None:
     """Ids are UUIDs in the order of birth, as for every instance of the engine, so not of version 4."""
     engine = place.engine()
