@@ -56,20 +56,20 @@ def fill(this: Round, template: UUID, count: int) -> None:
                     connection.execute(statement, [template, born, count])
             connection.execute("vacuum (analyze)")
         return
-    connection = sqlite3.connect(this.path, isolation_level=None)
-    names = [row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")]
+    file = sqlite3.connect(this.path, isolation_level=None)
+    names = [row[0] for row in file.execute("select name from sqlite_master where type = 'table'")]
     values = {"template": str(template), "born": born, "count": count}
-    connection.execute("begin")
+    file.execute("begin")
     for table in names:
-        columns = [row[1] for row in connection.execute(f"pragma table_info({table})") if not _is_counted(row)]
+        columns = [row[1] for row in file.execute(f"pragma table_info({table})") if not _is_counted(row)]
         statement = _copying(table, columns, _SQLITE)
         if statement:
             with_ = "with recursive n (g) as (select 1 union all select g + 1 from n where g < :count) "
-            connection.execute(with_ + statement, values)
-    connection.execute("commit")
-    connection.execute("analyze")
-    connection.execute("pragma wal_checkpoint(truncate)")
-    connection.close()
+            file.execute(with_ + statement, values)
+    file.execute("commit")
+    file.execute("analyze")
+    file.execute("pragma wal_checkpoint(truncate)")
+    file.close()
 
 
 def _is_counted(row: Sequence[Any]) -> bool:

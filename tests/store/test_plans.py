@@ -229,7 +229,10 @@ def processes(desk: Desk) -> None:
     """Many processes that have ended or ask others, and a few of each sort that somebody looks for."""
 
     def some(count: int, status: str = "completed", **rest: Any) -> None:
-        header = {"kind": "process", **{name: rest.pop(name) for name in ("partition", "started_by") if name in rest}}
+        header: dict[str, Any] = {
+            "kind": "process",
+            **{name: rest.pop(name) for name in ("partition", "started_by") if name in rest},
+        }
         changes = [one(status, **rest) for _ in range(count)]
         for change in changes:
             change.header = msgspec.structs.replace(change.header, **header)

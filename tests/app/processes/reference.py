@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 EVENTS = ("approved", "rejected", "returned")
 CAPABILITIES = ("work", "large")
-CONDITIONS = {
+Way = dict[str, Any]
+CONDITIONS: dict[str, Callable[[int, int | None], bool]] = {
     "workflow.n > 2": lambda data, _given: data > 2,
     "input.n > 2": lambda _data, given: given is not None and given > 2,
     "workflow.gone == 1": lambda _data, _given: False,
@@ -73,6 +75,7 @@ class Interpreter:
     def __init__(self, file: dict[str, Any], n: int) -> None:
         (self.workflow,) = file["workflows"]
         self.steps = {step["id"]: step for step in self.workflow["steps"]}
+        self.ways: list[Way] = self.workflow["transitions"]
         self.n, self.status, self.chain, self.now = n, "active", 0, 0.0
         self.deadline = 5.5 if "timeout" in self.workflow else None
         self.is_overdue = False
@@ -179,6 +182,8 @@ class Interpreter:
                     self.status, self.held = "suspended", "enter"
                 else:
                     self._call()
+            case _:
+                pass
 
     def _call(self) -> None:
         step = self.steps[self.at]
@@ -204,9 +209,9 @@ class Interpreter:
         else:
             self._enter(way["to"])
 
-    def _way(self, event: str, given: int | None, capabilities: frozenset[str] = frozenset()) -> dict[str, Any] | None:
-        for way in self.workflow["transitions"]:
-            holds = CONDITIONS.get(way.get("condition", ""), lambda _data, _given: True)(self.n, given)
+    def _way(self, event: str, given: int | None, capabilities: frozenset[str] = frozenset()) -> Way | None:
+        for way in self.ways:
+            holds = "condition" not in way or CONDITIONS[way["condition"]](self.n, given)
             is_meant = (way["from"], way["event"]) == (self.at, event)
             if is_meant and holds and way.get("guard", "") in {"", *capabilities}:
                 return way

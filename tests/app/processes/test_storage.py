@@ -30,7 +30,7 @@ def sql(live: Live) -> Callable[[str], Rows]:
             with closing(sqlite3.connect(live.url.removeprefix("sqlite:///"))) as file, file:
                 return cast("Rows", file.execute(statement.replace("{}", "")).fetchall())
         with psycopg.connect(live.url) as server:
-            found = server.execute(statement.replace("{}", "holdfast."))  # type: ignore[arg-type]
+            found = server.execute(statement.replace("{}", "holdfast."))
             return found.fetchall() if found.description else []
 
     return ask

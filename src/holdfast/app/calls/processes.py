@@ -15,13 +15,13 @@ from holdfast.app.references import InstanceLike, checked_definition, checked_in
 from holdfast.app.rests import is_at_rest
 from holdfast.app.sequels import followed
 from holdfast.app.step_handlers import plain_data
+from holdfast.app.sweeps import swept
 from holdfast.app.task_reads import inboxes
 from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
-from holdfast.runtime.loops.sweep import swept
 from holdfast.runtime.replies import Reply
 from holdfast.store.matches import MOST_COUNTED, AskedOf, Match
 from holdfast.store.reading import Reader

@@ -49,7 +49,7 @@ class MatchReads:
         if match.people is not None and len(match.people) > 1:  # Some ask several of them.
             return min(len(self._found(every)), MOST_COUNTED + 1)
         counts = (self._all(_counts[each], values)[0][0] for each, values in _asked(self._tenant, every))
-        return min(sum(counts), MOST_COUNTED + 1)
+        return min(int(sum(counts)), MOST_COUNTED + 1)
 
     def _found(self, match: Match) -> set[str]:
         return {row[0] for statement, values in _asked(self._tenant, match) for row in self._all(statement, values)}
