@@ -18,6 +18,7 @@ RUNNABLE = [
     "README.md",
     "docs/tutorial/first-decider.md",
     "docs/tutorial/first-saga.md",
+    "docs/tutorial/first-process.md",
     "docs/how-to/author-sagas.md",
     "docs/how-to/approve-expenses.md",
     "docs/how-to/ask-people.md",

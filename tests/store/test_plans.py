@@ -17,6 +17,7 @@ from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Pr
 from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
 from holdfast.kernel.records import DeadLetterRaised, SubscriptionOpened, TaskOpened, TaskPlace
+from holdfast.store.matches import AskedOf, Match
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import claims as postgres_claims
 from holdfast.store.postgres import commits as postgres_commits
@@ -211,6 +212,66 @@ def test_few_instances_with_a_value_are_found_among_many_with_others(desk: Desk)
         found = desk.reader.instances(InstanceQuery(attributes={"colour": "red"}))
     assert len(found) == FEW
     assert effort.is_small, effort.spent
+
+
+ENDED = ("completed", "failed", "cancelled", "aborted")
+EVERY = ("running", "paused", *ENDED)
+MATCHES: dict[str, tuple[Match, int]] = {
+    "a page": (Match(statuses=EVERY, partition="", limit=5), 5),
+    "status": (Match(statuses=("paused",), partition=""), FEW),
+    "partition": (Match(statuses=EVERY, partition="south"), FEW),
+    "in all partitions": (Match(statuses=("paused",)), FEW),
+    "definition": (Match(statuses=EVERY, partition="", definition="rare"), FEW),
+    "starter": (Match(statuses=EVERY, partition="", started_by="zoe"), FEW),
+    "key": (Match(statuses=EVERY, partition="", key="p1"), 1),
+    "role": (Match(statuses=EVERY, partition="", people=(AskedOf("role", "boss"),)), FEW),
+    "a page of a role": (Match(statuses=EVERY, partition="", people=(AskedOf("role", "clerk"),), limit=4), 4),
+    "people of a definition": (Match(statuses=EVERY, people=(AskedOf("role", "boss", "other"),)), 0),
+    "next page": (Match(statuses=EVERY, partition="", before=new_id(OLD + timedelta(days=1))), 0),
+}
+
+
+def processes(desk: Desk) -> None:
+    """Many processes that have ended or ask others, and a few of each sort that somebody looks for."""
+
+    def some(count: int, status: str = "completed", **rest: Any) -> None:
+        header: dict[str, Any] = {
+            "kind": "process",
+            **{name: rest.pop(name) for name in ("partition", "started_by") if name in rest},
+        }
+        changes = [one(status, **rest) for _ in range(count)]
+        for change in changes:
+            change.header = msgspec.structs.replace(change.header, **header)
+        desk.commit(*changes)
+
+    asked = [TaskOpened(number=1), PersonAsked(number=1, place=1, kind="role", name="clerk")]
+    some(MANY // 2)
+    some(MANY // 2, "running", records=asked)
+    some(FEW, "paused")
+    some(FEW, partition="south")
+    some(FEW, definition="rare")
+    some(FEW, started_by="zoe")
+    for number in range(FEW):
+        some(1, key=f"p{number}")
+    boss = [TaskOpened(number=1), PersonAsked(number=1, place=1, kind="role", name="boss")]
+    some(FEW, "running", records=[*boss, PersonAsked(number=1, place=2, kind="role", name="boss")])
+
+
+@pytest.mark.row("P-124", "P-145")
+def test_every_list_of_processes_is_served_by_an_index(desk: Desk) -> None:
+    """By status, partition, definition, starter, key and whom they ask: what is left out is not read, and each is found once."""
+    processes(desk)
+    for name, (match, expected) in MATCHES.items():
+        effort = Effort(desk)
+        with effort.of(desk.reader):
+            found = desk.reader.matching(match)
+        assert (name, len(found)) == (name, expected)
+        assert found == sorted(set(found), reverse=True)
+        assert effort.is_small, f"{name}: {effort.spent}"
+        if match.limit == Match(statuses=()).limit and match.before is None:
+            with effort.of(desk.reader):
+                assert (name, desk.reader.count_matching(match)) == (name, expected)
+            assert effort.is_small, f"counting {name}: {effort.spent}"
 
 
 IN_HAND: dict[str, InstanceQuery] = {

@@ -126,7 +126,7 @@ class Desk:
         """Whether the commands of this desk are carried out in a transaction that the caller has open."""
         return self._connection is not None
 
-    def command(
+    def command(  # noqa: PLR0913 - all that can be said about a command, by name
         self,
         address: Address,
         command: object,
@@ -134,6 +134,7 @@ class Desk:
         *,
         comment: str = "",
         receipt: ReceiptKey | None = None,
+        said: object = None,
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
@@ -147,6 +148,7 @@ class Desk:
                     answer,
                     comment=comment,
                     receipt=receipt,
+                    said=said,
                     claim=claim,
                     may_create=may_create,
                     definition_version=definition_version,
@@ -171,6 +173,7 @@ class Desk:
             request=self.request,
             comment=comment,
             receipt=receipt,
+            said=said,
             claim=claim,
             may_create=may_create,
             definition_version=definition_version,

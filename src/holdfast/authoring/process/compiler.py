@@ -36,7 +36,7 @@ from holdfast.machine.graphs.calendars import UTC_ZONE
 from holdfast.machine.graphs.compiler import compile_graph
 
 UNANSWERED: Final = "#timeout"
-"""The end of a workflow whose time is over and that says nothing of it: it has failed."""
+"""The end of a workflow whose time is over and that says nothing of it, or that nothing follows in: it has failed."""
 APPROVED: Final = "approved"
 SIGNS: Final = {APPROVED: "approved_by", "rejected": "rejected_by"}
 """Where the state takes who decided."""
@@ -191,6 +191,12 @@ class _Compiler:
                     self._lead(step.id, way, on=g.OK, to=way.to)
                     if isinstance(step, Notification):
                         self._lead(step.id, way, on=g.ERROR, to=way.to)
+        is_closed = not any(way.condition is None and way.guard is None for way in self._outline.ways(step.id))
+        if (
+            isinstance(step, Notification) and is_closed
+        ):  # It counts as done in any case, and what nothing follows has failed.
+            last = self._counts[step.id, g.ERROR]
+            self._edges.append(g.Edge(source=step.id, target=UNANSWERED, on=g.ERROR, priority=last))
         self._nodes.append(g.Node(id=step.id, op=op, metadata=metadata))
 
     def _waiting(self, step: Wait) -> None:
