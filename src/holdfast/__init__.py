@@ -1,5 +1,6 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
+from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
 from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
@@ -7,6 +8,7 @@ from holdfast.app.forking import ForkPreview, RepeatedCall
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
+    DefinitionCheck,
     DefinitionInfo,
     Hold,
     InboxMessage,
@@ -97,6 +99,7 @@ from holdfast.runtime.settings import Settings
 __all__ = [
     "Absence",
     "Actor",
+    "ApiKey",
     "Ask",
     "AsyncCalls",
     "AsyncRun",
@@ -116,6 +119,7 @@ __all__ = [
     "Decider",
     "Decision",
     "Definition",
+    "DefinitionCheck",
     "DefinitionError",
     "DefinitionInfo",
     "Delegation",
@@ -149,6 +153,7 @@ __all__ = [
     "MessagePackCodec",
     "MissingHandler",
     "Moment",
+    "NewApiKey",
     "NotFoundError",
     "Notice",
     "Notification",
@@ -172,6 +177,7 @@ __all__ = [
     "PublishedEvent",
     "Reason",
     "Recorded",
+    "RefusedRequest",
     "RejectedError",
     "Rejection",
     "RepeatedCall",
@@ -215,6 +221,8 @@ __all__ = [
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",
+    "Written",
+    "WrittenPage",
     "ask",
     "event",
     "handler",
