@@ -5,6 +5,7 @@ from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
 from holdfast.app.forking import ForkPreview, RepeatedCall
+from holdfast.app.letter_groups import LetterGroup, LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
@@ -148,6 +149,8 @@ __all__ = [
     "InstanceInfo",
     "InstanceSummary",
     "JsonCodec",
+    "LetterGroup",
+    "LetterGroups",
     "Mail",
     "Message",
     "MessagePackCodec",

@@ -85,6 +85,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
     type: str
     """Name of the event."""
+    definition: str
+    """Name of what the instance is one of."""
 
 
 class WrittenPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls
 from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
+from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
@@ -278,6 +279,7 @@ class Runs:
         is_active: bool | None = None,
         key: str = "",
         parent: InstanceLike | None = None,
+        partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
         cursor: InstanceLike | None = None,
@@ -285,7 +287,8 @@ class Runs:
     ) -> views.Page:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
+        page may be short, or empty, and still have a `next` one.
         """
         return self._futures.list(
             definition=definition,
@@ -294,11 +297,16 @@ class Runs:
             is_active=is_active,
             key=key,
             parent=parent,
+            partition=partition,
             created_after=created_after,
             created_before=created_before,
             cursor=cursor,
             limit=limit,
         ).result()
+
+    def partition_of(self, run: InstanceLike) -> str:
+        """The part of the tenant that a run belongs to; empty if it belongs to none."""
+        return self._futures.partition_of(run).result()
 
     def stuck(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> views.Page:
         """Runs that have not ended and that nothing can ever wake, newest first; there should never be any.
@@ -878,6 +886,10 @@ class DeadLetters:
     ) -> int:
         """How much gave up."""
         return self._futures.count(instance=instance, definition=definition, source=source, key=key).result()
+
+    def groups(self, *, definition: str = "") -> LetterGroups:
+        """What gave up, in groups that have the same cause as far as their words tell, the largest first."""
+        return self._futures.groups(definition=definition).result()
 
     def get(self, letter: LetterLike) -> DeadLetter:
         """One dead letter."""
