@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from holdfast.errors import NotFoundError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
@@ -48,6 +49,8 @@ async def get_chain(call: Call[ChainQuery, None]) -> Chain:
 async def list_chain_versions(call: Call[Paged, None]) -> Listing[Chain]:
     """List all versions of a chain, oldest first."""
     found = await call.calls.chains.versions(call.path["name"])
+    if not found:
+        raise NotFoundError("approval chain", call.path["name"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
