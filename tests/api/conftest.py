@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from api.world import World, registered
 from holdfast.store.opening import open_store
 from holdfast.testing import ManualEngine
-from api.world import World, registered
 from support.databases import Databases
 from support.engines import STORES, live, place
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx
 import pytest
 
-from api.world import ACME, NORTH, RIVAL, SOUTH, TRACE, Client, World, furnished, problem
+from api.addresses import GHOSTS, name, sent, things
+from api.world import ACME, NORTH, RIVAL, SOUTH, TRACE, World, furnished, problem
 from holdfast.http.options import ROLES
 from holdfast.http.routes import ROUTES
 from holdfast.http.routing import Route
@@ -19,58 +19,8 @@ GUARDED = [route for route in ROUTES if not route.is_public]
 STREAMS = "text/event-stream"
 PERMISSIONS = sorted({route.permission for route in GUARDED if route.permission})
 NO_CREDENTIAL = "the request has no credential that holds"
-GHOST = "0193a2b4-0000-7000-8000-00000000dead"
-GHOSTS = {
-    "run": GHOST, "task": f"{GHOST}:1", "process": GHOST, "letter": "999999", "event": GHOST, "pause": "999999",
-    "person": "ghost-ann", "role": "ghost-role", "delegation": "999999", "absence": "999999", "chain": "ghost-chain",
-    "definition": "ghost-own", "key": GHOST.replace("-", ""), "notification": "999999", "workflow": "ghost.approval", "hook": "ghost",
-    "step": "1",
-}  # fmt: skip
-"""What nobody has."""
 MUST_BE_MISSING = {"run", "task", "process", "letter", "event", "pause", "key", "notification", "chain", "definition"}
 """What looks as if it did not exist, to whoever it does not belong to."""
-
-
-def name(route: Route) -> str:
-    """A route in the name of a test."""
-    return f"{route.method} {route.path}"
-
-
-def thing(route: Route, parameter: str) -> str:
-    """What a part of an address names."""
-    subjects = {
-        "/api/v1/tasks": "task", "/ui/": "process", "/api/v1/dead-letters": "letter", "/api/v1/pauses": "pause",
-        "/api/v1/directory/delegations": "delegation", "/api/v1/directory/absences": "absence",
-        "/api/v1/notifications": "notification", "/api/v1/chains": "chain", "/api/v1/definitions": "definition",
-        "/api/v1/executions": "run",
-    }  # fmt: skip
-    special = {
-        "person": "person", "role": "role", "key": "key", "event_id": "event", "workflow_id": "workflow", "hook": "hook",
-    }  # fmt: skip
-    if route.path.startswith("/api/v1/executions") and parameter == "number":
-        return "step"
-    return special.get(parameter) or next(what for base, what in subjects.items() if route.path.startswith(base))
-
-
-def things(route: Route) -> list[str]:
-    """All that an address names."""
-    return [thing(route, each) for each in re.findall(r"\{(\w+)\}", route.path)]
-
-
-def address(route: Route, named: Mapping[str, str]) -> str:
-    """The address of something."""
-    path = re.sub(r"\{(\w+)\}", lambda found: named[thing(route, found[1])], route.path)
-    required = {"person": "ghost-ann", "at": "1"}
-    wanted = [key for key in required if key in route.query.__struct_fields__ and route.path.endswith(
-        ("delegations", "absences", "fork-preview")
-    )]  # fmt: skip
-    return path + ("?" + "&".join(f"{key}={required[key]}" for key in wanted) if wanted else "")
-
-
-def sent(client: Client, route: Route, named: Mapping[str, str], **more: Any) -> httpx.Response:
-    """The answer to a request as the document shows it."""
-    body = {"json": {} if route.example is None else route.example} if route.body is not None else {}
-    return client.ask(route.method, address(route, named), **{**body, **more})
 
 
 class Scene(NamedTuple):
@@ -176,7 +126,9 @@ def test_another_tenant_sees_nothing_there(scene: Scene) -> None:
         there, nowhere = (sent(rival, route, named, headers=TRACE) for named in (scene.made, GHOSTS))
         wrong.note(route, there, unless=masked(there, route, scene.made) == masked(nowhere, route, GHOSTS))
         if MUST_BE_MISSING.issuperset(set(things(route)) - {"step"}):
-            wrong.note(route, there, unless=there.status_code == 404 or (route.method != "GET" and there.status_code == 422))
+            wrong.note(
+                route, there, unless=there.status_code == 404 or (route.method != "GET" and there.status_code == 422)
+            )
     assert not wrong
     assert standing(scene) == before
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -99,16 +99,9 @@ class World:
             client.close()
         for task in asyncio.all_tasks(self.loop):
             task.cancel()
-            with contextmanager(_ignoring)():
+            with suppress(asyncio.CancelledError):
                 self.loop.run_until_complete(task)
         self.loop.close()
-
-
-def _ignoring() -> Iterator[None]:
-    try:
-        yield
-    except asyncio.CancelledError:
-        pass
 
 
 def fails() -> object:

@@ -160,7 +160,8 @@ class Doorkeeper:
         return self._anybody
 
     def _refused(self, request: Request, why: str) -> EdgeError:
-        _log.warning("refused %r %r from %s: %s", request.method, request.url.path, _address(request), ascii(why))
+        told = (ascii(request.method), ascii(request.url.path), _address(request), ascii(why))
+        _log.warning("refused %s %s from %s: %s", *told)
         return EdgeError(EdgeCode.UNAUTHENTICATED, "the request has no credential that holds")
 
 

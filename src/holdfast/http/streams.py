@@ -76,13 +76,13 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
 
 async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     """That runs of the tenant have changed, each with its position as id."""
-    server = call.server
+    server, last = call.server, _last(call)
     ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.credential), server.hub.watching(watcher):
         await server.hub.begun()
         yield _KEPT_ALIVE
-        for chunk in await _missed(call):
+        for chunk in await _missed(call, last):
             yield chunk
         while time.monotonic() < ends_at:
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
@@ -128,9 +128,9 @@ async def _settled(watcher: Watcher, seconds: float) -> list[Written]:
     return found
 
 
-async def _missed(call: Call[Any, Any]) -> list[bytes]:
+async def _missed(call: Call[Any, Any], last: int) -> list[bytes]:
     """What a client that comes back has missed; `resync` if that is too much, or if nobody knows."""
-    last, hub, most = _last(call), call.server.hub, call.server.options.stream_backlog
+    hub, most = call.server.hub, call.server.options.stream_backlog
     if not last:
         return []
     page = await call.engine.admin.written(after=last, limit=most + 1)

@@ -16,6 +16,8 @@ _KINDS: Mapping[str, str] = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 """The type of key that each family of algorithms takes."""
 _CURVES: Mapping[str, str] = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}
 _LONGEST: Final = 8192
+_LAST_SECOND: Final = 253_402_300_799
+"""That of the year 9999."""
 
 
 class InvalidTokenError(Exception):
@@ -82,6 +84,8 @@ def _verified(token: str, issuer: Issuer, key: Key, algorithm: str) -> dict[str,
         )
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
         raise InvalidTokenError(str(error)) from error
+    if not isinstance(claims["exp"], int | float) or claims["exp"] > _LAST_SECOND:
+        raise InvalidTokenError("it never ends")
     return claims
 
 

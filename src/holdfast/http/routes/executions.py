@@ -14,7 +14,7 @@ from holdfast.app.reasons import Why
 from holdfast.app.task_views import HumanTask
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Step, WorkflowInstance
-from holdfast.errors import WorkflowFailedError
+from holdfast.errors import DeadlockError, WorkflowFailedError
 from holdfast.http import cursors, streams
 from holdfast.http.cursors import Listing
 from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Stream, Subject
@@ -236,7 +236,8 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
     found = await call.run.describe()
     seconds = min(call.query.wait, call.server.options.longest_wait.total_seconds())
     if not found.is_terminal and seconds > 0:
-        with suppress(TimeoutError, WorkflowFailedError):  # How it stands then is told below.
+        # How it stands then is told below. An engine without threads cannot be waited for.
+        with suppress(TimeoutError, WorkflowFailedError, DeadlockError):
             await call.run.result(timeout=seconds)
         found = await call.run.describe()
     told = RunResult(
