@@ -84,7 +84,7 @@ def test_nobody_comes_in_without_a_credential(scene: Scene) -> None:
     assert not wrong
 
 
-@pytest.mark.row("R-098", "R-099", "R-100", "R-067", "R-068", "P-156")
+@pytest.mark.row("R-098", "R-099", "R-100", "R-067", "R-068", "P-156", "C-44")
 def test_every_route_takes_its_permission(scene: Scene) -> None:
     """Who has every permission but that of the route is refused with its name, before anything is looked at, and it is on record."""
     before, wrong = standing(scene), Wrong()

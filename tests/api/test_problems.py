@@ -29,7 +29,7 @@ def sample(kind: type[e.HoldfastError]) -> e.HoldfastError:
     return SAMPLES.get(kind) or kind("secret")  # type: ignore[call-arg, unused-ignore]
 
 
-@pytest.mark.row("G-040", "P-155")
+@pytest.mark.row("G-40", "P-155")
 def test_every_error_has_a_status_and_a_remedy() -> None:
     """The map is total over the tree of errors, and nothing is in it that is no error."""
     kinds = load_generator().error_classes()

@@ -42,7 +42,7 @@ def all_of(client: Client, path: str, **query: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.row("G-010", "R-071")
+@pytest.mark.row("G-10", "R-071")
 def test_a_run_from_start_to_end(world: World) -> None:
     """A run is started, found, looked at from all sides, and tells what it came to; its history has the caller and his trace."""
     client = world.client()
@@ -84,7 +84,7 @@ def test_a_run_has_a_tag(world: World) -> None:
     assert client.get(f"{RUNS}/{run}", headers=tag).status_code == 200
 
 
-@pytest.mark.row("G-025")
+@pytest.mark.row("G-25")
 def test_a_repeated_start_is_one_run(world: World) -> None:
     """The same Idempotency-Key gives the same run, with 200 instead of 201; with another input it is refused."""
     client = world.client()
@@ -101,7 +101,7 @@ def test_a_repeated_start_is_one_run(world: World) -> None:
     assert kinds.count("signal_received") == 1
 
 
-@pytest.mark.row("R-067", "R-068", "R-069", "R-070", "G-026")
+@pytest.mark.row("R-067", "R-068", "R-069", "R-070", "G-26")
 def test_a_run_is_paused_and_resumed(world: World) -> None:
     """Pause, status, resume-options and resume are where the specification has them, and tell what it wants; twice is a conflict."""
     client = world.client()
@@ -135,7 +135,7 @@ def test_runs_are_stopped(world: World) -> None:
         assert (again.status_code, problem(again)["code"]) == (409, "already_terminal")
 
 
-@pytest.mark.row("G-027", "G-011")
+@pytest.mark.row("G-27", "G-11")
 def test_runs_are_repaired(world: World) -> None:
     """What gave up is listed, grouped by cause, and put back; steps are skipped and completed by hand, data changed, runs forked."""
     client = world.client(actor="op")
@@ -209,7 +209,7 @@ def test_a_process_as_its_specification_has_it(world: World) -> None:
     assert (missing.status_code, problem(missing)["code"]) == (404, "NOT_FOUND")
 
 
-@pytest.mark.row("G-012")
+@pytest.mark.row("G-12")
 def test_people_decide(world: World) -> None:
     """An inbox is listed and counted, a question is claimed, commented on and decided; what was decided is listed."""
     client = world.client(actor="boss", capabilities=("task:use",), roles=("approver",))
@@ -294,7 +294,7 @@ def test_definitions_are_looked_at_and_published(world: World) -> None:
     started(client, "paid-later")
 
 
-@pytest.mark.row("G-015", "E-781")
+@pytest.mark.row("G-15", "E-781")
 def test_the_platform_is_watched(world: World) -> None:
     """Its own tenant sees workers, queues, health and metrics; readiness follows maintenance; labels are bounded."""
     root, nobody = world.client(tenant="default", actor="root"), world.bearer()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def key_file(folder: Path) -> Path:
 def issuer(folder: Path, **more: Any) -> Issuer:
     """The issuer as a server believes it."""
     told: dict[str, Any] = {"issuer": ISSUER, "audience": AUDIENCE, "jwks": str(key_file(folder))}
-    return Issuer(**{**told, "algorithms": ("RS256", "ES256"), **more})
+    return Issuer(**{**told, "algorithms": ("RS256", "ES256"), "leeway": timedelta(minutes=2), **more})
 
 
 def claims(**more: Any) -> dict[str, Any]:

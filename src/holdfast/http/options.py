@@ -91,9 +91,9 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The largest page of a list; who asks for more gets this much."""
     longest_wait: timedelta = timedelta(seconds=30)
     """How long a request may wait for a result."""
-    requests_per_second: float = 50.0
+    requests_per_second: float = 500.0
     """How many requests a credential may make in the long run."""
-    burst: int = 200
+    burst: int = 1000
     """How many of them at once."""
     failures_per_second: float = 1.0
     """How many refused credentials an address may come with in the long run."""
