@@ -60,16 +60,17 @@ class Doorkeeper:
         scheme, _, secret = (shown[0] if len(shown) == 1 else "").partition(" ")
         if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST:
             raise self._refused(request, "no credential" if not shown else "not one bearer credential")
-        address = _address(request)
-        check_rate(self._failures.wait(address), "this address")
         mark = sha256(secret.encode("utf-8", "surrogateescape")).digest()
         remembered = self._memory.get(mark)
         if remembered is not None and time.monotonic() < remembered[1]:
             return remembered[0]
+        address = _address(request)  # Empty for a socket file, which everybody would share.
+        check_rate(self._failures.wait(address) if address else 0.0, "this address")
         try:
             identity = await (self._by_key(secret) if secret.startswith(_KEY) else self._by_token(secret))
         except InvalidTokenError as error:
-            self._failures.take(address)
+            if address:
+                self._failures.take(address)
             raise self._refused(request, str(error)) from None
         self._remember(mark, identity)
         return identity

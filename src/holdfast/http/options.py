@@ -142,5 +142,5 @@ def _check_issuer(issuer: Issuer) -> None:
         raise ConfigurationError(f"{told}: a token that anybody can make is none")
     if not issuer.issuer or not issuer.audience:
         raise ConfigurationError("an issuer needs `issuer` and `audience`: without them any token of anybody would do")
-    if "://" in issuer.jwks and not issuer.jwks.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+    if "://" in issuer.jwks and not issuer.jwks.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise ConfigurationError(f"the keys of an issuer come from a file or by https, not from {issuer.jwks!r}")

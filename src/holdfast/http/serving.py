@@ -27,11 +27,13 @@ def serve(
     port: int = 8080,
     certificate: str = "",
     certificate_key: str = "",
+    trusted_proxies: str = "",
     insecure_dev: bool = False,
 ) -> None:
     """Serve the API until the process is asked to end (SIGTERM, SIGINT). The engine stays the caller's.
 
-    With a certificate it is served by https. `insecure_dev` takes an address of this machine alone.
+    With a certificate it is served by https. `trusted_proxies` are the addresses of those, parted by commas, who say in `X-Forwarded-For`
+    for whom they ask: without them all that comes by a proxy counts as one address. `insecure_dev` takes an address of this machine alone.
     """
     uvicorn.Server(
         configuration(
@@ -41,6 +43,7 @@ def serve(
             port=port,
             certificate=certificate,
             certificate_key=certificate_key,
+            trusted_proxies=trusted_proxies,
             insecure_dev=insecure_dev,
         )
     ).run()
@@ -54,9 +57,14 @@ def configuration(
     port: int = 8080,
     certificate: str = "",
     certificate_key: str = "",
+    trusted_proxies: str = "",
     insecure_dev: bool = False,
 ) -> uvicorn.Config:
     """How uvicorn is told to serve; ConfigurationError for what would be open to everybody."""
+    if insecure_dev and trusted_proxies:
+        raise ConfigurationError(
+            "insecure_dev is for this machine alone, and a proxy asks for others: leave one of them out"
+        )
     if insecure_dev and not is_loopback(host):
         raise ConfigurationError(
             f"insecure_dev lets everybody in who can reach {host!r}: bind to 127.0.0.1, or leave it out and make a key"
@@ -71,7 +79,8 @@ def configuration(
         access_log=False,
         log_config=None,
         lifespan="off",
-        proxy_headers=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=trusted_proxies or None,
         ws="none",
         h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
         limit_concurrency=_MOST_REQUESTS,

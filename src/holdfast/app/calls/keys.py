@@ -17,7 +17,7 @@ from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.runtime.replies import Reply
-from holdfast.store.access import StoredKey
+from holdfast.store.access import Access, StoredKey
 
 MANAGE_KEYS = "keys:manage"
 """The capability of whoever makes and revokes keys."""
@@ -88,8 +88,7 @@ class FutureKeys:
             self._manager()
             last = after.id if isinstance(after, ApiKey) else checked_key(after, "`after`", may_be_empty=True)
             most, tenant = min(checked_limit(limit), _MOST), self._desk.tenant
-            found = self._desk.service.survey(lambda parts: parts.access().keys(tenant, after=last, limit=most))
-            return [api_key(each) for each in found if self._may_see(each)]
+            return self._desk.service.survey(lambda parts: self._seen(parts.access(), tenant, last, most))
 
         return self._desk.read(read)
 
@@ -131,6 +130,16 @@ class FutureKeys:
             told = f"whoever is bound to the partition {own!r} makes keys for that one alone"
             raise ForbiddenError(reason=NOT_ALLOWED, message=told)
         return own or wanted
+
+    def _seen(self, access: Access, tenant: str, after: str, most: int) -> builtins.list[ApiKey]:
+        """A page of the keys that the caller may see, which need not lie beside one another."""
+        found: list[ApiKey] = []
+        while True:
+            page = access.keys(tenant, after=after, limit=most)
+            found += [api_key(each) for each in page if self._may_see(each)]
+            if len(page) < most or len(found) >= most:
+                return found[:most]
+            after = page[-1].id
 
     def _may_see(self, stored: StoredKey) -> bool:
         return stored.tenant == self._desk.tenant and self._desk.request.partition in {"", stored.partition}
