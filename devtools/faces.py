@@ -40,6 +40,8 @@ MODULES = (
     "instances",
     "inbox",
     "pauses",
+    "keys",
+    "refusals",
     "projections",
     "admin",
     "faces",

@@ -30,6 +30,10 @@ from typing import NamedTuple
 import holdfast
 from holdfast.authoring.process import process_schema
 from holdfast.errors import HoldfastError
+from holdfast.http.options import ROLES
+from holdfast.http.problems import EdgeCode, edge_status
+from holdfast.http.routes import ROUTES
+from holdfast.http.routing import Route
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.refusals import PeopleRefusal
 
@@ -326,6 +330,66 @@ def refusal_rows(module: str, codes: type[StrEnum]) -> list[tuple[str, ...]]:
     return body
 
 
+# The page of the HTTP API.
+
+
+HTTP_INTRODUCTION = """All addresses of the API, with the capability that each takes; how to serve it and what its words mean is told in
+[serve HTTP](../how-to/serve-http.md). The server's own `/openapi.json` has the bodies, answers and examples.
+
+*Reach* is what a route is about: the caller (`own`), one run (`run`), the whole tenant (`tenant`), all tenants (`platform`), or nothing of
+anybody (`public`). A credential that is bound to a partition finds runs of that one alone, and is refused what is about the whole tenant; only
+credentials of the platform's tenant are let through to what is about all."""
+
+
+def http_page() -> str:
+    """Every route, every code of the edge, every option, every role."""
+    lines = ["# The HTTP API", "", NOTICE, "", HTTP_INTRODUCTION, ""]
+    for tag in dict.fromkeys(route.tag for route in ROUTES):
+        lines += [f"## {tag.capitalize()}", ""]
+        lines += table(("address", "does", "permission", "reach"), [http_row(x) for x in ROUTES if x.tag == tag])
+        lines += [""]
+    lines += [
+        "## Codes of the edge",
+        "",
+        "Beside these, `code` is that of [an error](errors.md) or [a rejection](rejections.md).",
+        "",
+    ]
+    meanings = dict(refusal_rows("http/problems.py", EdgeCode))
+    rows = [(f"`{code}`", str(edge_status(code)), meanings[f"`{code}`"]) for code in EdgeCode]
+    lines += table(("code", "status", "meaning"), rows)
+    lines += ["", "## Roles", "", "What a role stands for, unless `HttpOptions.roles` says otherwise:", ""]
+    lines += table(("role", "capabilities"), [(f"`{x}`", ", ".join(f"`{y}`" for y in sorted(ROLES[x]))) for x in ROLES])
+    for name in ("HttpOptions", "Issuer", "InboundHook"):
+        lines += ["", f"## {name}", ""]
+        lines += table(("option", "default", "meaning"), declared_fields("http/options.py", name))
+    return "\n".join(lines) + "\n"
+
+
+def http_row(route: Route) -> tuple[str, ...]:
+    """The cells of one route; the docstring of its handler says what it does."""
+    told = " ".join((inspect.getdoc(route.handler) or "").split())
+    permission = f"`{route.permission}`" if route.permission else ""
+    return (f"`{route.method} {route.path}`", told, permission, route.reach)
+
+
+def declared_fields(module: str, name: str) -> list[tuple[str, ...]]:
+    """Each field of a class with its default and the sentence below it."""
+    tree = ast.parse((ROOT / "src/holdfast" / module).read_text(encoding="utf-8"))
+    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    found: list[tuple[str, ...]] = []
+    for field, below in zip(declared.body, [*declared.body[1:], None], strict=True):
+        if isinstance(field, ast.AnnAssign):
+            says = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            text = (
+                str(below.value.value)
+                if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and says
+                else ""
+            )
+            default = "" if field.value is None else f"`{ast.unparse(field.value)}`"
+            found.append((f"`{ast.unparse(field.target)}`", default, " ".join(text.split())))
+    return found
+
+
 # The JSON Schema of process files, on a page and in the package.
 
 
@@ -339,6 +403,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/errors.md": errors_page,
     "reference/settings.md": settings_page,
     "reference/rejections.md": rejections_page,
+    "reference/http.md": http_page,
     "reference/process.schema.json": process_schema_page,
     "../src/holdfast/authoring/process/process.schema.json": process_schema_page,
 }

@@ -1,12 +1,15 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
+from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
 from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
 from holdfast.app.forking import ForkPreview, RepeatedCall
+from holdfast.app.letter_groups import LetterGroup, LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
+    DefinitionCheck,
     DefinitionInfo,
     Hold,
     InboxMessage,
@@ -102,6 +105,7 @@ __all__ = [
     "Absence",
     "Actor",
     "ApiDocument",
+    "ApiKey",
     "Ask",
     "AsyncCalls",
     "AsyncRun",
@@ -124,6 +128,7 @@ __all__ = [
     "Decider",
     "Decision",
     "Definition",
+    "DefinitionCheck",
     "DefinitionError",
     "DefinitionInfo",
     "Delegation",
@@ -154,11 +159,14 @@ __all__ = [
     "Invocation",
     "Invoker",
     "JsonCodec",
+    "LetterGroup",
+    "LetterGroups",
     "Mail",
     "Message",
     "MessagePackCodec",
     "MissingHandler",
     "Moment",
+    "NewApiKey",
     "NotFoundError",
     "Notice",
     "Notification",
@@ -184,6 +192,7 @@ __all__ = [
     "PublishedEvent",
     "Reason",
     "Recorded",
+    "RefusedRequest",
     "RejectedError",
     "Rejection",
     "RepeatedCall",
@@ -227,6 +236,8 @@ __all__ = [
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",
+    "Written",
+    "WrittenPage",
     "ask",
     "event",
     "handler",

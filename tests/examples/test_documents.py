@@ -31,6 +31,7 @@ RUNNABLE = [
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",
     "docs/how-to/people.md",
+    "docs/how-to/serve-http.md",
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",

@@ -140,21 +140,10 @@ class Engine(EngineCalls):
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
-            self._consultants = self._readers_of_all
-            if threads and self.office.directory.may_hang:
-                self._consultants = Consultants(self.settings, self.service.shared.telemetry)
+            self._consultants = self._advised(self._readers_of_all)
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            self._desk = Desk(
-                self.service,
-                self.registry,
-                endings,
-                self._readers_of_all,
-                consultants=self._consultants,
-                directory=self.office.directory,
-                request=RequestContext(tenant=tenant, actor=SYSTEM),
-                resolvers=checked_resolvers(capabilities),
-            )
+            self._desk = self._own_desk(tenant, endings, capabilities)
             Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._answering, leave=self._leave)
@@ -452,6 +441,30 @@ class Engine(EngineCalls):
         database = WriteLock(self._store, limit=self._limit)
         channels = [Channels(self.deliveries, self.registry.library)] if self._life.is_started else []
         return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *channels, *readers, database]
+
+    def _own_desk(
+        self,
+        tenant: str,
+        endings: Endings,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
+    ) -> Desk:
+        """Where calls are made that nobody in particular makes."""
+        return Desk(
+            self.service,
+            self.registry,
+            endings,
+            self._readers_of_all,
+            consultants=self._consultants,
+            directory=self.office.directory,
+            request=RequestContext(tenant=tenant, actor=SYSTEM),
+            resolvers=checked_resolvers(capabilities),
+        )
+
+    def _advised(self, readers: Readers | None) -> Readers | None:
+        """Those who answer what the directory is asked for: others, with a limit, if that may hang."""
+        if readers is None or not self.office.directory.may_hang:
+            return readers
+        return Consultants(self.settings, self.service.shared.telemetry)
 
     @property
     def _answering(self) -> list[Readers]:

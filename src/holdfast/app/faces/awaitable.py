@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
+from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, WrittenPage
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
@@ -20,19 +21,23 @@ from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.keys import FutureKeys
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
+from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.faces.patience import awaited
 from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
+from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
+    DefinitionCheck,
     DefinitionInfo,
     InboxMessage,
     InstanceInfo,
@@ -274,6 +279,7 @@ class AsyncRuns:
         is_active: bool | None = None,
         key: str = "",
         parent: InstanceLike | None = None,
+        partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
         cursor: InstanceLike | None = None,
@@ -281,7 +287,8 @@ class AsyncRuns:
     ) -> views.Page:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
+        page may be short, or empty, and still have a `next` one.
         """
         return await self._futures.list(
             definition=definition,
@@ -290,11 +297,16 @@ class AsyncRuns:
             is_active=is_active,
             key=key,
             parent=parent,
+            partition=partition,
             created_after=created_after,
             created_before=created_before,
             cursor=cursor,
             limit=limit,
         )
+
+    async def partition_of(self, run: InstanceLike) -> str:
+        """The part of the tenant that a run belongs to; empty if it belongs to none."""
+        return await self._futures.partition_of(run)
 
     async def stuck(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> views.Page:
         """Runs that have not ended and that nothing can ever wake, newest first; there should never be any.
@@ -886,6 +898,10 @@ class AsyncDeadLetters:
         """How much gave up."""
         return await self._futures.count(instance=instance, definition=definition, source=source, key=key)
 
+    async def groups(self, *, definition: str = "") -> LetterGroups:
+        """What gave up, in groups that have the same cause as far as their words tell, the largest first."""
+        return await self._futures.groups(definition=definition)
+
     async def get(self, letter: LetterLike) -> DeadLetter:
         """One dead letter."""
         return await self._futures.get(letter)
@@ -917,6 +933,10 @@ class AsyncDefinitions:
         before a shared one of its name.
         """
         return await self._futures.publish(definition)
+
+    async def validate(self, definition: Mapping[str, object] | str | bytes) -> DefinitionCheck:
+        """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
+        return await self._futures.validate(definition)
 
     async def list(self) -> builtins.list[DefinitionInfo]:
         """All published versions of all workflows, by name, each oldest first."""
@@ -1111,6 +1131,70 @@ class AsyncPauses:
         return await self._futures.get(pause)
 
 
+class AsyncKeys:
+    """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves."""
+
+    def __init__(self, futures: FutureKeys) -> None:
+        self._futures = futures
+
+    async def create(
+        self,
+        name: str,
+        *,
+        actor: str,
+        kind: Literal["user", "service"] = "service",
+        roles: Collection[str] = (),
+        capabilities: Collection[str] = (),
+        partition: str = "",
+        expires_at: datetime | None = None,
+    ) -> NewApiKey:
+        """Make a key for whoever acts as `actor`, with these roles and capabilities and no others.
+
+        Its secret is in the answer and nowhere else: only a hash of it is kept. `partition` binds it to a part of the tenant;
+        whoever makes it and is bound to one, binds it to the same.
+        """
+        return await self._futures.create(
+            name,
+            actor=actor,
+            kind=kind,
+            roles=roles,
+            capabilities=capabilities,
+            partition=partition,
+            expires_at=expires_at,
+        )
+
+    async def list(self, *, after: str | ApiKey = "", limit: int = 100) -> builtins.list[ApiKey]:
+        """All keys of the tenant, revoked ones included, oldest first; give the last one as `after` for the next page."""
+        return await self._futures.list(after=after, limit=limit)
+
+    async def get(self, key: str | ApiKey) -> ApiKey:
+        """One key."""
+        return await self._futures.get(key)
+
+    async def revoke(self, key: str | ApiKey) -> ApiKey:
+        """End a key, at once and for good; one that was revoked stays as it is."""
+        return await self._futures.revoke(key)
+
+
+class AsyncRefusals:
+    """Requests to an edge of the engine, such as its HTTP API, that were refused because of who asked."""
+
+    def __init__(self, futures: FutureRefusals) -> None:
+        self._futures = futures
+
+    async def note(
+        self, *, credential: str, method: str, path: str, code: str, detail: str = "", keep: timedelta = KEPT
+    ) -> None:
+        """Note that the actor of these calls was refused something; those of the tenant that are older than `keep` are forgotten."""
+        await self._futures.note(credential=credential, method=method, path=path, code=code, detail=detail, keep=keep)
+
+    async def list(
+        self, *, before: RefusedRequest | int | None = None, limit: int = 100
+    ) -> builtins.list[RefusedRequest]:
+        """What was refused to the tenant, newest first; give the last one as `before` for the next page. It takes `audit:read`."""
+        return await self._futures.list(before=before, limit=limit)
+
+
 class AsyncProjections:
     """What operators ask of read models. They are fed with the events of all tenants."""
 
@@ -1164,6 +1248,17 @@ class AsyncAdmin:
         """The workers that are alive, in all processes."""
         return await self._futures.workers()
 
+    async def identify(self, secret: str) -> ApiKey | None:
+        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds.
+
+        Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
+        """
+        return await self._futures.identify(secret)
+
+    async def written(self, *, after: int | None = None, limit: int = 1000) -> WrittenPage:
+        """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
+        return await self._futures.written(after=after, limit=limit)
+
 
 class AsyncCalls:
     """What can be asked of an engine on behalf of one tenant and one actor."""
@@ -1196,6 +1291,10 @@ class AsyncCalls:
     """Commands that were accepted and wait."""
     pauses: AsyncPauses
     """What is held back, of a definition, a step, a tenant or all."""
+    keys: AsyncKeys
+    """API keys."""
+    refusals: AsyncRefusals
+    """Requests that were refused because of who asked."""
     _futures: FutureCalls
 
     def __init__(self, futures: FutureCalls) -> None:
@@ -1214,6 +1313,8 @@ class AsyncCalls:
         self.instances = AsyncInstances(futures.instances)
         self.inbox = AsyncInbox(futures.inbox)
         self.pauses = AsyncPauses(futures.pauses)
+        self.keys = AsyncKeys(futures.keys)
+        self.refusals = AsyncRefusals(futures.refusals)
 
     @overload
     async def start(

@@ -13,6 +13,44 @@ create table holdfast.absences (
     constraint absences_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.api_keys (
+    id text not null,
+    tenant text not null,
+    partition text not null,
+    name text not null,
+    actor text not null,
+    kind text not null,
+    roles text not null,
+    capabilities text not null,
+    hash bytea not null,
+    created_by text not null,
+    created_at timestamp with time zone not null,
+    expires_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    revoked_by text not null,
+    constraint api_keys_pkey PRIMARY KEY (id),
+    constraint api_keys_actor_check CHECK ((actor <> ''::text)),
+    constraint api_keys_hash_check CHECK ((length(hash) = 32)),
+    constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'service'::text]))),
+    constraint api_keys_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
+create table holdfast.api_refusals (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    actor text not null,
+    credential text not null,
+    method text not null,
+    path text not null,
+    code text not null,
+    detail text not null,
+    trace text not null,
+    at timestamp with time zone not null,
+    constraint api_refusals_pkey PRIMARY KEY (id),
+    constraint api_refusals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.chains (
     tenant text not null,
     name text not null,
@@ -526,6 +564,9 @@ create table holdfast.events_default partition of holdfast.events DEFAULT;
 create table holdfast.steps_default partition of holdfast.steps DEFAULT with (fillfactor=70);
 
 CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, principal, id);
+CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
+CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
+CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
 CREATE INDEX dead_letters_by_instance ON holdfast.dead_letters USING btree (instance, source, number);
 CREATE INDEX dead_letters_by_tenant ON holdfast.dead_letters USING btree (tenant, id);
 CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, giver, id);
@@ -581,6 +622,8 @@ CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version,
 CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 
 alter table holdfast.absences enable row level security, force row level security;
+alter table holdfast.api_keys enable row level security, force row level security;
+alter table holdfast.api_refusals enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
 alter table holdfast.definition_triggers enable row level security, force row level security;
@@ -614,6 +657,10 @@ alter table holdfast.workers enable row level security, force row level security
 
 create policy engine on holdfast.absences as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.absences as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.api_keys as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.api_keys as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.api_refusals as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.api_refusals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.chains as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.dead_letters as permissive for all to holdfast_engine using (true) with check (true);
@@ -818,6 +865,8 @@ grant usage on schema holdfast to holdfast_engine;
 grant usage on schema holdfast to holdfast_tenant;
 grant usage on sequence holdfast.absences_id_seq to holdfast_engine;
 grant usage on sequence holdfast.absences_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.api_refusals_id_seq to holdfast_engine;
+grant usage on sequence holdfast.api_refusals_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_engine;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.delegations_id_seq to holdfast_engine;
@@ -836,6 +885,8 @@ grant usage on sequence holdfast.role_grants_id_seq to holdfast_engine;
 grant usage on sequence holdfast.role_grants_id_seq to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.absences to holdfast_engine;
 grant select on table holdfast.absences to holdfast_tenant;
+grant insert, select, update on table holdfast.api_keys to holdfast_engine;
+grant delete, insert, select, update on table holdfast.api_refusals to holdfast_engine;
 grant insert, select on table holdfast.chains to holdfast_engine;
 grant select on table holdfast.chains to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;

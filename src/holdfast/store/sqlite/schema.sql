@@ -9,6 +9,37 @@ CREATE TABLE absences (
     ends_at   text
 ) strict;
 
+CREATE TABLE api_keys (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    name         text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         blob not null check (length(hash) = 32),
+    created_by   text not null,
+    created_at   text not null,
+    expires_at   text,
+    last_used_at text,
+    revoked_at   text,
+    revoked_by   text not null
+) strict, without rowid;
+
+CREATE TABLE api_refusals (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    actor      text not null,
+    credential text not null,
+    method     text not null,
+    path       text not null,
+    code       text not null,
+    detail     text not null,
+    trace      text not null,
+    at         text not null
+) strict;
+
 CREATE TABLE chains (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
     name         text not null check (name <> ''),
@@ -460,6 +491,12 @@ CREATE TABLE workers (
 ) strict, without rowid;
 
 CREATE INDEX absences_by_principal on absences (tenant, principal, id);
+
+CREATE INDEX api_keys_by_tenant on api_keys (tenant, id);
+
+CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
+
+CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
 
 CREATE INDEX dead_letters_by_instance on dead_letters (instance, source, number);
 

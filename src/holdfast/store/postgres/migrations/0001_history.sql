@@ -613,6 +613,43 @@ create table holdfast.chains (
 create trigger chains_never_change before update or delete on holdfast.chains for each row
 execute function holdfast.refuse('HF102', 'a published definition never changes');
 
+-- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_refusals` are requests
+-- that were refused because of who asked.
+
+create table holdfast.api_keys (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    name         text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         bytea not null check (length(hash) = 32),
+    created_by   text not null,
+    created_at   timestamptz not null,
+    expires_at   timestamptz,
+    last_used_at timestamptz,
+    revoked_at   timestamptz,
+    revoked_by   text not null
+);
+create index api_keys_by_tenant on holdfast.api_keys (tenant, id);
+
+create table holdfast.api_refusals (
+    id         bigint generated always as identity primary key,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    actor      text not null,
+    credential text not null,
+    method     text not null,
+    path       text not null,
+    code       text not null,
+    detail     text not null,
+    trace      text not null,
+    at         timestamptz not null
+);
+create index api_refusals_by_tenant on holdfast.api_refusals (tenant, id);
+create index api_refusals_by_age on holdfast.api_refusals (tenant, at);
+
 -- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
 -- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
 
@@ -742,3 +779,8 @@ begin
     end loop;
 end $$;
 revoke update, delete on holdfast.directory_changes, holdfast.chains from holdfast_engine;
+
+-- Keys and refusals are the engine's: a tenant's own code never sees the hash of a secret.
+select holdfast.wall_off('api_keys');
+select holdfast.wall_off('api_refusals');
+revoke delete on holdfast.api_keys from holdfast_engine;

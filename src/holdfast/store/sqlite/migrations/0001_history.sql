@@ -581,3 +581,40 @@ create trigger chains_never_change before update on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger chains_never_go before delete on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+-- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_refusals` are requests
+-- that were refused because of who asked.
+
+create table api_keys (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    name         text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         blob not null check (length(hash) = 32),
+    created_by   text not null,
+    created_at   text not null,
+    expires_at   text,
+    last_used_at text,
+    revoked_at   text,
+    revoked_by   text not null
+) strict, without rowid;
+create index api_keys_by_tenant on api_keys (tenant, id);
+
+create table api_refusals (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    actor      text not null,
+    credential text not null,
+    method     text not null,
+    path       text not null,
+    code       text not null,
+    detail     text not null,
+    trace      text not null,
+    at         text not null
+) strict;
+create index api_refusals_by_tenant on api_refusals (tenant, id);
+create index api_refusals_by_age on api_refusals (tenant, at);
