@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, NamedTuple, cast
+from functools import cached_property
+from typing import Final, cast
 
 from holdfast.app.authorities import DeciderOf
 from holdfast.app.desk import Desk
@@ -91,13 +92,19 @@ def in_process_words(error: BaseException) -> BaseException:
     return error if code is None else RejectedError(reason=code, message=message)
 
 
-class Known(NamedTuple):
-    """An instance as it stands."""
+class Known:
+    """An instance as it stands, for as long as it is looked at."""
 
-    header: Header
-    state: State
-    program: Program
-    events: list[StoredEvent]
+    def __init__(self, header: Header, state: State, program: Program, reader: Reader) -> None:
+        self.header = header
+        self.state = state
+        self.program = program
+        self._reader = reader
+
+    @cached_property
+    def events(self) -> list[StoredEvent]:
+        """Its history, read when it is asked for: whoever only answers does not need it."""
+        return self._reader.events(self.header.id)
 
     @property
     def routes(self) -> GraphIndex:
@@ -136,7 +143,7 @@ def known(desk: Desk, reader: Reader, identity: InstanceId) -> Known:
     header = tracked.header
     if header.kind != KIND or not is_within_partition(desk, header):
         raise missing
-    return Known(header, cast("State", tracked.state), tracked.program, reader.events(header.id))
+    return Known(header, cast("State", tracked.state), tracked.program, reader)
 
 
 def is_within_partition(desk: Desk, header: Header) -> bool:

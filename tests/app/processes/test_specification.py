@@ -243,6 +243,18 @@ def test_the_first_open_way_is_taken(place: Place, n: int, to: str) -> None:
     assert stood(engine, instance) == ("completed", to)
 
 
+@pytest.mark.row("P-067", "P-069")
+def test_a_way_is_passed_over_by_who_lacks_its_guard(place: Place) -> None:
+    """The one behind it is taken; who has the guard takes the first."""
+    engine = place.engine()
+    text = process(person("ask"), *ends("quick", "slow"), ways="ask sent quick,ask sent slow")
+    registered(engine, text.replace('"to": "quick"}', '"to": "quick", "guard": "hurry"}'))
+    one, other = (engine.processes.start("w").id for _ in range(2))
+    asking(engine, EVE).processes.advance(one, "sent")
+    asking(engine, Actor(id="x", capabilities=frozenset({"hurry"}))).processes.advance(other, "sent")
+    assert (stood(engine, one), stood(engine, other)) == (("completed", "slow"), ("completed", "quick"))
+
+
 @pytest.mark.row("P-013", "P-004")
 def test_an_action_may_call_something_before_it_is_left(place: Place) -> None:
     """Between the answer and the next step, with what the answer brought; if it fails, the instance is suspended at the action."""
