@@ -1,0 +1,104 @@
+"""Where the words go: the database that a command works on, and for whom.
+
+This is the only module of the command line that opens anything. Commands are given a `Place` and ask it for the calls of the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Concatenate, Final, ParamSpec
+
+import click
+
+from holdfast.app.configuration import Configuration, Source, configured
+from holdfast.app.engine import Engine
+from holdfast.app.faces.blocking import Calls
+from holdfast.errors import NotFoundError
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.store.opening import is_there
+
+P = ParamSpec("P")
+
+_FLAGS: Final = {
+    "database": "--database",
+    "tenant": "--tenant",
+    "partition": "--partition",
+    "actor": "--as",
+    "roles": "--role",
+    "capabilities": "--can",
+}
+
+
+class Place:
+    """A database, and somebody for whom something is asked of it."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @property
+    def configuration(self) -> Configuration:
+        """What the command was told."""
+        return self.source.configuration
+
+    @property
+    def url(self) -> str:
+        """The database."""
+        return self.configuration.database
+
+    @contextmanager
+    def engine(self) -> Iterator[Engine]:
+        """The engine itself, which does no work: for what concerns all tenants."""
+        if not is_there(self.url):
+            raise NotFoundError("database", self.url, hint=f"`holdfast migrate {self.url}` makes it")
+        engine = Engine(self.url, settings=self.configuration.engine, migrate=False)
+        try:
+            yield engine
+        finally:
+            engine.stop()
+
+    @contextmanager
+    def calls(self) -> Iterator[Calls]:
+        """The calls on behalf of whom the command is for."""
+        with self.engine() as engine:
+            yield self.acting(engine)
+
+    def acting(self, engine: Engine) -> Calls:
+        """The calls of an engine on behalf of whom the command is for: the engine itself, unless somebody is named."""
+        told = self.configuration
+        if not any(map(self.source.is_said, ("tenant", "partition", "actor"))):
+            return engine
+        roles, capabilities = frozenset(told.roles), frozenset(told.capabilities)
+        actor = Actor(id=told.actor, roles=roles, capabilities=capabilities) if told.actor else SYSTEM
+        return engine.acting(RequestContext(tenant=told.tenant, partition=told.partition, actor=actor))
+
+
+def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+    """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
+
+    @click.option("--database", metavar="URL", help="sqlite:///file.db or postgresql://user@host/database.")
+    @click.option("--tenant", metavar="NAME", help="The tenant whose data it is about.")
+    @click.option("--partition", metavar="NAME", help="The part of the tenant.")
+    @click.option("--as", "actor", metavar="ID", help="Who acts; the engine itself if nobody is named.")
+    @click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of whoever acts; repeatable.")
+    @click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable.")
+    @config_option
+    @functools.wraps(function)
+    def asked(*arguments: P.args, **options: P.kwargs) -> None:
+        flags = {name: options.pop(name) for name in _FLAGS}
+        file = options.pop("config")
+        place = Place(configuration_of(flags, None if file is None else str(file)))
+        function(place, *arguments, **options)
+
+    return asked
+
+
+config_option = click.option("--config", metavar="FILE", help="The configuration file, if not ./holdfast.toml.")
+
+
+def configuration_of(flags: dict[str, object], file: str | None) -> Source:
+    """The configuration that a command is given by its flags, the environment and the file; flags that were left out say nothing."""
+    said = {name: (value, _FLAGS.get(name, f"--{name}")) for name, value in flags.items() if value not in (None, ())}
+    return configured(said, os.environ, file=file)

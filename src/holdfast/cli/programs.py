@@ -1,0 +1,29 @@
+"""Programs that the command line starts: Graphviz, and workers. Nothing else of the package starts any."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import Final
+
+from holdfast.errors import ConfigurationError
+
+_DRAWING_SECONDS: Final = 60
+
+
+def svg_of(dot: str) -> str:
+    """A drawing in Graphviz's language as SVG; ConfigurationError if Graphviz is not installed, or fails."""
+    program = shutil.which("dot")
+    if program is None:
+        raise ConfigurationError(
+            "SVG is drawn by Graphviz, and there is no program `dot` here; install Graphviz, or take --format dot or mermaid"
+        )
+    try:
+        done = subprocess.run(  # noqa: S603 - a program of the system, and no word of the drawing is an argument
+            [program, "-Tsvg"], input=dot, capture_output=True, text=True, timeout=_DRAWING_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigurationError(f"Graphviz could not draw it: {error}; take --format dot instead") from error
+    if done.returncode:
+        raise ConfigurationError(f"Graphviz could not draw it: {done.stderr.strip()}; take --format dot instead")
+    return done.stdout
