@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Holdfast
+from cli.stage import stage
 from holdfast.store.opening import open_store
 from support.engines import Live, live
 
-__all__ = ["live"]
+__all__ = ["live", "stage"]
 
 
 @pytest.fixture(autouse=True)

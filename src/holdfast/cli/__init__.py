@@ -5,11 +5,21 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.authoring import graph, validate
+from holdfast.cli.chains import chains
+from holdfast.cli.dead_letters import dlq, requeue
+from holdfast.cli.directory import directory
+from holdfast.cli.doctor import doctor, verify
+from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
 from holdfast.cli.migrate import migrate
+from holdfast.cli.pauses import pauses
 from holdfast.cli.publishing import definitions, diff, publish
+from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
+from holdfast.cli.runs import history, list_runs, show, start, watch, why
+from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
+from holdfast.cli.worker import worker
 
 __all__ = ["main"]
 
@@ -23,5 +33,14 @@ def main() -> None:
     """
 
 
-for each in (definitions, diff, expr, graph, migrate, publish, template, validate):
+AUTHORS = (validate, graph, diff, publish, definitions, template, expr)
+"""Commands for those who write workflows."""
+OPERATORS = (start, list_runs, show, watch, history, why, cancel, abort, pause, resume, retry, skip, signal, requeue)
+"""Commands about runs."""
+PEOPLE = (tasks, decide, advance, directory, chains)
+"""Commands about questions to people."""
+PLANT = (worker, migrate, doctor, verify, dlq, pauses, events)
+"""Commands about the engine as a whole."""
+
+for each in (*AUTHORS, *OPERATORS, *PEOPLE, *PLANT):
     main.add_command(each)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.frame import verb
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, located
 from holdfast.kernel.codecs import JsonCodec
 from holdfast.store.opening import open_store
 
@@ -18,7 +18,7 @@ from holdfast.store.opening import open_store
 )
 @click.argument("url", default="")
 @click.option("--codec", default=JsonCodec.name, show_default=True, help="Name of the codec that the database is for.")
-@placed
+@located
 def migrate(place: Place, *, url: str, codec: str) -> None:
     """Bring the database at URL to the schema of this code; does nothing if it is there already.
 

@@ -95,7 +95,7 @@ def listed(function: F) -> F:
         "--after", metavar="PLACE", default="", help="Begin behind this one, as the page before says."
     )(function)
     function = click.option(
-        "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at most."
+        "--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most."
     )(function)
     return json_option(function)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Concatenate, Final, ParamSpec
 
@@ -29,14 +30,19 @@ _FLAGS: Final = {
     "actor": "--as",
     "roles": "--role",
     "capabilities": "--can",
+    "app": "--app",
+    "processes": "--processes",
 }
+"""The flags of what a configuration says, where a command has them."""
 
 
 class Place:
     """A database, and somebody for whom something is asked of it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, file: str | None = None) -> None:
         self.source = source
+        self.file = file
+        """The configuration file that a flag names; None if none does."""
 
     @property
     def configuration(self) -> Configuration:
@@ -47,6 +53,11 @@ class Place:
     def url(self) -> str:
         """The database."""
         return self.configuration.database
+
+    @property
+    def shown_url(self) -> str:
+        """The same for people to read, without a password."""
+        return hidden_password(self.url)
 
     @contextmanager
     def engine(self) -> Iterator[Engine]:
@@ -75,30 +86,42 @@ class Place:
         return engine.acting(RequestContext(tenant=told.tenant, partition=told.partition, actor=actor))
 
 
-def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
-    """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
+config_option = click.option("--config", metavar="FILE", help="The configuration file, if not ./holdfast.toml.")
+
+
+def located(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+    """Decorator: the command takes a database, for nobody in particular, and is given it as a place."""
 
     @click.option("--database", metavar="URL", help="sqlite:///file.db or postgresql://user@host/database.")
-    @click.option("--tenant", metavar="NAME", help="The tenant whose data it is about.")
-    @click.option("--partition", metavar="NAME", help="The part of the tenant.")
-    @click.option("--as", "actor", metavar="ID", help="Who acts; the engine itself if nobody is named.")
-    @click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of whoever acts; repeatable.")
-    @click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable.")
     @config_option
     @functools.wraps(function)
     def asked(*arguments: P.args, **options: P.kwargs) -> None:
-        flags = {name: options.pop(name) for name in _FLAGS}
-        file = options.pop("config")
-        place = Place(configuration_of(flags, None if file is None else str(file)))
-        function(place, *arguments, **options)
+        flags = {name: options.pop(name) for name in _FLAGS if name in options}
+        config = options.pop("config")
+        file = None if config is None else str(config)
+        function(Place(configuration_of(flags, file), file), *arguments, **options)
 
     return asked
 
 
-config_option = click.option("--config", metavar="FILE", help="The configuration file, if not ./holdfast.toml.")
+def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+    """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
+    options = (
+        click.option("--tenant", metavar="NAME", help="The tenant whose data it is about."),
+        click.option("--partition", metavar="NAME", help="The part of the tenant."),
+        click.option("--as", "actor", metavar="ID", help="Who acts; the engine itself if nobody is named."),
+        click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of whoever acts; repeatable."),
+        click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable."),
+    )
+    return functools.reduce(lambda made, option: option(made), reversed(options), located(function))
 
 
-def configuration_of(flags: dict[str, object], file: str | None) -> Source:
+def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:
     """The configuration that a command is given by its flags, the environment and the file; flags that were left out say nothing."""
-    said = {name: (value, _FLAGS.get(name, f"--{name}")) for name, value in flags.items() if value not in (None, ())}
+    said = {name: (value, _FLAGS[name]) for name, value in flags.items() if value not in {None, ()}}
     return configured(said, os.environ, file=file)
+
+
+def hidden_password(url: str) -> str:
+    """A URL for people to read."""
+    return re.sub(r"(?<=://)([^/@:]*):[^@]*@", r"\1:***@", url)

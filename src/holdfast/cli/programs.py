@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+from collections.abc import Mapping
 from typing import Final
 
 from holdfast.errors import ConfigurationError
@@ -27,3 +29,9 @@ def svg_of(dot: str) -> str:
     if done.returncode:
         raise ConfigurationError(f"Graphviz could not draw it: {done.stderr.strip()}; take --format dot instead")
     return done.stdout
+
+
+def start_worker(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Another process of this very command that works. It ends when its standard input does, so that it never outlives who started it."""
+    command = [sys.executable, "-m", "holdfast.cli", "worker", "--supervised"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, env=dict(environment))  # noqa: S603 - the command itself

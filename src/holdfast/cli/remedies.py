@@ -8,14 +8,18 @@ from typing import Final
 from holdfast import errors
 
 _LISTS: Final[Mapping[str, str]] = {
-    "instance": "holdfast list",
-    "workflow": "holdfast definitions list",
-    "dead letter": "holdfast dlq list",
-    "pause": "holdfast pauses list",
-    "person": "holdfast directory list",
-    "chain": "holdfast chains list",
-    "event": "holdfast events list",
-    "step": "holdfast show RUN",
+    "instance": "list",
+    "workflow instance": "list",
+    "process instance": "list",
+    "workflow": "definitions list",
+    "definition": "definitions list",
+    "dead letter": "dlq list",
+    "pause": "pauses list",
+    "person": "directory list",
+    "approval chain": "chains list",
+    "event": "events list",
+    "step": "show RUN",
+    "task": "tasks list",
 }
 """Which command shows what there is of a kind."""
 
@@ -24,14 +28,14 @@ def next_step(error: errors.HoldfastError) -> str:
     """What to do next; empty if there is nothing more to say."""
     match error:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
-            return f"`{_LISTS[kind]}` shows what there is; --tenant says for whom"
+            return f"`holdfast {_LISTS[kind]}` shows what there is; --tenant says for whom"
         case errors.StoreUnavailableError():
             return "see whether the database is up, and whether --database (or HOLDFAST_DATABASE) names the right one"
         case errors.SchemaMismatchError():
             return "`holdfast migrate` brings the database to the schema of this code"
         case errors.ForbiddenError():
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
-        case errors.HeldError() | errors.ConflictError() if error.retryable:
+        case errors.ConflictError() if error.retryable:
             return "look again, then repeat the command"
         case errors.StoppedError():
             return "`holdfast doctor` tells whether there is maintenance"

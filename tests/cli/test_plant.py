@@ -1,0 +1,83 @@
+"""Commands about the engine as a whole: doctor, verify, pauses, events; on both stores."""
+
+from __future__ import annotations
+
+from cli.stage import Stage
+from holdfast.cli.exits import Exit
+
+
+def findings(stage: Stage, code: Exit) -> dict[str, str]:
+    """What a look found, by what it was about."""
+    told = stage.holdfast.json("doctor", code=code)["findings"]
+    assert isinstance(told, list)
+    return {each["what"]: each["state"] for each in told}
+
+
+def test_a_look_tells_whether_all_is_well(stage: Stage) -> None:
+    """Nobody works and nothing waits: that is worth a note. What gave up, and work without a worker, are problems."""
+    found = findings(stage, Exit.DONE)
+    assert set(found.values()) == {"well", "note"} or set(found.values()) == {"well"}
+    stage.begun("import", row="x")
+    found = findings(stage, Exit.NO)
+    assert found["dead letters"] == "problem"
+    told = stage.holdfast("doctor", code=Exit.NO).stdout
+    assert "✗ dead letters: 1\n    → `holdfast dlq list` shows what gave up" in told
+    assert "✓ database: it answers" in told
+
+
+def test_a_look_tells_what_is_held_back(stage: Stage) -> None:
+    """Maintenance and pauses were asked for, and are no problems."""
+    stage.engine.admin.pause_processing()
+    stage.holdfast("pauses", "pause", "--definition", "order", "--reason", "audit")
+    found = findings(stage, Exit.DONE)
+    assert (found["maintenance"], found["pauses"]) == ("note", "note")
+
+
+def test_a_history_is_compared_with_what_is_stored(stage: Stage) -> None:
+    """One run, or a page of all; exactly one of both is asked for."""
+    runs = [stage.begun("import", row=5) for _ in range(3)]
+    assert stage.holdfast("verify", runs[0]).stdout == f"{runs[0]} is what the history says\n"
+    assert stage.holdfast("verify", "--all").stdout == "3 runs are what the history says\n"
+    page = stage.holdfast.json("verify", "--all", "--limit", "2")
+    rest = stage.holdfast.json("verify", "--all", "--after", str(page["next"]))
+    found = [each["instance"] for each in [*page["items"], *rest["items"]]]  # type: ignore[misc]
+    assert sorted(found) == sorted(runs)
+    assert "there is more" in stage.holdfast("verify", "--all", "--limit", "2").stderr
+    assert "name a run, or give --all" in stage.holdfast("verify", code=Exit.WRONG).stderr
+    assert "name a run, or give --all" in stage.holdfast("verify", runs[0], "--all", code=Exit.WRONG).stderr
+
+
+def test_definitions_are_paused(stage: Stage) -> None:
+    """By workflow, version and step; ended by number or by the same scope; and all of it is listed."""
+    first = stage.holdfast.json(
+        "pauses", "pause", "--definition", "order", "--step", "charge", "--reason", "bank", "--for", "1h"
+    )
+    stage.holdfast("pauses", "pause", "--definition", "import")
+    lines = stage.holdfast("pauses", "list").stdout.splitlines()
+    assert [line.split()[2] for line in lines[1:]] == ["import", "order"]
+    assert "settled" in stage.holdfast("pauses", "show", str(first["id"])).stdout
+    assert stage.holdfast.json("pauses", "resume", str(first["id"]))["ended_by"] == "system"
+    stage.holdfast("pauses", "resume", "--definition", "import", "--reason", "done")
+    assert stage.holdfast.json("pauses", "list")["items"] == []
+    page = stage.holdfast.json("pauses", "list", "--with-ended", "--limit", "1")
+    rest = stage.holdfast.json("pauses", "list", "--with-ended", "--after", str(page["next"]))
+    assert [each["id"] for each in rest["items"]] == [first["id"]]  # type: ignore[attr-defined]
+    assert "not_paused" in stage.holdfast("pauses", "resume", "--definition", "order", code=Exit.REFUSED).stderr
+    assert stage.holdfast("pauses", "pause", "--definition", "ordr", code=Exit.NOT_FOUND).stderr
+    assert stage.holdfast("pauses", "pause", "--as", "eve", code=Exit.FORBIDDEN).stderr
+
+
+def test_events_are_published_and_listed(stage: Stage) -> None:
+    """With a key, data and an id that makes the call safe to repeat."""
+    event = ("events", "publish", "payment", "o-1", "--data", '{"amount": 5}', "--id", "p-1")
+    assert stage.holdfast(*event).stdout == stage.holdfast(*event).stdout == "p-1\n"
+    stage.holdfast("events", "publish", "payment", "o-1", "--data", '{"amount": 6}', "--id", "p-1", code=Exit.CONFLICT)
+    stage.holdfast("events", "publish", "other", "--ttl", "1h", "--match-one", "--id", "p-2")
+    page = stage.holdfast.json("events", "list", "--limit", "1")
+    assert [each["id"] for each in page["items"]] == ["p-1"]  # type: ignore[attr-defined]
+    rest = stage.holdfast.json("events", "list", "--after", str(page["next"]))
+    assert [each["id"] for each in rest["items"]] == ["p-2"]  # type: ignore[attr-defined]
+    assert len(stage.holdfast("events", "list", "--event", "other").stdout.splitlines()) == 2
+    assert stage.holdfast.json("events", "show", "p-1")["payload"] == {"amount": 5}
+    assert "payment" in stage.holdfast("events", "show", "p-1").stdout
+    assert "`holdfast events list`" in stage.holdfast("events", "show", "nope", code=Exit.NOT_FOUND).stderr
