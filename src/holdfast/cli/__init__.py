@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli.authoring import graph, validate
 from holdfast.cli.chains import chains
+from holdfast.cli.config import config
 from holdfast.cli.dead_letters import dlq, requeue
 from holdfast.cli.directory import directory
 from holdfast.cli.doctor import doctor, verify
@@ -39,7 +40,7 @@ OPERATORS = (start, list_runs, show, watch, history, why, cancel, abort, pause, 
 """Commands about runs."""
 PEOPLE = (tasks, decide, advance, directory, chains)
 """Commands about questions to people."""
-PLANT = (worker, migrate, doctor, verify, dlq, pauses, events)
+PLANT = (worker, migrate, config, doctor, verify, dlq, pauses, events)
 """Commands about the engine as a whole."""
 
 for each in (*AUTHORS, *OPERATORS, *PEOPLE, *PLANT):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from holdfast.errors import ConfigurationError
@@ -31,7 +31,39 @@ def svg_of(dot: str) -> str:
     return done.stdout
 
 
-def start_worker(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Another process of this very command that works. It ends when its standard input does, so that it never outlives who started it."""
-    command = [sys.executable, "-m", "holdfast.cli", "worker", "--supervised"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, env=dict(environment))  # noqa: S603 - the command itself
+class Program:
+    """A process that was started here. It ends when its standard input does, so that it never outlives who started it."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, env=dict(environment))  # noqa: S603 - the command itself
+        self.pid = self._process.pid
+
+    def ended(self) -> int | None:
+        """Its exit code, negative if a signal ended it; None while it lives."""
+        return self._process.poll()
+
+    def ask(self) -> None:
+        """Ask it to end."""
+        self._process.terminate()
+
+    def end(self, patience: float) -> bool:
+        """Wait so many seconds for its end, then kill it; whether it ended by itself."""
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return False
+        finally:
+            self.close()
+        return True
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+def start_worker(environment: Mapping[str, str]) -> Program:
+    """Another process of this very command that works."""
+    return Program([sys.executable, "-m", "holdfast.cli", "worker", "--supervised"], environment)

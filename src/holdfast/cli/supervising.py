@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Final
 import click
 
 from holdfast.cli.exits import Exit
+from holdfast.cli.programs import Program
 
 _LOOK_SECONDS: Final = 0.2
 _HOPELESS: Final = frozenset({Exit.WRONG, Exit.NOT_FOUND, Exit.UNFIT})
@@ -24,13 +24,13 @@ _LONGEST_REST_SECONDS: Final = 30.0
 class _Seat:
     """The place of one worker process, whoever has it."""
 
-    def __init__(self, start: Callable[[], subprocess.Popen[bytes]]) -> None:
+    def __init__(self, start: Callable[[], Program]) -> None:
         self._start = start
         self._rest = 1.0
         self._starts_at = 0.0
         """When the next process is started, if there is none."""
         self._began_at = 0.0
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Program | None = None
 
     def look(self) -> int | None:
         """See to it that somebody sits here; the exit code of a process that must not be started again."""
@@ -39,10 +39,11 @@ class _Seat:
                 self.process, self._began_at = self._start(), time.monotonic()
                 click.echo(f"worker {self.process.pid} started", err=True)
             return None
-        code = self.process.poll()
+        code = self.process.ended()
         if code is None:
             return None
         click.echo(f"worker {self.process.pid} ended ({code})", err=True)
+        self.process.close()
         self.process = None
         if code in _HOPELESS:
             return code
@@ -52,7 +53,7 @@ class _Seat:
         return None
 
 
-def supervise(start: Callable[[], subprocess.Popen[bytes]], count: int, *, patience: float) -> int:
+def supervise(start: Callable[[], Program], count: int, *, patience: float) -> int:
     """Keep so many processes alive until this one is asked to end; the exit code.
 
     `patience` is how many seconds they have to come to their end before they are killed.
@@ -77,19 +78,10 @@ def supervise(start: Callable[[], subprocess.Popen[bytes]], count: int, *, patie
     return code if code is not None else Exit.DONE if is_clean else Exit.BROKEN
 
 
-def _end_all(processes: list[subprocess.Popen[bytes]], patience: float) -> bool:
+def _end_all(processes: list[Program], patience: float) -> bool:
     """Ask all of them to end, and kill those that do not in time; whether all ended by themselves."""
     for each in processes:
-        each.terminate()
+        each.ask()
     deadline = time.monotonic() + patience
-    is_clean = True
-    for each in processes:
-        try:
-            each.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            each.kill()
-            each.wait()
-            is_clean = False
-        if each.stdin is not None:
-            each.stdin.close()
-    return is_clean
+    ended = [each.end(max(0.0, deadline - time.monotonic())) for each in processes]  # Each of them, whatever the others do.
+    return all(ended)
