@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import ConfigurationError, Settings
 from holdfast.app.configuration import FILE, FILE_VARIABLE, Configuration, Source, configured
-from holdfast.runtime.environment import ENGINE, OF_PROGRAMS, PREFIX, fields_of, variable_of
+from holdfast.runtime.environment import OF_PROGRAMS, PREFIX, SETTINGS, fields_of, variable_of
 
 
 @pytest.fixture(autouse=True)
@@ -32,16 +32,18 @@ def test_nothing_said_means_the_defaults() -> None:
 
 def test_flags_overrule_the_environment_and_that_the_file() -> None:
     """And every value knows who said it."""
-    text = 'database = "sqlite:///file.db"\ntenant = "file"\nactor = "file"\n[engine]\nconcurrency = 5\nlease = "9s"\n'
+    text = (
+        'database = "sqlite:///file.db"\ntenant = "file"\nactor = "file"\n[settings]\nconcurrency = 5\nlease = "9s"\n'
+    )
     found = said(
         text, {"HOLDFAST_TENANT": "variable", "HOLDFAST_ACTOR": "variable", "HOLDFAST_LEASE": "12s"}, actor="flag"
     )
     told = found.configuration
     assert (told.database, told.tenant, told.actor) == ("sqlite:///file.db", "variable", "flag")
-    assert (told.engine.concurrency, told.engine.lease) == (5, timedelta(seconds=12))
+    assert (told.settings.concurrency, told.settings.lease) == (5, timedelta(seconds=12))
     origins = found.origins
-    assert origins["database",] == origins["engine", "concurrency"] == FILE
-    assert (origins["tenant",], origins["engine", "lease"]) == ("HOLDFAST_TENANT", "HOLDFAST_LEASE")
+    assert origins["database",] == origins["settings", "concurrency"] == FILE
+    assert (origins["tenant",], origins["settings", "lease"]) == ("HOLDFAST_TENANT", "HOLDFAST_LEASE")
     assert (origins["actor",], origins["app",]) == ("--actor", "default")
     assert (found.is_said("tenant"), found.is_said("app")) == (True, False)
 
@@ -51,21 +53,21 @@ def test_a_file_says_everything_in_types_of_its_own() -> None:
     text = """
 roles = ["finance", "it"]
 processes = 3
-[engine]
+[settings]
 observe_inputs = true
 ageing = 1
 committers = "none"
 handler_timeout = "none"
 mail_tls = "tls"
-[engine.retry]
+[settings.retry]
 max_attempts = 7
 backoff = "linear"
 """
     told = said(text).configuration
     assert (told.roles, told.processes) == (("finance", "it"), 3)
-    assert (told.engine.observe_inputs, told.engine.ageing, told.engine.committers) == (True, 1.0, None)
-    assert (told.engine.retry.max_attempts, told.engine.retry.backoff) == (7, "linear")
-    assert told.engine.command_retry == Settings().command_retry
+    assert (told.settings.observe_inputs, told.settings.ageing, told.settings.committers) == (True, 1.0, None)
+    assert (told.settings.retry.max_attempts, told.settings.retry.backoff) == (7, "linear")
+    assert told.settings.command_retry == Settings().command_retry
 
 
 def test_lists_are_parted_by_commas_in_the_environment() -> None:
@@ -88,22 +90,22 @@ def test_another_file_can_be_named() -> None:
     ("text", "told"),
     [
         ("databse = 'x'", "no setting 'databse'; did you mean 'database'?"),
-        ("[engine]\nconcurency = 5", "no setting 'engine.concurency'; did you mean 'concurrency'?"),
-        ("[engin]\nconcurrency = 5", "no setting 'engin'; did you mean 'engine'?"),
-        ("concurrency = 5", r"'concurrency' belongs into the table \[engine\]"),
-        ("[engine]\ntenant = 'x'", "'tenant' belongs into the top of the file"),
-        ("[engine.retry]\nmax_atempts = 5", "did you mean 'max_attempts'?"),
+        ("[settings]\nconcurency = 5", "no setting 'settings.concurency'; did you mean 'concurrency'?"),
+        ("[setings]\nconcurrency = 5", "no setting 'setings'; did you mean 'settings'?"),
+        ("concurrency = 5", r"'concurrency' belongs into the table \[settings\]"),
+        ("[settings]\ntenant = 'x'", "'tenant' belongs into the top of the file"),
+        ("[settings.retry]\nmax_atempts = 5", "did you mean 'max_attempts'?"),
         ("zzz = 1", "`holdfast config` lists"),
-        ("engine = 5", r"engine is a table, such as \[engine\], not 5"),
-        ("[engine]\nlease = 5", "engine.lease is 5; give a duration"),
-        ("[engine]\nlease = 'soon'", "engine.lease is 'soon'; give a duration such as 24h"),
-        ("[engine]\nconcurrency = '5x'", "engine.concurrency is '5x'; give a whole number"),
-        ("[engine]\nconcurrency = true", "engine.concurrency is True; give a whole number"),
-        ("[engine]\nobserve_inputs = 1", "give true or false"),
-        ("roles = 'x'\n[engine.retry]\nbackoff = 'random'", "it is one of fixed"),
+        ("settings = 5", r"settings is a table, such as \[settings\], not 5"),
+        ("[settings]\nlease = 5", "settings.lease is 5; give a duration"),
+        ("[settings]\nlease = 'soon'", "settings.lease is 'soon'; give a duration such as 24h"),
+        ("[settings]\nconcurrency = '5x'", "settings.concurrency is '5x'; give a whole number"),
+        ("[settings]\nconcurrency = true", "settings.concurrency is True; give a whole number"),
+        ("[settings]\nobserve_inputs = 1", "give true or false"),
+        ("roles = 'x'\n[settings.retry]\nbackoff = 'random'", "it is one of fixed"),
         ("database = 5", "database is 5; give a text"),
         ("roles = [1]", "give a list of texts"),
-        ("[engine]\nconcurrency = 0", r"\(holdfast.toml\) says what cannot be: concurrency must be at least 1"),
+        ("[settings]\nconcurrency = 0", r"\(holdfast.toml\) says what cannot be: concurrency must be at least 1"),
         ("processes = 0", "processes must be at least 1"),
         ("a = ", "is no TOML"),
     ],
@@ -130,7 +132,7 @@ def test_an_address_under_a_misspelt_name_is_not_repeated() -> None:
 
 def test_settings_leave_the_variables_of_programs_alone() -> None:
     """An engine that reads its settings from the environment may run beside a command line that does; each variable has one meaning."""
-    own = {variable_of(path) for path in fields_of(Configuration) if path[0] != ENGINE}
+    own = {variable_of(path) for path in fields_of(Configuration) if path[0] != SETTINGS}
     assert own | {FILE_VARIABLE} == OF_PROGRAMS
     assert Settings.from_environment(dict.fromkeys(OF_PROGRAMS, "x")) == Settings()
     settings = {variable_of(path) for path in fields_of(Settings)}

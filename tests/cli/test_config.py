@@ -22,7 +22,7 @@ def values(holdfast: Holdfast, *arguments: str) -> dict[str, tuple[str, str]]:
 
 def test_every_value_is_shown_with_its_origin(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flags before variables, these before the file, that before the defaults."""
-    Path("holdfast.toml").write_text('tenant = "file"\nactor = "file"\n[engine]\nlease = "1m30s"\n', encoding="utf-8")
+    Path("holdfast.toml").write_text('tenant = "file"\nactor = "file"\n[settings]\nlease = "1m30s"\n', encoding="utf-8")
     monkeypatch.setenv("HOLDFAST_ACTOR", "variable")
     monkeypatch.setenv("HOLDFAST_CONCURRENCY", "5")
     told = values(holdfast, "--as", "flag", "--role", "it", "--role", "hr")
@@ -30,13 +30,13 @@ def test_every_value_is_shown_with_its_origin(holdfast: Holdfast, monkeypatch: p
     assert told["tenant"] == ("file", "holdfast.toml")
     assert told["actor"] == ("flag", "--as")
     assert told["roles"] == ("it,hr", "--role")
-    assert told["engine.lease"] == ("1m30s", "holdfast.toml")
-    assert told["engine.concurrency"] == ("5", "HOLDFAST_CONCURRENCY")
-    assert told["engine.threads"] == (str(Settings().threads), "default")
-    assert set(values(holdfast, "--said")) == {"tenant", "actor", "engine.lease", "engine.concurrency"}
+    assert told["settings.lease"] == ("1m30s", "holdfast.toml")
+    assert told["settings.concurrency"] == ("5", "HOLDFAST_CONCURRENCY")
+    assert told["settings.threads"] == (str(Settings().threads), "default")
+    assert set(values(holdfast, "--said")) == {"tenant", "actor", "settings.lease", "settings.concurrency"}
     lines = holdfast("config", "--said").stdout.splitlines()
     assert lines[0].split() == ["NAME", "VALUE", "FROM", "VARIABLE"]
-    assert ["engine.lease", "1m30s", "holdfast.toml", "HOLDFAST_LEASE"] in [line.split() for line in lines]
+    assert ["settings.lease", "1m30s", "holdfast.toml", "HOLDFAST_LEASE"] in [line.split() for line in lines]
 
 
 def test_what_is_shown_can_be_said(holdfast: Holdfast) -> None:
@@ -49,9 +49,9 @@ def test_what_is_shown_can_be_said(holdfast: Holdfast) -> None:
 
 def test_a_value_is_asked_for_by_name(holdfast: Holdfast) -> None:
     """Or by what its name begins with; a name that is not there is answered with one that is."""
-    assert values(holdfast, "engine.lease") == {"engine.lease": ("6s", "default")}
-    assert all(name.startswith("engine.retry.") for name in values(holdfast, "engine.retry"))
-    assert "did you mean 'engine.lease'?" in holdfast("config", "engine.leese", code=Exit.NOT_FOUND).stderr
+    assert values(holdfast, "settings.lease") == {"settings.lease": ("6s", "default")}
+    assert all(name.startswith("settings.retry.") for name in values(holdfast, "settings.retry"))
+    assert "did you mean 'settings.lease'?" in holdfast("config", "settings.leese", code=Exit.NOT_FOUND).stderr
 
 
 def test_passwords_are_not_shown(holdfast: Holdfast) -> None:

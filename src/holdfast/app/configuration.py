@@ -59,7 +59,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker runs: `module:attribute`, a function that is given the engine, or workflows."""
     processes: int = 1
     """How many processes a worker has."""
-    engine: Settings = Settings()
+    settings: Settings = Settings()
     """How the engine behaves: see the settings. In the file they are a table of this name; their variables do without it."""
 
     def __post_init__(self) -> None:

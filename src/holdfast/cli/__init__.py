@@ -34,14 +34,8 @@ def main() -> None:
     """
 
 
-AUTHORS = (validate, graph, diff, publish, definitions, template, expr)
-"""Commands for those who write workflows."""
-OPERATORS = (start, list_runs, show, watch, history, why, cancel, abort, pause, resume, retry, skip, signal, requeue)
-"""Commands about runs."""
-PEOPLE = (tasks, decide, advance, directory, chains)
-"""Commands about questions to people."""
-PLANT = (worker, migrate, config, doctor, verify, dlq, pauses, events)
-"""Commands about the engine as a whole."""
-
-for each in (*AUTHORS, *OPERATORS, *PEOPLE, *PLANT):
-    main.add_command(each)
+main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
+main.add_section("Runs", start, list_runs, show, watch, history, why)
+main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
+main.add_section("People", tasks, decide, advance, directory, chains)
+main.add_section("The engine", worker, migrate, config, doctor, verify, dlq, pauses, events)

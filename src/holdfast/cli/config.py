@@ -35,7 +35,7 @@ LISTING: Columns[Value] = {
 }
 
 
-@verb("config", "holdfast config", "holdfast config --said", "holdfast config engine.lease --json")
+@verb("config", "holdfast config", "holdfast config --said", "holdfast config settings.lease --json")
 @click.argument("name", default="")
 @click.option("--said", is_flag=True, help="Only what somebody said; no defaults.")
 @json_option
@@ -43,7 +43,7 @@ LISTING: Columns[Value] = {
 def config(place: Place, *, name: str, said: bool, as_json: bool) -> None:
     """Every value that a command is told, and where it came from: a flag, a variable, the file, or nobody.
 
-    NAME is one of them, or what its name begins with, such as engine.retry. Nothing is asked of the database.
+    NAME is one of them, or what its name begins with, such as settings.retry. Nothing is asked of the database.
     """
     found = [
         Value(".".join(path), _shown(value), origin, variable_of(path)) for path, value, origin in place.source.values()

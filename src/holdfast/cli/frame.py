@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from holdfast.cli.exits import Exit, exit_of
-from holdfast.cli.remedies import next_step
+from holdfast.cli.remedies import in_commands, next_step
 from holdfast.errors import HoldfastError
 from holdfast.expressions.characters import visible
 from holdfast.expressions.suggestions import suggestion
@@ -70,6 +70,28 @@ Verbs.group_class = Verbs
 class Root(Verbs):
     """The whole command line: what its commands raise is told in a sentence, and by the exit code."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.sections: dict[str, list[str]] = {}
+        """The names of the commands, by what they are about."""
+
+    def add_section(self, title: str, *commands: click.Command) -> None:
+        """Add commands that are about the same."""
+        self.sections[title] = [each.name or "" for each in commands]
+        for each in commands:
+            self.add_command(each)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by what they are about, in the order in which one meets them."""
+        del ctx
+        width = max(map(len, self.commands), default=0)
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                limit = formatter.width - width - 6
+                formatter.write_dl(
+                    [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
+                )
+
     def invoke(self, ctx: click.Context) -> object:
         """Do what was asked for."""
         try:
@@ -107,7 +129,7 @@ def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
 
 def complain(message: str, *, code: str = "", remedy: str = "") -> None:
     """One sentence on standard error, with its code, and below it what to do next."""
-    told = "\n".join(visible(line) for line in message.splitlines())
+    told = "\n".join(visible(line) for line in in_commands(message).splitlines())
     click.echo(f"{told} [{code}]" if code else told, err=True)
     if remedy:
         click.echo(f"  → {visible(remedy)}", err=True)

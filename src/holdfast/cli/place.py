@@ -64,7 +64,7 @@ class Place:
         """The engine itself, which does no work: for what concerns all tenants."""
         if not is_there(self.url):
             raise NotFoundError("database", self.url, hint=f"`holdfast migrate {self.url}` makes it")
-        engine = Engine(self.url, settings=self.configuration.engine, migrate=False)
+        engine = Engine(self.url, settings=self.configuration.settings, migrate=False)
         try:
             yield engine
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,6 +23,20 @@ _LISTS: Final[Mapping[str, str]] = {
     "task": "tasks list",
 }
 """Which command shows what there is of a kind."""
+
+_COMMANDS: Final = (
+    (re.compile(r"\bstart_worker\(\)"), "`holdfast worker`"),
+    (re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks)\.(put|list|publish|get)`"), r"`holdfast \1 \2`"),
+    (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
+)
+"""Calls of the engine that its sentences name, and the commands that do the same."""
+
+
+def in_commands(sentence: str) -> str:
+    """A sentence of the engine for somebody at a shell: where it names a call, it names the command."""
+    for call, command in _COMMANDS:
+        sentence = call.sub(command, sentence)
+    return sentence
 
 
 def next_step(error: errors.HoldfastError) -> str:

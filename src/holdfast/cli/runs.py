@@ -19,6 +19,7 @@ from holdfast.cli.frame import end, verb
 from holdfast.cli.options import Duration, Instant, Json, listed, moment_after, number_after, page_of, place_of
 from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.cli.remedies import in_commands
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.expressions.suggestions import suggestion
 
@@ -271,10 +272,10 @@ def why(place: Place, *, run: str, as_json: bool) -> None:
     if as_json:
         print_json(told)
     else:
-        click.echo(cell(told.words))
+        click.echo(cell(in_commands(told.words)))
         for each in told.reasons:
             if each.remedy:
-                click.echo(f"  → {cell(each.remedy)}")
+                click.echo(f"  → {cell(in_commands(each.remedy))}")
         for untold in told.untold:
             click.echo(f"  ! {cell(untold)}")
     end(Exit.NO if told.is_incident else Exit.DONE)

@@ -83,5 +83,7 @@ def _end_all(processes: list[Program], patience: float) -> bool:
     for each in processes:
         each.ask()
     deadline = time.monotonic() + patience
-    ended = [each.end(max(0.0, deadline - time.monotonic())) for each in processes]  # Each of them, whatever the others do.
+    ended = [
+        each.end(max(0.0, deadline - time.monotonic())) for each in processes
+    ]  # Each of them, whatever the others do.
     return all(ended)

@@ -49,12 +49,12 @@ def worker(place: Place, *, supervised: bool) -> None:
         _work(place, supervised=supervised)
         return
     environment = _environment(place)
-    patience = place.configuration.engine.shutdown_timeout.total_seconds() + _MARGIN_SECONDS
+    patience = place.configuration.settings.shutdown_timeout.total_seconds() + _MARGIN_SECONDS
     end(Exit(supervise(lambda: start_worker(environment), place.configuration.processes, patience=patience)))
 
 
 def _work(place: Place, *, supervised: bool) -> None:
-    engine = Engine(place.url, settings=place.configuration.engine, migrate=False)
+    engine = Engine(place.url, settings=place.configuration.settings, migrate=False)
     try:
         equip(engine, place.configuration.app)
         shutdown = threading.Event()

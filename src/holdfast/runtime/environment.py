@@ -20,7 +20,7 @@ Fields: TypeAlias = Mapping[Path, object]
 """Fields with what each of them holds."""
 
 PREFIX: Final = "HOLDFAST_"
-ENGINE: Final = "engine"
+SETTINGS: Final = "settings"
 """The name under which a configuration holds the settings of an engine."""
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "WORKFLOW_RESUME_TIMEOUT": "HOLDFAST_RESUME_TIMEOUT",
@@ -76,7 +76,7 @@ def read_variables(fields: Fields, environment: Mapping[str, str]) -> dict[Path,
 
 def variable_of(path: Path) -> str:
     """The variable of a field: its name in capitals, behind those of the structs that it is in; that of an engine's settings is left out."""
-    return PREFIX + "_".join(path[1:] if path[0] == ENGINE else path).upper()
+    return PREFIX + "_".join(path[1:] if path[0] == SETTINGS else path).upper()
 
 
 def fields_of(shape: type[msgspec.Struct], path: Path = ()) -> dict[Path, object]:
