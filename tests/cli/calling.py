@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from click.testing import CliRunner, Result
 
@@ -23,7 +24,7 @@ class Holdfast:
         assert "Traceback" not in result.output
         return result
 
-    def json(self, *arguments: str, code: int = 0) -> dict[str, object]:
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """What it says to a program."""
         found = json.loads(self(*arguments, "--json", code=code).stdout)
         assert isinstance(found, dict)

@@ -52,6 +52,10 @@ class Stage:
             raise Fail("this row is no number")
         return {"imported": row}
 
+    def fail(self) -> None:
+        """A handler that never succeeds."""
+        raise Fail("never")
+
     def begun(self, name: str, **given: object) -> str:
         """The id of a run that has gone as far as it can."""
         run = self.engine.start(name, given)

@@ -152,6 +152,74 @@ def test_a_mistake_of_our_own_is_told_as_one(holdfast: Holdfast, monkeypatch: py
     assert "call it again with --debug" in result.stderr
 
 
+def test_every_list_has_pages_and_all_that_is_shown_is_json_too() -> None:
+    """Whatever is printed for people can be read by programs, and no list is without an end."""
+    options = {path: {each.opts[0] for each in command.params} for path, command in COMMANDS}
+    shown = {
+        "list",
+        "show",
+        "history",
+        "why",
+        "versions",
+        "changes",
+        "decided",
+        "stranded",
+        "doctor",
+        "verify",
+        "config",
+    }
+    assert [path for path, known in options.items() if path.split()[-1] in shown and "--json" not in known] == []
+    lists = {"list", "history", "versions", "changes", "decided", "stranded"}
+    endless = {
+        path for path, known in options.items() if path.split()[-1] in lists and not {"--limit", "--after"} <= known
+    }
+    assert endless == {"holdfast template list"}  # They come with the package.
+
+
+def test_an_interruption_has_a_code_of_its_own(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is no mistake."""
+
+    def interrupted(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.authoring.read_file", interrupted)
+    assert holdfast("validate", "x.yaml", code=Exit.INTERRUPTED).stderr.strip() == "interrupted"
+
+
+def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
+    """Then nothing is complained of."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    said = subprocess.run(
+        [sys.executable, "-m", "holdfast.cli", "template", "show", "settlement"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    os.close(writer)
+    assert said.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "told"),
+    [
+        (["--as", ""], {}, "--as names nobody"),
+        ([], {"HOLDFAST_ACTOR": ""}, "HOLDFAST_ACTOR names nobody"),
+        (["--role", "boss"], {}, "--role is about whoever acts"),
+        (["--can", "execution:read"], {}, "--can is about whoever acts"),
+    ],
+)
+def test_nobody_becomes_the_engine_by_accident(
+    based: Holdfast, monkeypatch: pytest.MonkeyPatch, *, options: list[str], variable: dict[str, str], told: str
+) -> None:
+    """An empty name in a script, or rights without a name, would be all the rights there are."""
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    assert told in based("list", *options, code=Exit.WRONG).stderr
+
+
 def test_the_shell_completes_commands() -> None:
     """By click's own way: the shell asks the command what could stand next."""
     said = subprocess.run(

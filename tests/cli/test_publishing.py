@@ -156,11 +156,17 @@ def test_what_is_not_published_cannot_be_compared(based: Holdfast) -> None:
 
 
 def test_published_workflows_are_shown(based: Holdfast) -> None:
-    """As data that can be published again, or as a drawing."""
-    based("publish", written(ORDERS))
-    data = based("definitions", "show", "orders.approval").stdout
+    """Step by step, as data that can be published again, or as a drawing; listed page by page."""
+    based("publish", written(ORDERS + REFUNDS))
+    told = based("definitions", "show", "orders.approval").stdout
+    assert "○ review\n    ─▶ confirm  (approved)" in told
+    data = based("definitions", "show", "orders.approval", "--json").stdout
     assert "flowchart TD" in based("definitions", "show", "orders.approval", "1", "--format", "mermaid").stdout
     assert "unchanged" in based("publish", written(data, "again.json")).stdout
     assert based("definitions", "show", "nope", code=Exit.NOT_FOUND).stderr
     assert "did you mean" in based("definitions", "list", "--name", "orders.approvl", code=Exit.NOT_FOUND).stderr
-    assert "orders.approval" in based("definitions", "list", "--name", "orders.approval").stdout
+    page = based.json("definitions", "list", "--limit", "1")
+    assert page["next"] == "*/orders.approval/1"
+    assert listed(based, "--after", "*/orders.approval/1") == [("refunds", "3", "*")]
+    assert listed(based, "--name", "refunds") == [("refunds", "3", "*")]
+    assert "no place in this list" in based("definitions", "list", "--after", "x", code=Exit.WRONG).stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Stage
+from holdfast import Saga
 from holdfast.cli.exits import Exit
 
 NOBODY = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
@@ -125,8 +126,16 @@ def test_a_run_is_shown_as_a_graph_with_its_live_state(stage: Stage) -> None:
     done = stage.begun("import", row=5)
     assert "✓ row     completed\n    ═▶ report" in stage.holdfast("show", done).stdout
     data = stage.holdfast.json("show", done)
-    assert [each["status"] for each in data["steps"]] == ["completed", "completed"]  # type: ignore[attr-defined]
+    assert [each["status"] for each in data["steps"]] == ["completed", "completed"]
     assert set(data) == {"run", "steps", "graph"}
+
+
+def test_what_was_undone_is_drawn_beside_its_step(stage: Stage) -> None:
+    """With the name of the compensation, however short the names are."""
+    stage.is_bank_open = True
+    stage.engine.register(Saga("s").step("a", lambda: None, undo=lambda: None).step("b", stage.fail).build())
+    told = stage.holdfast("show", stage.begun("s")).stdout
+    assert re.search(r"^↺ a  rolled_back\n    ✓ undo a  completed\n", told, re.MULTILINE), told
 
 
 def test_a_history_is_paged(stage: Stage) -> None:
@@ -135,8 +144,8 @@ def test_a_history_is_paged(stage: Stage) -> None:
     first = stage.holdfast.json("history", run, "--limit", "2")
     assert first["next"] == "2"
     rest = stage.holdfast.json("history", run, "--after", "2")
-    assert [each["sequence"] for each in first["items"]] == [1, 2]  # type: ignore[attr-defined]
-    assert rest["items"][0]["sequence"] == 3  # type: ignore[index]
+    assert [each["sequence"] for each in first["items"]] == [1, 2]
+    assert rest["items"][0]["sequence"] == 3
     assert stage.holdfast("history", run).stdout.splitlines()[0].startswith("#")
     assert "is no number" in stage.holdfast("history", run, "--after", "x", code=Exit.WRONG).stderr
 

@@ -15,11 +15,13 @@ from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
 from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
+from holdfast.cli.processes import processes
 from holdfast.cli.publishing import definitions, diff, publish
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
+from holdfast.cli.upkeep import inbox, instances, maintenance, projections
 from holdfast.cli.worker import worker
 
 __all__ = ["main"]
@@ -37,5 +39,19 @@ def main() -> None:
 main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
 main.add_section("Runs", start, list_runs, show, watch, history, why)
 main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
-main.add_section("People", tasks, decide, advance, directory, chains)
-main.add_section("The engine", worker, migrate, config, doctor, verify, dlq, pauses, events)
+main.add_section("People", tasks, decide, processes, advance, directory, chains)
+main.add_section(
+    "The engine",
+    worker,
+    migrate,
+    config,
+    doctor,
+    verify,
+    dlq,
+    pauses,
+    events,
+    maintenance,
+    projections,
+    inbox,
+    instances,
+)

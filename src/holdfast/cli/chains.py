@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.frame import verbs
-from holdfast.cli.options import Json
-from holdfast.cli.output import Columns, json_option, print_json, print_list
+from holdfast.cli.options import Json, listed, page_behind
+from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.errors import ConfigurationError
 from holdfast.people.chains import Chain
@@ -27,34 +27,42 @@ def chains() -> None:
 
 
 @chains.command("list", examples=["holdfast chains list"])
-@json_option
+@listed
 @placed
-def list_chains(place: Place, *, as_json: bool) -> None:
+def list_chains(place: Place, *, as_json: bool, limit: int, after: str) -> None:
     """The newest version of each."""
     with place.calls() as calls:
-        found = calls.chains.list()
-    print_list(found, LISTING, as_json=as_json)
+        shown, more = page_behind(calls.chains.list(), limit, after, lambda each: each.name)
+    print_list(shown, LISTING, as_json=as_json, after=more)
 
 
 @chains.command("versions", examples=["holdfast chains versions purchase"])
 @click.argument("name")
-@json_option
+@listed
 @placed
-def versions(place: Place, *, name: str, as_json: bool) -> None:
+def versions(place: Place, *, name: str, as_json: bool, limit: int, after: str) -> None:
     """All versions of one, oldest first."""
     with place.calls() as calls:
-        found = calls.chains.versions(name)
-    print_list(found, LISTING, as_json=as_json)
+        shown, more = page_behind(calls.chains.versions(name), limit, after, lambda each: each.version)
+    print_list(shown, LISTING, as_json=as_json, after=more)
 
 
 @chains.command("show", examples=["holdfast chains show purchase", "holdfast chains show purchase 2"])
 @click.argument("name")
 @click.argument("version", type=click.IntRange(0), default=0)
+@json_option
 @placed
-def show_chain(place: Place, *, name: str, version: int) -> None:
-    """One version of a chain as JSON, the newest if none is named."""
+def show_chain(place: Place, *, name: str, version: int, as_json: bool) -> None:
+    """One version of a chain, the newest if none is named, with its stages."""
     with place.calls() as calls:
-        print_json(calls.chains.get(name, version))
+        found = calls.chains.get(name, version)
+    if as_json:
+        print_json(found)
+        return
+    print_fields({head.lower(): value(found) for head, value in LISTING.items()})
+    for number, stage in enumerate(found.stages, 1):
+        asks = ", ".join(f"{each.by}:{each.of}" if each.of else each.by for each in stage.asks)
+        click.echo(f"  {number}. {asks} ({stage.agree}{f' {stage.least}' if stage.least else ''})")
 
 
 @chains.command(

@@ -6,9 +6,8 @@ from datetime import datetime
 
 import click
 
-from holdfast.app.task_views import HumanTask
 from holdfast.cli.frame import verbs
-from holdfast.cli.options import Instant, JsonObject, listed, number_after, page_of, reason_option
+from holdfast.cli.options import Instant, JsonObject, listed, number_after, page_behind, page_of, reason_option
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.cli.tasks import LISTING as TASKS
@@ -227,10 +226,11 @@ def changes(place: Place, *, person: str, as_json: bool, limit: int, after: str)
 
 
 @directory.command("stranded", examples=["holdfast directory stranded"])
-@json_option
+@listed
 @placed
-def stranded(place: Place, *, as_json: bool) -> None:
+def stranded(place: Place, *, as_json: bool, limit: int, after: str) -> None:
     """Open questions that only deactivated people could decide; reassign them."""
     with place.calls() as calls:
-        found: list[HumanTask] = calls.directory.open_tasks_of_inactive()
-    print_list(found, TASKS, as_json=as_json)
+        found = calls.directory.open_tasks_of_inactive()
+    shown, more = page_behind(found, limit, after, lambda each: each.step_id)
+    print_list(shown, TASKS, as_json=as_json, after=more)

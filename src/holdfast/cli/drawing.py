@@ -66,7 +66,7 @@ def drawn_run(diagram: str, errors: Mapping[str, str]) -> Iterator[str]:
         life = node.live or _Life()
         yield _line(node.id, life, width, errors.get(node.id, ""))
         if node.compensation_live is not None:
-            yield "    " + _line(node.compensation_name, node.compensation_live, width - 4)
+            yield "    " + _line(node.compensation_name, node.compensation_live, max(0, width - 4))
         yield from (_way(edge) for edge in drawing.edges if edge.source == node.id)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,7 +15,7 @@ from holdfast.cli.options import STANDARD_INPUT
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic
 
 _LARGEST: Final = 64 * 1024 * 1024
-"""What is larger is not even read; each kind of file has a limit of its own that is far below."""
+"""What is larger is not even read to its end; each kind of file has a limit of its own that is far below."""
 
 
 class Mistake(NamedTuple):
@@ -39,14 +40,15 @@ class Mistake(NamedTuple):
 
 def read_file(name: str) -> tuple[str, bytes]:
     """What messages call a file, and what it holds; ConfigurationError if it cannot be read."""
-    if name == STANDARD_INPUT:
-        return "standard input", sys.stdin.buffer.read()
+    told = "standard input" if name == STANDARD_INPUT else name
     try:
-        if Path(name).stat().st_size > _LARGEST:
-            raise ConfigurationError(f"{name} is larger than any file of workflows; is it the right one?")
-        return name, Path(name).read_bytes()
+        with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as file:
+            text = file.read(_LARGEST + 1)
     except OSError as error:
         raise ConfigurationError(f"{name} cannot be read: {error.strerror}; give a file of workflows, or -") from error
+    if len(text) > _LARGEST:
+        raise ConfigurationError(f"{told} is larger than any file of workflows; is it the right one?")
+    return told, text
 
 
 def definitions_of(text: bytes, name: str) -> list[Definition]:

@@ -74,6 +74,7 @@ class Root(Verbs):
         super().__init__(*arguments, **options)
         self.sections: dict[str, list[str]] = {}
         """The names of the commands, by what they are about."""
+        self.params.append(_debug_option())
 
     def add_section(self, title: str, *commands: click.Command) -> None:
         """Add commands that are about the same."""
@@ -96,8 +97,8 @@ class Root(Verbs):
         """Do what was asked for."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # Click deals with them; whoever reads a pipe may stop at any line.
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - nobody is above
             ctx.exit(_tell(error, with_traceback=ctx.meta.get(_DEBUG, False)))
 

@@ -12,7 +12,6 @@ from typing import Final, TypeVar
 import click
 
 from holdfast.cli.output import json_option
-from holdfast.errors import HoldfastError
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -115,6 +114,20 @@ def page_of(found: Sequence[T], limit: int, place: Callable[[T], object]) -> tup
     return shown, str(place(shown[-1])) if len(found) > limit else None
 
 
+def page_behind(
+    found: Sequence[T], limit: int, after: str, place: Callable[[T], object]
+) -> tuple[Sequence[T], str | None]:
+    """A page of a list that is there as a whole, and what the next one begins behind."""
+    places = [str(place(each)) for each in found]
+    if after and after not in places:
+        raise _no_place(after)
+    return page_of(found[places.index(after) + 1 :] if after else found, limit, place)
+
+
+def _no_place(text: str) -> click.BadParameter:
+    return click.BadParameter(f"{text!r} is no place in this list; take it from the page before", param_hint="--after")
+
+
 def number_after(text: str) -> int:
     """A place in a list that is a number."""
     if text and not (text.isascii() and text.isdecimal()):
@@ -128,16 +141,9 @@ def moment_after(text: str) -> tuple[datetime, str]:
     try:
         return datetime.fromisoformat(moment), name
     except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no place in this list; take it from the page before", param_hint="--after"
-        ) from None
+        raise _no_place(text) from None
 
 
 def place_of(moment: datetime | None, name: object) -> str:
     """A place in a list by a moment and an id."""
     return f"{moment.isoformat() if moment is not None else ''}/{name}"
-
-
-def same(error: HoldfastError) -> str:
-    """An error in one line, for lists of what became of each."""
-    return " ".join(f"{error} [{error.code}]".split())

@@ -17,7 +17,7 @@ import click
 from holdfast.app.configuration import Configuration, Source, configured
 from holdfast.app.engine import Engine
 from holdfast.app.faces.blocking import Calls
-from holdfast.errors import NotFoundError
+from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.store.opening import is_there
 
@@ -79,11 +79,25 @@ class Place:
     def acting(self, engine: Engine) -> Calls:
         """The calls of an engine on behalf of whom the command is for: the engine itself, unless somebody is named."""
         told = self.configuration
+        self._check_actor()
         if not any(map(self.source.is_said, ("tenant", "partition", "actor"))):
             return engine
         roles, capabilities = frozenset(told.roles), frozenset(told.capabilities)
         actor = Actor(id=told.actor, roles=roles, capabilities=capabilities) if told.actor else SYSTEM
         return engine.acting(RequestContext(tenant=told.tenant, partition=told.partition, actor=actor))
+
+    def _check_actor(self) -> None:
+        """Nobody becomes the engine itself by a variable that is empty, or believes to have the rights of a role alone."""
+        if self.source.is_said("actor") and not self.configuration.actor:
+            raise ConfigurationError(
+                f"{self.source.origins['actor',]} names nobody; leave it out to act as the engine itself, or say who acts"
+            )
+        for name in ("roles", "capabilities"):
+            if self.source.is_said(name) and not self.source.is_said("actor"):
+                raise ConfigurationError(
+                    f"{self.source.origins[name,]} is about whoever acts; say who that is by --as, or leave it out: "
+                    "the engine itself may do everything"
+                )
 
 
 config_option = click.option("--config", metavar="FILE", help="The configuration file, if not ./holdfast.toml.")
@@ -124,4 +138,4 @@ def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:
 
 def hidden_password(url: str) -> str:
     """A URL for people to read."""
-    return re.sub(r"(?<=password=)[^&]*", "***", re.sub(r"(?<=://)([^/@:]*):[^@]*@", r"\1:***@", url))
+    return re.sub(r"(?<=password=)[^&]*", "***", re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url))

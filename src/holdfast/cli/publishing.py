@@ -8,14 +8,16 @@ import msgspec
 from holdfast.app.definitions import version_age
 from holdfast.app.faces.blocking import Calls
 from holdfast.app.operator_views import DefinitionInfo
+from holdfast.app.pictures import Format
 from holdfast.authoring.definition import Definition
 from holdfast.cli.authoring import picked
 from holdfast.cli.comparing import Change, compared
+from holdfast.cli.drawing import drawn_run
 from holdfast.cli.exits import Exit
 from holdfast.cli.files import definitions_of, read_file
 from holdfast.cli.frame import complain, end, verb, verbs
-from holdfast.cli.options import file_argument
-from holdfast.cli.output import Columns, json_option, print_json, print_list
+from holdfast.cli.options import file_argument, listed, page_behind
+from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.errors import NotFoundError
 from holdfast.expressions.characters import visible
@@ -191,16 +193,18 @@ def definitions() -> None:
 
 @definitions.command("list", examples=["holdfast definitions list", "holdfast definitions list --name order --json"])
 @click.option("--name", default="", help="Only the versions of this one.")
-@json_option
+@listed
 @placed
-def list_definitions(place: Place, *, name: str, as_json: bool) -> None:
+def list_definitions(place: Place, *, name: str, as_json: bool, limit: int, after: str) -> None:
     """Every published version of every workflow."""
     with place.calls() as calls:
         found = calls.definitions.list()
     known = {each.name for each in found}
     if name and name not in known:
         raise NotFoundError("workflow", name, hint=f"nothing of this name is published{suggestion(name, known)}")
-    print_list([each for each in found if name in {"", each.name}], LISTING, as_json=as_json)
+    wanted = [each for each in found if name in {"", each.name}]
+    shown, more = page_behind(wanted, limit, after, lambda each: f"{each.tenant}/{each.name}/{each.version}")
+    print_list(shown, LISTING, as_json=as_json, after=more)
 
 
 @definitions.command(
@@ -208,20 +212,24 @@ def list_definitions(place: Place, *, name: str, as_json: bool) -> None:
 )
 @click.argument("name")
 @click.argument("version", default="")
+@click.option("--format", "language", type=click.Choice(["mermaid", "dot"]), help="As a drawing instead.")
 @click.option(
-    "--format",
-    "language",
-    type=click.Choice(["mermaid", "dot", "data"]),
-    default="data",
-    show_default=True,
-    help="A drawing, or the graph as JSON.",
+    "--json", "as_json", is_flag=True, help="Print the graph as data that can be changed and published again."
 )
 @placed
-def show_definition(place: Place, *, name: str, version: str, language: str) -> None:
-    """A published workflow, the newest VERSION if none is named: as data that can be changed and published again, or as a drawing."""
+def show_definition(place: Place, *, name: str, version: str, language: Format | None, as_json: bool) -> None:
+    """A published workflow, the newest VERSION if none is named: its steps, and where each of them leads."""
     with place.calls() as calls:
-        _check_published(calls, name, version, [each for each in calls.definitions.list() if each.name == name])
-        if language == "data":
+        known = [each for each in calls.definitions.list() if each.name == name]
+        _check_published(calls, name, version, known)
+        if as_json:
             print_json(calls.definitions.data(name, version))
+        elif language is not None:
+            click.echo(calls.definitions.diagram(name, version, format=language))
         else:
-            click.echo(calls.definitions.diagram(name, version, format="dot" if language == "dot" else "mermaid"))
+            found = calls.definitions.get(name, version).version
+            told = next(each for each in reversed(known) if each.version == found)
+            print_fields({head.lower(): value(told) for head, value in LISTING.items()})
+            click.echo()
+            for line in drawn_run(calls.definitions.diagram(name, version, format="json"), {}):
+                click.echo(line)

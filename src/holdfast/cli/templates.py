@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 import msgspec
@@ -117,7 +118,7 @@ def run_template(
     """
     definition = _definition(name)
     planned = [act_of(each) for each in acts]
-    url = "sqlite://" if keep is None else f"sqlite:///{keep}"
+    url = "sqlite://" if keep is None else f"sqlite:///{quote(keep)}"
     with played(definition, url, given, dict(map(named_data, answers))) as play:
         for act in planned:
             play.perform(act)
