@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cli.stage import Stage
+from holdfast.cli.exits import Exit
 from holdfast.cli.output import aligned, cell
 from support.repository import ROOT
 
@@ -63,10 +64,17 @@ def test_a_value_is_a_line_of_text(value: object, told: str) -> None:
     assert cell(value) == told
 
 
-@pytest.mark.parametrize("command", [["list"], ["show"], ["history"], ["why"]])
-def test_the_terminal_is_safe_from_stored_data(stage: Stage, command: list[str]) -> None:
+def test_the_terminal_is_safe_from_stored_data(stage: Stage) -> None:
     """Whoever starts a run cannot write to the screen of whoever looks at it."""
     run = str(stage.engine.start("import", {"row": "\x1b[2J\u202e"}, key="\u202ek", comment="\x1b[2J").id)
     stage.engine.drain()
-    told = stage.holdfast(*command, *([] if command == ["list"] else [run])).output
-    assert not set("\x1b\u202e\x9b") & set(told)
+    for command in (
+        ["list"],
+        ["show", run],
+        ["history", run],
+        ["why", run],
+        ["dlq", "list"],
+        ["watch", run, "--timeout", "0s"],
+    ):
+        told = stage.holdfast(*command, code=Exit.UNAVAILABLE if command[0] == "watch" else Exit.DONE).output
+        assert not set("\x1b\u202e\x9b") & set(told)

@@ -52,7 +52,6 @@ def test_a_tenant_has_workflows_of_its_own(based: Holdfast) -> None:
     assert listed(based) == []
 
 
-@pytest.mark.row("C-24")
 def test_another_content_under_a_published_version_is_refused(based: Holdfast) -> None:
     """Exit code 1, nothing of the file is published, and the next step is told."""
     based("publish", written(ORDERS))

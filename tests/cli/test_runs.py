@@ -6,8 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from cli.stage import Stage
 from holdfast import Saga
 from holdfast.cli.exits import Exit
@@ -34,21 +32,21 @@ def test_a_run_is_started_with_its_input(stage: Stage) -> None:
     assert told == stage.holdfast.json("start", "order-v1", "--idempotency-key", "k", "--input", '{"amount": 7}')
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
-        (["ordr"], Exit.NOT_FOUND, "nothing of this name is published; did you mean 'order'?"),
-        (["order", "--version", "9"], Exit.NOT_FOUND, "order version 9"),
-        (["order", "--input", "{"], Exit.WRONG, "this is not JSON"),
-        (["order", "--input", "5"], Exit.WRONG, "[bad_payload]"),
-        (["order", "--delay", "soon"], Exit.WRONG, "no duration"),
-        (["order", "--input", '{"a": "' + "x" * 3_000_000 + '"}'], Exit.WRONG, "[bad_payload]"),
-        (["a\0b"], Exit.WRONG, "[bad_payload]"),
-    ],
-)
-def test_what_cannot_be_started_is_told(stage: Stage, arguments: list[str], code: Exit, told: str) -> None:
+IMPOSSIBLE = [
+    (["ordr"], Exit.NOT_FOUND, "nothing of this name is published; did you mean 'order'?"),
+    (["order", "--version", "9"], Exit.NOT_FOUND, "order version 9"),
+    (["order", "--input", "{"], Exit.WRONG, "this is not JSON"),
+    (["order", "--input", "5"], Exit.WRONG, "[bad_payload]"),
+    (["order", "--delay", "soon"], Exit.WRONG, "no duration"),
+    (["order", "--input", '{"a": "' + "x" * 3_000_000 + '"}'], Exit.WRONG, "[bad_payload]"),
+    (["a\0b"], Exit.WRONG, "[bad_payload]"),
+]
+
+
+def test_what_cannot_be_started_is_told(stage: Stage) -> None:
     """And nothing is."""
-    assert told in stage.holdfast("start", *arguments, code=code).stderr
+    for arguments, code, told in IMPOSSIBLE:
+        assert told in stage.holdfast("start", *arguments, code=code).stderr
     assert ids(stage.holdfast.json("list")) == []
 
 
@@ -82,36 +80,35 @@ def test_lists_are_narrowed(stage: Stage) -> None:
     assert lines[1].split()[:4] == [failing, "import", "1", "dlq"]
 
 
-@pytest.mark.parametrize("group", [[], ["--paused"]])
-def test_lists_are_paged(stage: Stage, group: list[str]) -> None:
+def test_lists_are_paged(stage: Stage) -> None:
     """A page says what the next one begins behind; all pages together are the list."""
     runs = [stage.begun("import", row="x") for _ in range(3)]
-    first = stage.holdfast.json("list", *group, "--limit", "2")
-    assert isinstance(first["next"], str)
-    second = stage.holdfast.json("list", *group, "--limit", "2", "--after", first["next"])
-    assert sorted(ids(first) + ids(second)) == sorted(runs)
-    assert (len(ids(first)), second["next"]) == (2, None)
-    assert f"there is more: --after {first['next']}" in stage.holdfast("list", *group, "--limit", "2").stderr
+    for group in ([], ["--paused"]):
+        first = stage.holdfast.json("list", *group, "--limit", "2")
+        second = stage.holdfast.json("list", *group, "--limit", "2", "--after", first["next"])
+        assert sorted(ids(first) + ids(second)) == sorted(runs)
+        assert (len(ids(first)), second["next"]) == (2, None)
+        assert f"there is more: --after {first['next']}" in stage.holdfast("list", *group, "--limit", "2").stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--status", "strange"], "there is no status 'strange'"),
-        (["--version", "1"], "give the definition too"),
-        (["--since", "yesterday"], "no time"),
-        (["--since", "2026-01-01T00:00:00"], "has no time zone"),
-        (["--after", "zzz"], "is not the id of an instance"),
-        (["--paused", "--after", "zzz"], "is no place in this list"),
-        (["--paused", "--key", "x"], "--key does not go with this list"),
-        (["--stuck", "--active"], "--active does not go with this list"),
-        (["--limit", "0"], "--limit"),
-        (["--limit", "9999"], "--limit"),
-    ],
-)
-def test_wrong_filters_are_told(stage: Stage, arguments: list[str], told: str) -> None:
+FILTERS = [
+    (["--status", "strange"], "there is no status 'strange'"),
+    (["--version", "1"], "give the definition too"),
+    (["--since", "yesterday"], "no time"),
+    (["--since", "2026-01-01T00:00:00"], "has no time zone"),
+    (["--after", "zzz"], "is not the id of an instance"),
+    (["--paused", "--after", "zzz"], "is no place in this list"),
+    (["--paused", "--key", "x"], "--key does not go with this list"),
+    (["--stuck", "--active"], "--active does not go with this list"),
+    (["--limit", "0"], "--limit"),
+    (["--limit", "9999"], "--limit"),
+]
+
+
+def test_wrong_filters_are_told(stage: Stage) -> None:
     """Exit code 2, and what would be possible."""
-    assert told in stage.holdfast("list", *arguments, code=Exit.WRONG).stderr
+    for arguments, told in FILTERS:
+        assert told in stage.holdfast("list", *arguments, code=Exit.WRONG).stderr
 
 
 def test_a_run_is_shown_as_a_graph_with_its_live_state(stage: Stage) -> None:
@@ -173,15 +170,15 @@ def test_a_run_is_watched_to_its_end(stage: Stage) -> None:
     assert "is aborted" in stage.holdfast("watch", waiting, code=Exit.FAILED).stdout
 
 
-@pytest.mark.parametrize("command", ["show", "history", "why", "watch", "cancel", "abort", "pause", "resume"])
-def test_what_is_not_there_is_told(stage: Stage, command: str) -> None:
+def test_what_is_not_there_is_told(stage: Stage) -> None:
     """Another tenant's run no differently from one that does not exist; what is no id as a mistake of the call."""
     run = stage.begun("order", amount=5)
-    nobody = stage.holdfast(command, NOBODY, code=Exit.NOT_FOUND).stderr
-    foreign = stage.holdfast(command, run, "--tenant", "another", code=Exit.NOT_FOUND).stderr
-    assert nobody.replace(NOBODY, run) == foreign
-    assert "→ `holdfast list` shows what there is" in nobody
-    assert "is not the id of an instance" in stage.holdfast(command, "o-1", code=Exit.WRONG).stderr
+    for command in ("show", "history", "why", "watch", "cancel", "abort", "pause", "resume"):
+        nobody = stage.holdfast(command, NOBODY, code=Exit.NOT_FOUND).stderr
+        foreign = stage.holdfast(command, run, "--tenant", "another", code=Exit.NOT_FOUND).stderr
+        assert nobody.replace(NOBODY, run) == foreign
+        assert "→ `holdfast list` shows what there is" in nobody
+        assert "is not the id of an instance" in stage.holdfast(command, "o-1", code=Exit.WRONG).stderr
     assert stage.status(run) == "running"
 
 
