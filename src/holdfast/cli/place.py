@@ -62,13 +62,17 @@ class Place:
     @contextmanager
     def engine(self) -> Iterator[Engine]:
         """The engine itself, which does no work: for what concerns all tenants."""
-        if not is_there(self.url):
-            raise NotFoundError("database", self.url, hint=f"`holdfast migrate {self.url}` makes it")
-        engine = Engine(self.url, settings=self.configuration.settings, migrate=False)
+        engine = self.open()
         try:
             yield engine
         finally:
             engine.stop()
+
+    def open(self) -> Engine:
+        """An engine on the database, which must be there and have the schema of this code; whoever opens it stops it."""
+        if not is_there(self.url):
+            raise NotFoundError("database", self.url, hint=f"`holdfast migrate {self.url}` makes it")
+        return Engine(self.url, settings=self.configuration.settings, migrate=False)
 
     @contextmanager
     def calls(self) -> Iterator[Calls]:

@@ -11,16 +11,13 @@ from collections.abc import Mapping
 import click
 
 from holdfast.app.configuration import FILE_VARIABLE
-from holdfast.app.engine import Engine
 from holdfast.cli.applications import equip
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import end, verb
 from holdfast.cli.place import Place, located
 from holdfast.cli.programs import start_worker
 from holdfast.cli.supervising import supervise
-from holdfast.errors import NotFoundError
 from holdfast.runtime.environment import variable_of
-from holdfast.store.opening import is_there
 
 _MARGIN_SECONDS = 10.0
 """What a worker may take beyond the time that its handlers have when it stops."""
@@ -42,8 +39,6 @@ def worker(place: Place, *, supervised: bool) -> None:
 
     SIGTERM and Ctrl-C let running handlers finish (setting shutdown_timeout), commit what they did, and leave; then the exit code is 0.
     """
-    if not is_there(place.url):
-        raise NotFoundError("database", place.url, hint=f"`holdfast migrate {place.url}` makes it")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
     if place.configuration.processes == 1 or supervised:
         _work(place, supervised=supervised)
@@ -54,7 +49,7 @@ def worker(place: Place, *, supervised: bool) -> None:
 
 
 def _work(place: Place, *, supervised: bool) -> None:
-    engine = Engine(place.url, settings=place.configuration.settings, migrate=False)
+    engine = place.open()
     try:
         equip(engine, place.configuration.app)
         shutdown = threading.Event()
