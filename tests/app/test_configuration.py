@@ -72,7 +72,7 @@ backoff = "linear"
 
 def test_lists_are_parted_by_commas_in_the_environment() -> None:
     """Blanks around them do not count."""
-    assert configured({}, {"HOLDFAST_ROLES": "finance, it,"}).configuration.roles == ("finance", "it")
+    assert configured({}, {"HOLDFAST_ROLES": "finance, it"}).configuration.roles == ("finance", "it")
 
 
 def test_another_file_can_be_named() -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -58,12 +59,15 @@ class Worker:
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "HOLDFAST_DATABASE": url}
         command = [sys.executable, "-m", "holdfast.cli", "worker", "--app", "shop:register", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        self._kept: list[int] = []
+        """The processes that it has started, as far as it was heard."""
 
     def hear(self, pattern: str) -> re.Match[str]:
         """The next line that says this; a worker that ends before has failed."""
         heard = []
         for line in self._said:
             heard.append(line)
+            self._kept += map(int, re.findall(r"worker (\d+) started", line))
             if (match := re.search(pattern, line)) is not None:
                 return match
         raise AssertionError("".join(heard))
@@ -87,6 +91,9 @@ class Worker:
         """Leave nothing behind."""
         self.process.kill()
         self.process.wait()
+        for each in self._kept:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
         self._said.close()
 
 

@@ -42,6 +42,7 @@ class Library:
         """By tenant, name and version; a shared one once for each tenant that has met it."""
         self._newest: dict[tuple[str, str], str] = {}
         """The version that an unversioned start takes, by tenant and name."""
+        self._channels: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def attach(self, service: Service) -> None:
@@ -111,6 +112,10 @@ class Library:
         """The definitions that this process has met and whose steps name a handler."""
         return sorted({graph.name for graph in map(graph_of, self._programs.values()) if handler in graph.handlers})
 
+    def channels(self) -> dict[str, str]:
+        """The channels that definitions which this process has met tell people by, each with one of those definitions."""
+        return self._channels
+
     def published_names(self) -> set[str]:
         """The names of all definitions of all tenants, met or not."""
         return self._stored.names()
@@ -165,6 +170,7 @@ class Library:
             key = tenant, program.type, program.definition_version
             kept = self._programs.get(key, program)
             self._programs = {**self._programs, key: kept}  # Replaced whole: others read it without a lock.
+            self._channels = {**dict.fromkeys(sorted(graph_of(kept).channels), kept.type), **self._channels}
             return kept
 
     def _note_newest(self, tenant: str, name: str, version: str) -> None:

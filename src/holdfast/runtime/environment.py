@@ -185,8 +185,11 @@ def _number(text: str, hint: str) -> float:
         raise Impossible(f"give a number{hint}") from None
 
 
-def _several(text: str, _hint: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def _list(text: str, hint: str) -> tuple[str, ...]:
+    found = tuple(each.strip() for each in text.split(",")) if text else ()
+    if not all(found):
+        raise Impossible(f"give names with commas between them{hint}")
+    return found
 
 
 _READERS: Final[Mapping[object, Callable[[str, str], object]]] = {
@@ -195,5 +198,5 @@ _READERS: Final[Mapping[object, Callable[[str, str], object]]] = {
     float: _number,
     bool: _switch,
     timedelta: _duration,
-    tuple[str, ...]: _several,
+    tuple[str, ...]: _list,
 }

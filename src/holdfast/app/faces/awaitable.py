@@ -374,9 +374,9 @@ class AsyncProcesses:
         """Leave the current step by an event, with what its form asks for; automatic steps that follow are done, as in `start`.
 
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
-        capability or the role of the step (ForbiddenError), no transition is open by this event (`INVALID_TRANSITION`).
-        `expected_version` is that of the instance as the caller has seen it; if it was changed since, `VERSION_CONFLICT`. Without it an
-        advance that others were faster than is judged anew.
+        capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
+        open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
         """
         return await self._futures.advance(
             instance, event, input, comment=comment, expected_version=expected_version, patience=patience
@@ -399,7 +399,10 @@ class AsyncProcesses:
     async def resume(
         self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
     ) -> ProcessInstance:
-        """Let a suspended instance go on: a step that failed is tried again. It takes the capability `execution:resume`."""
+        """Let a suspended instance go on: a step that failed is tried again, and one that waits is left as if it had waited long enough.
+
+        It takes the capability `execution:resume`. One that is active is refused (`INVALID_TRANSITION`).
+        """
         return await self._futures.resume(instance, reason, patience=patience)
 
     async def list(
@@ -414,7 +417,7 @@ class AsyncProcesses:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> ProcessPage:
-        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to a thousand.
 
         `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
         the caller, by name or by a role; `role` those at a step that asks a role.
@@ -547,7 +550,9 @@ class AsyncTasks:
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
 
-        Lists that are neither `mine` nor `requested_by_me` nor of a role of one's own take the capability `execution:read`.
+        Questions to a role that one has, and that four eyes keep one from, are not `mine`. Lists that are neither `mine` nor
+        `requested_by_me` nor of a role of one's own take the capability `execution:read`, or one by which questions are handed on,
+        such as `task:reassign`.
         """
         return await self._futures.list(
             mine=mine,
@@ -565,14 +570,17 @@ class AsyncTasks:
         return await self._futures.decided(after=after, limit=limit)
 
     async def counts(self) -> TaskCounts:
-        """How many questions wait for the actor, as `list(mine=True)` shows them; delegations for one definition only are left out."""
+        """How many questions wait for the actor, as `list(mine=True)` shows them.
+
+        Delegations for one definition only are left out, and what four eyes keep the actor from is counted.
+        """
         return await self._futures.counts()
 
     async def get(self, task: StepLike) -> TaskDetails:
         """A question with all who are or were asked and why, with their decisions and comments, and with its form.
 
         Those who are or were asked, have decided or wanted the run see it, and whoever stands in for one of them; others need
-        the capability `execution:read`.
+        the capability `execution:read`, or one by which questions are handed on.
         """
         return await self._futures.get(task)
 
@@ -635,7 +643,7 @@ class AsyncTasks:
     async def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> None:
         """Ask somebody else instead, a user or `role:<name>`; `who` says instead of whom, if several are asked.
 
-        It takes the capability `task:reassign`.
+        It takes the capability `task:reassign`; not if one takes back oneself what one has delegated, before it is decided.
         """
         await self._futures.reassign(task, to, who=who, reason=reason)
 
@@ -646,7 +654,8 @@ class AsyncTasks:
     async def escalate(self, task: StepLike, reason: str = "") -> None:
         """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
 
-        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`.
+        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`. So does everybody
+        where the next rung ends the question by an outcome, which those may not who may not decide it.
         """
         await self._futures.escalate(task, reason)
 

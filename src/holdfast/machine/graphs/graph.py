@@ -209,3 +209,10 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
         works = [node.op.work for node in self.nodes.values() if isinstance(node.op, Task)]
         works += [node.compensation for node in self.nodes.values() if node.compensation is not None]
         return frozenset(work.handler for work in works)
+
+    @property
+    def channels(self) -> frozenset[str]:
+        """Names of the channels that people are told by."""
+        return frozenset(
+            each for node in self.nodes.values() if isinstance(node.op, Human | Notice) for each in node.op.channels
+        )
