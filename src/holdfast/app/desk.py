@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar, cast
 
+from holdfast.app.consulting import Answering
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.waiters import Endings
@@ -40,9 +41,8 @@ class Desk:
         service: Service,
         registry: Registry,
         endings: Endings,
-        readers: Readers | None,
+        answering: Answering | None,
         *,
-        consultants: Readers | None,
         directory: Directory,
         request: RequestContext,
         connection: object = None,
@@ -52,8 +52,8 @@ class Desk:
         """Where people are looked up."""
         self.registry = registry
         self.endings = endings
-        self._readers = readers
-        self._consultants = consultants
+        self._answering = answering
+        """The threads on which questions are answered; None if whoever asks answers them."""
         self.request = checked_request(request)
         """For whom these calls are made."""
         self.tenant = request.tenant
@@ -75,8 +75,7 @@ class Desk:
             self.service,
             self.registry,
             self.endings,
-            self._readers,
-            consultants=self._consultants,
+            self._answering,
             directory=self.directory,
             request=request,
             connection=connection,
@@ -140,14 +139,15 @@ class Desk:
 
         The answer goes into the reply, if one is given.
         """
-        return self._ask(self._readers, question, Reply() if reply is None else reply)
+        readers = None if self._answering is None else self._answering.readers
+        return self._ask(readers, question, Reply() if reply is None else reply)
 
     def consult(self, question: Callable[[], T]) -> Reply[T]:
         """Ask something for which people have to be looked up, on a thread that may be kept waiting by a directory.
 
         No question of the database may be open meanwhile: others wait for its connection.
         """
-        return self._ask(self._consultants, question, Reply())
+        return self._ask(None if self._answering is None else self._answering.consultants, question, Reply())
 
     def _ask(self, readers: Readers | None, question: Callable[[], T], reply: Reply[T]) -> Reply[T]:
         if self.service.is_inherited:

@@ -14,7 +14,7 @@ from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
-from holdfast.app.consulting import Consultants
+from holdfast.app.consulting import answering
 from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
@@ -156,24 +156,20 @@ class Engine(EngineCalls):
             self.errands.add(Notify, self.deliveries.run)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
-            self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
-            self._consultants = self._readers_of_all
-            if threads and self.office.directory.may_hang:
-                self._consultants = Consultants(self.settings, self.service.shared.telemetry)
+            self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = Desk(
                 self.service,
                 self.registry,
                 endings,
-                self._readers_of_all,
-                consultants=self._consultants,
+                self._answering,
                 directory=self.office.directory,
                 request=RequestContext(tenant=tenant, actor=SYSTEM),
             )
             Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
-            self._life = Life(self.service, self.runtime, endings, self._answering, leave=self._leave)
+            self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
@@ -460,7 +456,7 @@ class Engine(EngineCalls):
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
-        readers = [part for each in self._answering for part in each.parts]
+        readers = [part for each in self._readers for part in each.parts]
         if readers:
             readers.append(Callbacks(limit=self._limit))
         database = WriteLock(self._store, limit=self._limit)
@@ -468,9 +464,9 @@ class Engine(EngineCalls):
         return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *channels, *readers, database]
 
     @property
-    def _answering(self) -> list[Readers]:
-        """Those who answer questions, those for which the directory is asked included."""
-        return [each for each in dict.fromkeys((self._readers_of_all, self._consultants)) if each is not None]
+    def _readers(self) -> list[Readers]:
+        """Those who answer questions."""
+        return [] if self._answering is None else self._answering.all
 
     def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
         return self._store.reader(tenant).headers(list(instances))
