@@ -18,6 +18,7 @@ RUNNABLE = [
     "README.md",
     "docs/tutorial/first-decider.md",
     "docs/tutorial/first-saga.md",
+    "docs/tutorial/first-process.md",
     "docs/how-to/author-sagas.md",
     "docs/how-to/approve-expenses.md",
     "docs/how-to/ask-people.md",
@@ -34,6 +35,8 @@ RUNNABLE = [
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",
     "docs/how-to/write-processes.md",
+    "docs/how-to/call-http-services.md",
+    "docs/how-to/say-who-may-do-what.md",
 ]
 
 

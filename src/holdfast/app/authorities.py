@@ -34,7 +34,11 @@ DeciderOf: TypeAlias = Callable[[Reader, Header, int], Actor]
 
 def authority_at(desk: Desk) -> Authority:
     """What the actor of a desk may do now, as far as the directory knows; ForbiddenError if they are deactivated."""
-    return authority(desk.directory, desk.request, desk.service.shared.clock.now())
+    found = authority(desk.directory, desk.request, desk.service.shared.clock.now())
+    if not desk.grants_capabilities:
+        return found
+    acting = desk.acting(replace(desk.request, actor=found.actor), is_looked_up=True)
+    return replace(found, actor=acting.request.actor)
 
 
 def on_question(
@@ -140,7 +144,8 @@ def _deciding(
         matter = concerned(reader, instance, number)
     definition = headers[0].definition if headers else ""
     actor = found.deciding(matter, definition=definition, on_behalf_of=named)
-    acting = desk if actor is desk.request.actor else desk.acting(replace(desk.request, actor=actor))
+    is_same = actor is desk.request.actor and not desk.grants_capabilities
+    acting = desk if is_same else desk.acting(replace(desk.request, actor=actor), is_looked_up=True)
     return acting, _lapsed(desk, matter.claimed_by, definition, person(actor))
 
 

@@ -20,7 +20,7 @@ from holdfast.app.process_views import (
 )
 from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import folded_workflow
-from holdfast.errors import ExpressionError, ForbiddenError, NotFoundError, RejectedError, ReusedIdError
+from holdfast.errors import ExpressionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
@@ -34,6 +34,7 @@ from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
 from holdfast.machine.runs.namespaces import Asked, namespaces_of
 from holdfast.machine.runs.refusals import Refusal
+from holdfast.machine.runs.repair import AGAIN, may_be_repeated
 from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
@@ -79,6 +80,8 @@ def in_process_words(error: BaseException) -> BaseException:
     """The same error, with the code that the specification has for it, if it has one."""
     if isinstance(error, ReusedIdError):
         return RejectedError(reason=ProcessCode.IDEMPOTENCY_CONFLICT, message=str(error))
+    if isinstance(error, PayloadError) and error.reason == Refusal.INVALID_FORM:
+        return PayloadError(str(error).removesuffix(f" [{error.reason}]"), reason=ProcessCode.VALIDATION_ERROR)
     if not isinstance(error, RejectedError):
         return error
     message = str(error).removesuffix(f" [{error.reason}]")
@@ -216,9 +219,36 @@ def _standing_error(state: State) -> dict[str, object] | None:
 
 def check_resuming(desk: Desk, found: Known) -> None:
     """ForbiddenError unless the caller may let an instance go on."""
-    barred = resume_refusal(found.graph, desk.request.actor)
+    barred = resume_refusal(found.graph, desk.looked_up().request.actor)
     if barred is not None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def check_stopping(desk: Desk, found: Known) -> None:
+    """ForbiddenError unless the caller may end an instance."""
+    barred = stop_refusal(found.graph, desk.looked_up().request.actor)
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def check_answering(reader: Reader, found: Known, decider: DeciderOf) -> None:
+    """ForbiddenError unless the caller, who would decide as somebody, is asked at the step that an instance is at."""
+    step = found.step
+    if step is None or not is_asking(found, step):
+        return
+    barred = answer_refusal(found.routes, found.state, step, decider(reader, found.header, step.number))
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def is_asking(found: Known, step: Step) -> bool:
+    """Whether a step is one that people leave."""
+    return isinstance(found.graph.nodes[step.node].op, Human)
+
+
+def may_repeat(found: Known, step: Step, event: str) -> bool:
+    """Whether an event has the call of a step made again."""
+    return event == AGAIN and step.effect is not None and may_be_repeated(found.routes, found.graph.nodes[step.node])
 
 
 # -- what a caller can do
@@ -233,7 +263,7 @@ def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) 
     """What a front end shows to the caller, who would decide as somebody."""
     instance, graph = instance_of(found), found.graph
     node, step = graph.nodes[instance.current_step], found.step
-    actor = desk.request.actor if step is None else decider(reader, found.header, step.number)
+    actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
     trail = [each for each in trail_of(found) if each.category == "step"]
     is_asking = step is not None and isinstance(node.op, Human)
     barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None

@@ -374,9 +374,9 @@ class Processes:
         """Leave the current step by an event, with what its form asks for; automatic steps that follow are done, as in `start`.
 
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
-        capability or the role of the step (ForbiddenError), no transition is open by this event (`INVALID_TRANSITION`).
-        `expected_version` is that of the instance as the caller has seen it; if it was changed since, `VERSION_CONFLICT`. Without it an
-        advance that others were faster than is judged anew.
+        capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
+        open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
         """
         return self._futures.advance(
             instance, event, input, comment=comment, expected_version=expected_version, patience=patience
@@ -399,7 +399,10 @@ class Processes:
     def resume(
         self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
     ) -> ProcessInstance:
-        """Let a suspended instance go on: a step that failed is tried again. It takes the capability `execution:resume`."""
+        """Let a suspended instance go on: a step that failed is tried again, and one that waits is left as if it had waited long enough.
+
+        It takes the capability `execution:resume`. One that is active is refused (`INVALID_TRANSITION`).
+        """
         return self._futures.resume(instance, reason, patience=patience).result()
 
     def list(
@@ -414,7 +417,7 @@ class Processes:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> ProcessPage:
-        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to a thousand.
 
         `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
         the caller, by name or by a role; `role` those at a step that asks a role.

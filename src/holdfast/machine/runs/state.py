@@ -246,7 +246,9 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Set while it is paused because somebody asked for that."""
     resumed: Resumed | None = None
     chain: int = 0
-    """Calls of handlers since the last word from outside."""
+    """Calls of handlers since the last word from outside, or since it waited for time to go by."""
+    held: dict[str, datetime] = {}
+    """Timers that came due while it waited for an operator, and are set again once it goes on."""
 
     @property
     def is_terminal(self) -> bool:

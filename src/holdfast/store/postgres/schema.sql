@@ -551,9 +551,15 @@ CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, 
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, id) WHERE (kind = 'process'::text);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
 CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_processes ON holdfast.instances USING btree (tenant, (
+CASE
+    WHEN (partition IS NULL) THEN ''::text
+    ELSE partition
+END), status, id) WHERE ((kind = 'process'::text) AND (created_at <> '-infinity'::timestamp with time zone));
 CREATE INDEX notifications_by_instance ON holdfast.notifications USING btree (instance);
 CREATE INDEX notifications_by_recipient ON holdfast.notifications USING btree (tenant, kind, recipient, id);
 CREATE INDEX notifications_unread ON holdfast.notifications USING btree (tenant, kind, recipient, id) WHERE (read_at IS NULL);
@@ -569,6 +575,7 @@ CREATE INDEX role_grants_by_principal ON holdfast.role_grants USING btree (tenan
 CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, role, principal);
 CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, kind, signal, correlation, instance, number, place);
 CREATE INDEX task_decisions_by_actor ON holdfast.task_decisions USING btree (tenant, actor, decided_at, instance, number, sequence);
+CREATE INDEX task_people_instances ON holdfast.task_people USING btree (tenant, kind, name, instance) WHERE is_open;
 CREATE INDEX task_people_open ON holdfast.task_people USING btree (tenant, kind, name, opened_at, instance, number) WHERE is_open;
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);
 CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);

@@ -508,11 +508,15 @@ CREATE INDEX instances_by_pause on instances (tenant, paused_at desc, id desc) w
 
 CREATE INDEX instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
 
+CREATE INDEX instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
+
 CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 
 CREATE INDEX instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
 
 CREATE INDEX instances_late on instances (reason, paused_at) where paused_at is not null;
+
+CREATE INDEX instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
 
 CREATE INDEX notifications_by_instance on notifications (instance);
 
@@ -543,6 +547,8 @@ CREATE INDEX role_grants_by_role on role_grants (tenant, role, principal);
 CREATE INDEX subscriptions_by_signal on subscriptions (tenant, kind, signal, correlation, instance, number, place);
 
 CREATE INDEX task_decisions_by_actor on task_decisions (tenant, actor, decided_at, instance, number, sequence);
+
+CREATE INDEX task_people_instances on task_people (tenant, kind, name, instance) where is_open;
 
 CREATE INDEX task_people_open on task_people (tenant, kind, name, opened_at, instance, number) where is_open;
 

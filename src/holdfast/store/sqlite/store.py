@@ -183,7 +183,11 @@ class SQLiteStore(SQLiteShare):
     def __init__(self, path: str, *, codec: str, may_migrate: bool = True, patience: float = DEFAULT_PATIENCE) -> None:
         database = Database(path, patience=patience)
         try:
-            bring_up(_Schema(database), read_migrations(__package__), may_migrate=may_migrate)
+            migrations = read_migrations(__package__)
+            if path or not may_migrate:
+                bring_up(_Schema(database), migrations, may_migrate=may_migrate)
+            else:
+                _models.give(database, migrations)
             super().__init__(database, _settle(database, codec))
         except BaseException:
             database.close()
@@ -249,6 +253,29 @@ class _Schema:
             for statement in _statements(migration.sql):
                 connection.execute(statement)
             connection.execute(f"pragma user_version = {migration.number}")
+
+
+class _Models:
+    """Databases in memory as migrations leave them: the next one begins as a copy, which takes a tenth of the time of making it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._made: dict[tuple[Migration, ...], sqlite3.Connection] = {}
+
+    def give(self, database: Database, migrations: tuple[Migration, ...]) -> None:
+        """Bring a new database up to these migrations."""
+        with self._guard, database.reading() as connection:
+            model = self._made.get(migrations)
+            if model is not None:
+                model.backup(connection)
+                return
+            bring_up(_Schema(database), migrations, may_migrate=True)
+            model = sqlite3.connect(":memory:", check_same_thread=False)
+            connection.backup(model)
+            self._made[migrations] = model
+
+
+_models = _Models()
 
 
 def _statements(script: str) -> Iterator[str]:

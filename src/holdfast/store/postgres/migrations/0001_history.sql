@@ -98,6 +98,11 @@ create index instances_by_definition on holdfast.instances (tenant, definition, 
 create index instances_by_status on holdfast.instances (tenant, kind, status, begun, id) where created_at < 'infinity';
 -- For lists by search attribute.
 create index instances_by_attribute on holdfast.instances using gin (attributes jsonb_path_ops) where attributes is not null;
+-- For lists of processes: by status within a part of the tenant, and by who started them. Row-level security lets a planner use a `case` where it
+-- distrusts a `coalesce`.
+create index instances_processes on holdfast.instances (tenant, (case when partition is null then '' else partition end), status, id)
+where kind = 'process' and created_at <> '-infinity';
+create index instances_by_starter on holdfast.instances (tenant, started_by, id) where kind = 'process';
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
@@ -369,6 +374,8 @@ create table holdfast.task_people (
     primary key (instance, number, place)
 );
 create index task_people_open on holdfast.task_people (tenant, kind, name, opened_at, instance, number) where is_open;
+-- For lists of processes by whom they ask, newest first.
+create index task_people_instances on holdfast.task_people (tenant, kind, name, instance) where is_open;
 
 create table holdfast.task_decisions (
     instance         uuid not null,

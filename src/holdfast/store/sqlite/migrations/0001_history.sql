@@ -81,6 +81,9 @@ create index instances_by_definition on instances (tenant, definition, status, b
 create index instances_by_status on instances (tenant, kind, status, begun, id);
 -- For lists by search attribute: the few that have any, newest first.
 create index instances_by_attribute on instances (tenant, id) where attributes is not null;
+-- For lists of processes: by status within a part of the tenant, and by who started them.
+create index instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
+create index instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
 create index instances_by_parent on instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
@@ -336,6 +339,8 @@ create table task_people (
     primary key (instance, number, place)
 ) strict, without rowid;
 create index task_people_open on task_people (tenant, kind, name, opened_at, instance, number) where is_open;
+-- For lists of processes by whom they ask, newest first.
+create index task_people_instances on task_people (tenant, kind, name, instance) where is_open;
 
 create table task_decisions (
     instance         text not null,
