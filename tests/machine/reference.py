@@ -650,6 +650,8 @@ class Reference:
             self._resume_call(step)
 
     def _time_out(self, step: Step) -> None:
+        """Time is a word from outside."""
+        self.handler_calls = 0
         step.is_expired = True
         step.due = None
         if isinstance(self._op(step), g.WaitTimer):
