@@ -650,6 +650,8 @@ class Reference:
             self._resume_call(step)
 
     def _time_out(self, step: Step) -> None:
+        """Time is a word from outside."""
+        self.handler_calls = 0
         step.is_expired = True
         step.due = None
         if isinstance(self._op(step), g.WaitTimer):
@@ -915,7 +917,11 @@ class Reference:
         return self._hand(step, seat, Seat(to, seat.weight, seat.stands_for or by, hands=(*seat.hands, by)))
 
     def _reassign(self, step: Step, to: str, who: str) -> bool:
-        poll = _poll(step)
+        poll, me = _poll(step), person(self.actor)
+        lent = [seat for seat in poll.free if me in seat.hands and who in {"", seat.who}]
+        if to == me and len(lent) == 1:
+            stands_for = "" if lent[0].stands_for == me else lent[0].stands_for
+            return self._hand(step, lent[0], Seat(to, lent[0].weight, stands_for))
         if not _may(self.actor, "task:reassign"):
             return self._bar("not_allowed")
         found = [seat for seat in poll.free if who in {"", seat.who}]
@@ -990,7 +996,7 @@ class Reference:
         who = rung.user or f"role:{rung.role}"
         if who not in [seat.who for seat in poll.asked]:
             poll.seats.append(Seat(who, stage=poll.stage, is_extra=True))
-        poll.is_in_trouble = False
+        poll.is_in_trouble, poll.claimed_by = False, ""
         if rung.timeout_ms is not None:
             step.due = self._in(rung.timeout_ms)
         self._set_times(step, poll.op.times)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from holdfast.app.readers import Readers, Refuse
 from holdfast.errors import StoreUnavailableError
+from holdfast.people.directory import Directory
+from holdfast.runtime.context import EngineContext
 from holdfast.runtime.health import Watched
 from holdfast.runtime.loop import Loop
 from holdfast.runtime.replies import Reply
@@ -95,3 +97,23 @@ class Consultants(Readers):
             self.threads.write_off(thread)
         told = f"the directory has not answered within {self._patience:g} s (the setting people_timeout), and nothing was done"
         refuse(StoreUnavailableError(f"{told}; try again when it answers"))
+
+
+class Answering(NamedTuple):
+    """Who answers the questions of an engine."""
+
+    readers: Readers
+    consultants: Readers
+    """Those for which the directory is asked; the same, unless it may hang."""
+
+    @property
+    def all(self) -> list[Readers]:
+        """Each of them once."""
+        return list(dict.fromkeys(self))
+
+
+def answering(shared: EngineContext, directory: Directory) -> Answering:
+    """Threads that are as many as the settings say."""
+    settings = shared.settings
+    readers = Readers(settings.readers, limit=settings.unhealthy_after.total_seconds())
+    return Answering(readers, Consultants(settings, shared.telemetry) if directory.may_hang else readers)

@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
+from holdfast.app.consulting import Answering
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.sequels import followed
@@ -45,9 +46,8 @@ class Desk:
         service: Service,
         registry: Registry,
         endings: Endings,
-        readers: Readers | None,
+        answering: Answering | None,
         *,
-        consultants: Readers | None,
         directory: Directory,
         request: RequestContext,
         resolvers: Sequence[CapabilityResolver] = (),
@@ -59,8 +59,8 @@ class Desk:
         """Where people are looked up."""
         self.registry = registry
         self.endings = endings
-        self._readers = readers
-        self._consultants = consultants
+        self._answering = answering
+        """The threads on which questions are answered; None if whoever asks answers them."""
         self._resolvers = resolvers
         self._is_looked_up = is_looked_up
         """Whether the roles of the actor are those of the directory too."""
@@ -112,8 +112,7 @@ class Desk:
             self.service,
             self.registry,
             self.endings,
-            self._readers,
-            consultants=self._consultants,
+            self._answering,
             directory=self.directory,
             request=request,
             resolvers=self._resolvers,
@@ -195,7 +194,10 @@ class Desk:
 
         The answer goes into the reply, if one is given.
         """
-        readers = self._consultants if self.may_hold_more else self._readers  # Rights may have to be looked up.
+        answering = self._answering
+        readers = None if answering is None else answering.readers
+        if answering is not None and self.may_hold_more:  # Rights may have to be looked up.
+            readers = answering.consultants
         return self._ask(readers, question, Reply() if reply is None else reply)
 
     def consult(self, question: Callable[[], T]) -> Reply[T]:
@@ -203,7 +205,7 @@ class Desk:
 
         No question of the database may be open meanwhile: others wait for its connection.
         """
-        return self._ask(self._consultants, question, Reply())
+        return self._ask(None if self._answering is None else self._answering.consultants, question, Reply())
 
     def _ask(self, readers: Readers | None, question: Callable[[], T], reply: Reply[T]) -> Reply[T]:
         if self.service.is_inherited:

@@ -14,7 +14,7 @@ from typing import ParamSpec, Self, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
-from holdfast.app.consulting import Consultants
+from holdfast.app.consulting import answering
 from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
@@ -139,14 +139,21 @@ class Engine(EngineCalls):
             self.errands.add(Notify, self.deliveries.run)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
-            self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
-            self._consultants = self._advised(self._readers_of_all)
+            self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            self._desk = self._own_desk(tenant, endings, capabilities)
+            self._desk = Desk(
+                self.service,
+                self.registry,
+                endings,
+                self._answering,
+                directory=self.office.directory,
+                request=RequestContext(tenant=tenant, actor=SYSTEM),
+                resolvers=checked_resolvers(capabilities),
+            )
             Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
-            self._life = Life(self.service, self.runtime, endings, self._answering, leave=self._leave)
+            self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
@@ -435,41 +442,17 @@ class Engine(EngineCalls):
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
-        readers = [part for each in self._answering for part in each.parts]
+        readers = [part for each in self._readers for part in each.parts]
         if readers:
             readers.append(Callbacks(limit=self._limit))
         database = WriteLock(self._store, limit=self._limit)
         channels = [Channels(self.deliveries, self.registry.library)] if self._life.is_started else []
         return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *channels, *readers, database]
 
-    def _own_desk(
-        self,
-        tenant: str,
-        endings: Endings,
-        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
-    ) -> Desk:
-        """Where calls are made that nobody in particular makes."""
-        return Desk(
-            self.service,
-            self.registry,
-            endings,
-            self._readers_of_all,
-            consultants=self._consultants,
-            directory=self.office.directory,
-            request=RequestContext(tenant=tenant, actor=SYSTEM),
-            resolvers=checked_resolvers(capabilities),
-        )
-
-    def _advised(self, readers: Readers | None) -> Readers | None:
-        """Those who answer what the directory is asked for: others, with a limit, if that may hang."""
-        if readers is None or not self.office.directory.may_hang:
-            return readers
-        return Consultants(self.settings, self.service.shared.telemetry)
-
     @property
-    def _answering(self) -> list[Readers]:
-        """Those who answer questions, those for which the directory is asked included."""
-        return [each for each in dict.fromkeys((self._readers_of_all, self._consultants)) if each is not None]
+    def _readers(self) -> list[Readers]:
+        """Those who answer questions."""
+        return [] if self._answering is None else self._answering.all
 
     def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
         return self._store.reader(tenant).headers(list(instances))
