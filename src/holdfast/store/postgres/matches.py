@@ -25,12 +25,10 @@ class _Sql(msgspec.Struct, frozen=True):
 
 
 _sql = read_statements(_Sql, __package__, "matches.sql")
-_counts = _Sql(
-    **{
-        name: f"select count(*) from ({each}) as f"  # noqa: S608 - both halves are ours
-        for name, each in msgspec.structs.asdict(_sql).items()
-    }
-)
+_counts = {
+    each: f"select count(*) from ({each}) as f"  # noqa: S608 - both halves are ours
+    for each in msgspec.structs.asdict(_sql).values()
+}
 """How many each of them finds, up to its limit."""
 
 _LAST = UUID(int=2**128 - 1)
@@ -43,19 +41,20 @@ class MatchReads:
 
     def matching(self, match: Match) -> list[InstanceId]:
         """A page of those that match, newest first."""
-        return [InstanceId(row[0]) for row in self._all(*_asked(self._tenant, match, _sql))]
+        return [InstanceId(row[0]) for row in self._all(*_asked(self._tenant, match))]
 
     def count_matching(self, match: Match) -> int:
         """How many match, up to a limit."""
         every = msgspec.structs.replace(match, before=None, limit=MOST_COUNTED + 1)
-        ((count,),) = self._all(*_asked(self._tenant, every, _counts))
+        statement, values = _asked(self._tenant, every)
+        ((count,),) = self._all(_counts[statement], values)
         return int(count)
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
         raise NotImplementedError
 
 
-def _asked(tenant: str, match: Match, sql: _Sql) -> tuple[str, list[object]]:
+def _asked(tenant: str, match: Match) -> tuple[str, list[object]]:
     """The statement whose index leaves the fewest, and its values."""
     values: list[object] = [
         tenant,
@@ -69,11 +68,11 @@ def _asked(tenant: str, match: Match, sql: _Sql) -> tuple[str, list[object]]:
     ]
     if match.people is not None:
         people = [Texts([each[place] for each in match.people]) for place in range(3)]
-        return sql.of_people, [*values, *people]
+        return _sql.of_people, [*values, *people]
     if match.key:
-        return sql.of_key, values
+        return _sql.of_key, values
     if match.started_by:
-        return sql.of_starter, values
+        return _sql.of_starter, values
     if match.definition:
-        return sql.of_definition, values
-    return (sql.everywhere if match.partition is None else sql.of_status), values
+        return _sql.of_definition, values
+    return (_sql.everywhere if match.partition is None else _sql.of_status), values
