@@ -354,7 +354,7 @@ def http_page() -> str:
         "Beside these, `code` is that of [an error](errors.md) or [a rejection](rejections.md).",
         "",
     ]
-    meanings = dict(refusal_rows("http/problems.py", EdgeCode))
+    meanings = {row[0]: row[1] for row in refusal_rows("http/problems.py", EdgeCode)}
     rows = [(f"`{code}`", str(edge_status(code)), meanings[f"`{code}`"]) for code in EdgeCode]
     lines += table(("code", "status", "meaning"), rows)
     lines += ["", "## Roles", "", "What a role stands for, unless `HttpOptions.roles` says otherwise:", ""]
