@@ -184,6 +184,8 @@ def test_slow_and_large_bodies_are_cut_off(scene: Scene) -> None:
     )
     assert b"b: c" not in split
     assert scene.ann.get("/healthz").status_code == 200
+    looked = scene.ann.head("/healthz")
+    assert (looked.status_code, looked.content) == (200, b"")
 
 
 def test_too_many_requests_are_refused(live: Live) -> None:

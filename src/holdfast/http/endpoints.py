@@ -49,11 +49,15 @@ class Endpoint:
     def __init__(self, routes: Mapping[str, Route], server: Server) -> None:
         self._routes = routes
         self._server = server
+        looks = routes.get("GET")
+        # A stream has no end that somebody who asks for its head could wait for.
+        has_head = looks is not None and looks.media_type != "text/event-stream"
+        self._methods = {**routes, "HEAD": looks} if looks is not None and has_head else dict(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         request, trace, began = Request(scope, receive), trace_of(Request(scope).headers), time.perf_counter()
-        route = self._routes.get("GET" if request.method == "HEAD" else request.method)
+        route = self._methods.get(request.method)
         sent = Sent(send, trace, is_secure=scope.get("scheme") == "https")
         try:
             response = await self._response(route, request, trace)
@@ -67,7 +71,7 @@ class Endpoint:
 
     async def _response(self, route: Route | None, request: Request, trace: Trace) -> Response:
         if route is None:
-            allowed = ", ".join(sorted({*self._routes, *(("HEAD",) if "GET" in self._routes else ())}))
+            allowed = ", ".join(sorted(self._methods))
             told = f"{request.method} is not for this address"
             raise EdgeError(EdgeCode.METHOD_NOT_ALLOWED, told, headers={"allow": allowed})
         if route.is_public:

@@ -34,8 +34,6 @@ class Watcher:
 
     def hear(self, written: Written) -> None:
         """Something was written."""
-        if written.tenant != self.tenant or (self.run is not None and written.instance != self.run):
-            return
         self._news.append(written)
         if len(self._news) > self._backlog:
             self._news.clear()
@@ -62,7 +60,8 @@ class Hub:
     def __init__(self, engine: Engine, options: HttpOptions) -> None:
         self._engine = engine
         self._options = options
-        self._watchers: set[Watcher] = set()
+        self._watchers: dict[tuple[str, UUID | None], set[Watcher]] = {}
+        """By what they listen to, so that an event is passed to those alone whom it concerns."""
         self._task: asyncio.Task[None] | None = None
         self.position = 0
         """How far the feed was read."""
@@ -70,11 +69,14 @@ class Hub:
     @contextmanager
     def watching(self, watcher: Watcher) -> Iterator[Watcher]:
         """Ring for a watcher as long as the block lasts."""
-        self._watchers.add(watcher)
+        place = (watcher.tenant, watcher.run)
+        self._watchers.setdefault(place, set()).add(watcher)
         try:
             yield watcher
         finally:
-            self._watchers.discard(watcher)
+            self._watchers[place].discard(watcher)
+            if not self._watchers[place]:
+                del self._watchers[place]
 
     async def begun(self) -> None:
         """Have the feed read; from the position that there is when this returns, nothing is missed."""
@@ -95,8 +97,9 @@ class Hub:
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
             for written in page.items:
-                for watcher in tuple(self._watchers):
-                    watcher.hear(written)
+                for place in ((written.tenant, None), (written.tenant, written.instance)):
+                    for watcher in self._watchers.get(place, ()):
+                        watcher.hear(written)
             self.position = page.next
             if len(page.items) < _PAGE:
                 await asyncio.sleep(pause)
