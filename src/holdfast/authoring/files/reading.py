@@ -6,21 +6,23 @@ The format is declared once, as types; a reader knows none of its names.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from msgspec import inspect
 
-from holdfast.authoring.process.format import DURATION, Domain
-from holdfast.authoring.process.parsing import MOST_FINDINGS, shown
-from holdfast.authoring.process.tree import Field, Fields, Items, Mark, Scalar, Tree, plain
+from holdfast.authoring.files.parsing import MOST_FINDINGS, shown
+from holdfast.authoring.files.tree import Field, Fields, Items, Mark, Scalar, Tree, plain
+from holdfast.authoring.files.values import DURATION
 from holdfast.errors import Diagnostic
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
 
 WRONG: Final = object()
 """What is read of something that is wrong."""
+
+T = TypeVar("T")
 
 _Struct = inspect.StructType
 
@@ -49,17 +51,19 @@ class Findings:
 class Reader:
     """Reads one file."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: Findings, *, noun: str = "step") -> None:
         self._findings = findings
+        self._noun = noun
+        """What messages call that which is told apart by its type."""
         self._places: dict[int, Fields] = {}
         """Where the structs that were read stand, by identity."""
         self._kept: list[object] = []
         """The structs themselves, so that no identity is used twice."""
 
-    def domain(self, tree: Tree) -> Domain | None:
-        """The file; None if not even its outline is there."""
-        found = self._read(_domain(), tree, "the file")
-        return None if found is WRONG else cast("Domain", found)
+    def read(self, form: type[T], tree: Tree) -> T | None:
+        """The file as this struct; None if not even its outline is there."""
+        found = self._read(_type_of(cast("Hashable", form)), tree, "the file")
+        return None if found is WRONG else cast("T", found)
 
     def at(self, part: object, name: str = "") -> Mark:
         """Where a struct stands, or one of its fields; the struct where the field was left out."""
@@ -169,7 +173,7 @@ class Reader:
             message = f"`{tag_field}` is {shown(tag)}; it can be {', '.join(by_tag)}{told}"
             self._findings.add("word", message, given.tree.at)
             return WRONG
-        return self._struct(kind, tree, f"a step of the type `{tag}`")
+        return self._struct(kind, tree, f"a {self._noun} of the type `{tag}`")
 
     def _list(self, kind: inspect.ListType, tree: Tree, what: str) -> object:
         if not isinstance(tree, Items):
@@ -230,8 +234,8 @@ class Reader:
 
 
 @cache
-def _domain() -> inspect.Type:
-    return inspect.type_info(Domain)
+def _type_of(form: Hashable) -> inspect.Type:
+    return inspect.type_info(form)
 
 
 @cache
