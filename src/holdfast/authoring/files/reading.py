@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from holdfast.authoring.files.parsing import MOST_FINDINGS, shown
 from holdfast.authoring.files.tree import Field, Fields, Items, Mark, Scalar, Tree, plain
-from holdfast.authoring.files.values import DURATION
+from holdfast.authoring.files.values import DURATION, REMEDIES
 from holdfast.errors import Diagnostic
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
@@ -99,8 +99,8 @@ class Reader:
                 return self._union(types, tree, what)
             case inspect.ListType():
                 return self._list(kind, tree, what)
-            case inspect.DictType(value_type=value_type):
-                return self._dict(value_type, tree, what)
+            case inspect.DictType():
+                return self._dict(kind, tree, what)
             case inspect.LiteralType(values=values):
                 return self._word(cast("tuple[str, ...]", values), tree, what)
             case inspect.CustomType():
@@ -185,11 +185,20 @@ class Reader:
         read = [self._read(kind.item_type, each, name) for each in tree.items]
         return [each for each in read if each is not WRONG]
 
-    def _dict(self, value_type: inspect.Type, tree: Tree, what: str) -> object:
+    def _dict(self, kind: inspect.DictType, tree: Tree, what: str) -> object:
         if not isinstance(tree, Fields):
             return self._wrong_type(tree, what, "an object")
+        if kind.min_length and len(tree.fields) < kind.min_length:
+            self._findings.add("empty", f"{what} is empty; give at least {kind.min_length}", tree.at)
+            return WRONG
+        key_type = _bare(kind.key_type)
+        for name, given in tree.fields.items():
+            problem = _text_problem(key_type, name) if isinstance(key_type, inspect.StrType) else None
+            if problem is not None:
+                self._findings.add(problem[0], f"a name in {what} is {shown(name)}; {problem[1]}", given.name)
         read = {
-            name: self._read(value_type, given.tree, f"{shown(name)} in {what}") for name, given in tree.fields.items()
+            name: self._read(kind.value_type, given.tree, f"{shown(name)} in {what}")
+            for name, given in tree.fields.items()
         }
         return {name: value for name, value in read.items() if value is not WRONG}
 
@@ -302,4 +311,6 @@ def _text_problem(kind: inspect.StrType, value: str) -> tuple[str, str] | None:
         return "empty", "give a text, or leave it out"
     if kind.max_length and len(value) > kind.max_length:
         return "too_long", f"use at most {kind.max_length} characters"
+    if kind.pattern in REMEDIES and (re.search(kind.pattern, value) is None or value.endswith("\n")):
+        return "name", REMEDIES[kind.pattern]
     return None

@@ -12,6 +12,18 @@ _NUMBER: Final = r"[0-9]{1,7}(\.[0-9]{1,6})?"
 DURATION: Final = "^(?=.)" + "".join(f"({_NUMBER}{unit})?" for unit in ("w", "d", "h", "m", "s", "ms")) + "$"
 """Times as `kernel.durations` reads them: parts from large to small, each unit once."""
 
+WORD: Final = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
+"""Names that become parts of ids and of expressions."""
+SLOT: Final = r"^slot:[A-Za-z][A-Za-z0-9_]{0,58}$"
+VERB: Final = r"^[A-Za-z][A-Za-z0-9_]{0,63}\.[A-Za-z][A-Za-z0-9_]{0,63}$"
+
+REMEDIES: Final = {
+    WORD: "use letters, digits and _, beginning with a letter, at most 64",
+    SLOT: "write slot: and a name, such as slot:draft_to_submit",
+    VERB: "write a type and a verb, such as invoice.post",
+}
+"""What to do about a text that does not look as it should, by the pattern that says how."""
+
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
 Duration = Annotated[
     str,
