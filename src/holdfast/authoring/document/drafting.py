@@ -14,7 +14,7 @@ import msgspec
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.contract_format import Slot
 from holdfast.authoring.document.ids import IN, LOCAL, LONGEST, OUT, edge_id, prefix_of, proxy_id
-from holdfast.authoring.document.outcomes import main_outcome, outcomes_of
+from holdfast.authoring.document.outcomes import main_outcome, outcomes_of, refusal_of
 from holdfast.authoring.document.parts import ANY, CONDITIONAL, UNCONDITIONAL
 from holdfast.authoring.files.parsing import shown
 from holdfast.authoring.files.values import Condition
@@ -201,5 +201,6 @@ class Draft:
 
 
 def is_rejection(edge: DraftEdge, nodes: dict[str, b.PatchNode]) -> bool:
-    """Whether an edge is the way of a rejected approval."""
-    return edge.on == "rejected" and isinstance(nodes.get(edge.source), b.Approval)
+    """Whether an edge is the way of a document that was refused: by people, or by a rule."""
+    node = nodes.get(edge.source)
+    return node is not None and edge.on == refusal_of(node)

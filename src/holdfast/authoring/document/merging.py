@@ -13,7 +13,7 @@ import msgspec
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.body_checks import Checked
 from holdfast.authoring.document.contract_format import LifecycleTransition, Window
-from holdfast.authoring.document.drafting import DraftEdge
+from holdfast.authoring.document.drafting import DraftEdge, is_rejection
 from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.formulas import STATUS, Stored
 from holdfast.authoring.document.ids import IN, OUT, edge_id, gate_id, join_id, policy_id, state_id
@@ -23,12 +23,11 @@ from holdfast.authoring.document.parts import (
     CONDITIONAL,
     DENIED,
     REJECT,
-    REJECTED,
     UNCONDITIONAL,
     Edge,
     Node,
 )
-from holdfast.authoring.document.patch_checks import Scope, rejections
+from holdfast.authoring.document.patch_checks import Scope, refusals
 from holdfast.authoring.document.windows import strictest
 from holdfast.expressions import parse
 
@@ -168,7 +167,7 @@ def _slot_edges(checked: Checked) -> Iterator[Edge]:
             provenance=draft.slot.id,
             counts=given is None or given.counts,
         )
-    added = [Edge(id="", source=name, target=draft.way_out, on=REJECTED, label=REJECTED) for name in rejections(draft)]
+    added = [Edge(id="", source=name, target=draft.way_out, on=word, label=word) for name, word in refusals(draft)]
     for name, node in sorted(draft.nodes.items()):
         if isinstance(node, b.Action):
             added.append(Edge(id="", source=policy_id(name), target=name))
@@ -184,7 +183,7 @@ def _target(checked: Checked, edge: DraftEdge) -> str:
     draft = checked.draft
     if isinstance(draft.nodes.get(edge.target), b.Action):
         return policy_id(edge.target)
-    if edge.target != draft.way_out or (edge.on == REJECTED and isinstance(draft.nodes[edge.source], b.Approval)):
+    if edge.target != draft.way_out or is_rejection(edge, draft.nodes):
         return edge.target
     scope = _scope_behind(checked, edge)
     return join_id(scope[-1]) if scope else draft.way_out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.authoring.document import body_format as b
-from holdfast.authoring.document.parts import BRANCH, OK
+from holdfast.authoring.document.parts import BLOCKED, BRANCH, OK, REJECTED
 
 
 def outcomes_of(node: b.PatchNode) -> tuple[str, ...]:
@@ -15,7 +15,7 @@ def outcomes_of(node: b.PatchNode) -> tuple[str, ...]:
             return (OK,) if expression is None else ("true", "false", "error")
         case b.Rule():
             words = [each.outcome for each in node.rules if each.effect == "outcome" and each.outcome]
-            return tuple(dict.fromkeys((OK, "blocked", "error", *words)))
+            return tuple(dict.fromkeys((OK, BLOCKED, "error", *words)))
         case _:
             usual = {b.Approval: "approved", b.WaitEvent: "event"}.get(type(node), OK)
             return (usual, *_others(node))
@@ -54,8 +54,19 @@ def required_outcomes(node: b.PatchNode) -> tuple[str, ...]:
         case b.ConditionNode():
             return ()
         case b.Rule():
-            return tuple(each for each in outcomes_of(node) if each not in {"blocked", "error"})
+            return tuple(each for each in outcomes_of(node) if each not in {BLOCKED, "error"})
         case b.ParallelJoin():
             return outcomes_of(node)
         case _:
             return (main_outcome(node),)
+
+
+def refusal_of(node: b.PatchNode) -> str:
+    """What a node is left by that refuses the document; empty if it cannot. Where no edge leads on from it, the document leaves the slot refused."""
+    match node:
+        case b.Approval():
+            return REJECTED
+        case b.Rule():
+            return BLOCKED if any(each.effect in {"block", "require_field"} for each in node.rules) else ""
+        case _:
+            return ""

@@ -14,7 +14,15 @@ CONDITIONAL, UNCONDITIONAL = 100, 1000
 """Priorities of edges that say none: a way with a condition is tried before one without, whatever their names."""
 
 OK, ANY, PASS, REJECT, AGAIN = "ok", "*", "pass", "reject", "again"
-AMENDED, AMEND, TIMEOUT, BRANCH, DENIED, REJECTED = "amended", "amend", "timeout", "branch", "denied", "rejected"
+AMENDED, AMEND, TIMEOUT, BRANCH, DENIED, REJECTED, BLOCKED = (
+    "amended",
+    "amend",
+    "timeout",
+    "branch",
+    "denied",
+    "rejected",
+    "blocked",
+)
 """What nodes are left by."""
 
 SystemType = Literal["start", "end", "state", "lifecycle_gate", "policy_gate", "slot_proxy"]

@@ -8,10 +8,10 @@ from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from holdfast.authoring.document import body_format as b
-from holdfast.authoring.document.drafting import Draft, DraftEdge, Report, is_rejection
+from holdfast.authoring.document.drafting import Draft, DraftEdge, Report
 from holdfast.authoring.document.ids import gate_id
-from holdfast.authoring.document.outcomes import outcomes_of, required_outcomes
-from holdfast.authoring.document.parts import ANY, BRANCH, REJECTED
+from holdfast.authoring.document.outcomes import outcomes_of, refusal_of, required_outcomes
+from holdfast.authoring.document.parts import ANY, BRANCH
 from holdfast.authoring.document.windows import is_stricter
 from holdfast.authoring.files.parsing import shown
 from holdfast.expressions.suggestions import suggestion
@@ -114,19 +114,22 @@ def _outcomes(draft: Draft, name: str, report: Report) -> None:
         if word not in led and ANY not in led:
             message = f"{shown(name)} can be left by {word!r}, and no edge leads on from that; add one"
             report("outcome_unrouted", message, node=name, part=node)
-    if isinstance(node, b.Approval):
-        _rejection(draft, name, node, report)
+    word = refusal_of(node)
+    if word:
+        _refusal(draft, name, word, report)
 
 
-def _rejection(draft: Draft, name: str, node: b.Approval, report: Report) -> None:
-    ways = [edge for edge in draft.out[name] if edge.on == REJECTED]
+def _refusal(draft: Draft, name: str, word: str, report: Report) -> None:
+    ways, node = [edge for edge in draft.out[name] if edge.on == word], draft.nodes[name]
     if ways and all(edge.when is not None for edge in ways):
-        message = f"{shown(name)} is rejected by ways with conditions alone; add one without, or remove them all"
+        message = (
+            f"{shown(name)} is left by {word!r} by ways with conditions alone; add one without, or remove them all"
+        )
         report("rejection_unrouted", message, node=name, part=node)
     is_free = all(edge.target == draft.way_out for edge in ways)
     if is_free and not draft.slot.exit.startswith(gate_id("")):
-        message = f"{shown(name)} can be rejected where no gate follows that could send the document back"
-        report("rejection_unrouted", f"{message}; lead `rejected` to a node of the slot", node=name, part=node)
+        message = f"{shown(name)} can refuse a document where no gate follows that could send it back"
+        report("rejection_unrouted", f"{message}; lead {word!r} to a node of the slot", node=name, part=node)
 
 
 def _shadows(draft: Draft, name: str, report: Report) -> None:
@@ -294,8 +297,9 @@ def _counts(edge: DraftEdge) -> bool:
     return edge.given is None or edge.given.counts
 
 
-def rejections(draft: Draft) -> Iterator[str]:
-    """The approvals whose rejection no edge routes, so that it leaves the slot."""
+def refusals(draft: Draft) -> Iterator[tuple[str, str]]:
+    """The nodes whose refusal no edge routes, so that it leaves the slot, and the words that they are left by."""
     for name, node in sorted(draft.nodes.items()):
-        if isinstance(node, b.Approval) and not any(is_rejection(edge, draft.nodes) for edge in draft.out[name]):
-            yield name
+        word = refusal_of(node)
+        if word and not any(edge.on == word for edge in draft.out[name]):
+            yield name, word
