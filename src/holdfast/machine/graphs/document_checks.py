@@ -31,7 +31,7 @@ _OF_DOCUMENTS = (Start, State, Rest, Gate, PolicyGate, Proxy, Action, Rule)
 BUILT_IN = ("create", "update")
 """What can be done to every document, with or without a word in its contract."""
 DEEPEST_FIELDS = 8
-_WORDS = {"amendment": ("new_row", "in_place"), "on_drift": ("amend", "fail")}
+WORDS = {"amendment": ("new_row", "in_place"), "on_drift": ("amend", "fail")}
 
 
 def check_document(draft: Draft, kind: Kind, spec: DocumentSpec | None) -> Iterator[Diagnostic]:
@@ -68,7 +68,7 @@ def _spec(spec: DocumentSpec) -> Iterator[Diagnostic]:
     for what, status in (("the first status", spec.initial), *(("a final status", each) for each in spec.terminal)):
         if status not in spec.states:
             yield Diagnostic("status", f"{what}, {status!r}, is none of {listed(spec.states)}; name one of these")
-    for field, words in _WORDS.items():
+    for field, words in WORDS.items():
         yield from word_findings("", field, f"{field} of the document", getattr(spec, field), words=words)
     for what, names in (
         ("transitions", [each.name for each in spec.transitions]),

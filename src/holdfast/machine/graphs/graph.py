@@ -239,7 +239,6 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def handlers(self) -> frozenset[str]:
         """Names of the handlers that its steps and compensations call."""
-        works = [node.op.work for node in self.nodes.values() if isinstance(node.op, Task)]
-        works += [node.op.work for node in self.nodes.values() if isinstance(node.op, Action) and node.op.work]
+        works = [node.op.call for node in self.nodes.values() if node.op.call is not None]
         works += [node.compensation for node in self.nodes.values() if node.compensation is not None]
         return frozenset(work.handler for work in works)

@@ -39,6 +39,11 @@ class Action(NodeOp, frozen=True, kw_only=True, tag="action"):
         return frozenset({OK, ERROR})
 
     @property
+    def call(self) -> Work | None:
+        """The handler's, if there is one."""
+        return self.work
+
+    @property
     def detail(self) -> str:
         """What is done."""
         return self.action
