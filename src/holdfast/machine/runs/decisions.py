@@ -13,11 +13,19 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
+from holdfast.machine.graphs.graph import Action
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
 from holdfast.machine.runs.deadline import pass_deadline
+from holdfast.machine.runs.document_commands import (
+    CreateDocument,
+    DocumentCommand,
+    Mutate,
+    RequestTransition,
+    SupersedeDocument,
+)
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
     ChildUndone,
@@ -31,7 +39,9 @@ from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.forking import fork
 from holdfast.machine.runs.law import answer_refusal, repair_refusal, start_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
+from holdfast.machine.runs.mutations import mutate
 from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.nodes.action import completed
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
 from holdfast.machine.runs.nodes.events import decline, take_events
 from holdfast.machine.runs.nodes.task import failed, kept, returned
@@ -39,7 +49,7 @@ from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.notices import end_notice
 from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
-from holdfast.machine.runs.repair import repair, requeue, return_to_save_point
+from holdfast.machine.runs.repair import ended_by_life, repair, requeue, return_to_save_point
 from holdfast.machine.runs.repair_commands import ForkWorkflow, Repair
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
@@ -59,6 +69,7 @@ from holdfast.machine.runs.state import ROOT, Data, Executed, State, Step
 from holdfast.machine.runs.task_times import escalate, remind
 from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
+from holdfast.machine.runs.transitions import create, ended, request, supersede
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.votes import answer_in_words, outcome_of, repeated_outcome
 from holdfast.machine.runs.waking import stations, tell_of_waking
@@ -66,10 +77,13 @@ from holdfast.machine.runs.waking import stations, tell_of_waking
 REPAIRS: tuple[type[Repair], ...] = get_args(Repair)
 """What operators ask for."""
 
+DOCUMENT_COMMANDS: tuple[type[DocumentCommand], ...] = get_args(DocumentCommand)
+"""What is asked of a document that is there."""
+
 LATE = Ignored(reason="nobody waits for this any more")
 _KNOWN = Ignored(reason="the history says so already")
 
-_STARTS = (c.StartWorkflow, ForkWorkflow)
+_STARTS = (c.StartWorkflow, ForkWorkflow, CreateDocument)
 _SEEING = (c.AnswerStep, c.CancelWorkflow)
 """What may be asked by somebody who says which state of the run they have seen."""
 _OPERATIONS = (
@@ -82,6 +96,7 @@ _OPERATIONS = (
     c.SendSignal,
     *REPAIRS,
     *TASK_COMMANDS,
+    *DOCUMENT_COMMANDS,
 )
 """What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
 
@@ -115,12 +130,19 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
         return barred or (None if state.status == "new" else _started_before(moment))
     if state.status == "new" or (isinstance(command, _SEEING) and command.seen not in {None, moment.version}):
         return _unseen(state, moment)
+    if isinstance(command, DOCUMENT_COMMANDS):
+        return _without_document(routes, state)
     if state.resumed is not None and is_repeated(state.resumed, command):
         return REPEATED
     if isinstance(command, c.AnswerStep) and command.step in state.decided:
         return _answered_before(state, command, moment)
     if not state.is_terminal or isinstance(command, c.RetryCompensation | c.EndNotice) or _frees(state, command):
         return None
+    return _after_end(routes, state, command, moment)
+
+
+def _after_end(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer:
+    """The answer to a command that comes when the run has ended."""
     if isinstance(command, c.CompleteStep | c.FailStep | c.TakeEvents):
         return _late_end(Turn(routes, state, moment, kind_of), command)
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
@@ -133,6 +155,13 @@ def _unseen(state: State, moment: Moment) -> Rejection:
     if state.status == "new":
         return refused(Refusal.NOT_STARTED, "there is no such workflow")
     return refused(Refusal.OUTDATED, f"it has {moment.version} events by now; look at it again, and say so")
+
+
+def _without_document(routes: GraphIndex, state: State) -> Rejection | None:
+    """Why nothing can be asked of a document that is not there, or whose life is over."""
+    if state.document is None:
+        return refused(Refusal.NO_DOCUMENT, f"{routes.graph.name!r} manages no documents; ask this of a document")
+    return ended(state) if state.is_terminal else None
 
 
 def _started_before(moment: Moment) -> Rejection:
@@ -193,6 +222,9 @@ def _tell_parent(turn: Turn) -> None:
 
 
 def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
+    if turn.routes.documents is not None:
+        told = f"{turn.routes.graph.name!r} manages documents: create one, and it begins by itself"
+        return refused(Refusal.NO_DOCUMENT, told)
     if not command.parent and not is_within(turn.routes, command.input):
         return too_large(turn.routes, "the input")
     turn.emit(
@@ -239,6 +271,9 @@ def _enter(turn: Turn) -> None:
 
 def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
     if is_awaited(turn, command.step):
+        if turn.state.document is not None and work_of(turn, command.step).transactional:
+            told = f"step {command.step} was stopped, because its slot was left; nothing of what it wrote counts"
+            return refused(Refusal.NOT_WAITING, told)
         stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
         return None
     step = _called(turn, command.step)
@@ -246,6 +281,8 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
         return LATE
     if step.of is not None:
         undone(turn, step)
+    elif isinstance(turn.routes.node(step.node).op, Action):
+        return completed(turn, step, command.output)
     else:
         turn.cancel_step_timer(step)
         take_answer(turn, step, kept(turn, step, command.output) if turn.routes.maps_answers else command.output)
@@ -412,6 +449,8 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
 
 
 def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
+    if turn.state.document is not None:
+        return ended_by_life(turn.state.document)
     barred = stop_refusal(turn.routes.graph, turn.moment.actor)
     if barred is not None:
         return barred
@@ -426,6 +465,8 @@ def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
 
 
 def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
+    if turn.state.document is not None:
+        return ended_by_life(turn.state.document)
     barred = stop_refusal(turn.routes.graph, turn.moment.actor)
     if barred is None:
         abort(turn, turn.moment.actor.id, command.reason)
@@ -495,4 +536,8 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EscalateTask: _waking(_mending(escalate)),
     c.EndNotice: end_notice,
     **dict.fromkeys(TASK_COMMANDS, _waking(_mending(task_command))),
+    CreateDocument: create,
+    Mutate: mutate,
+    RequestTransition: partial(request, go_on=go_on),
+    SupersedeDocument: supersede,
 }

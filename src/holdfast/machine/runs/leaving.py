@@ -103,8 +103,9 @@ def _open(turn: Turn, ways: Sequence[Edge], asked: dict[str, object]) -> Iterato
         try:
             if guard is None or guard.holds(asked):
                 yield edge
-        except ExpressionError:
-            continue  # A condition that cannot be answered lets nobody through.
+        except ExpressionError:  # A condition that cannot be answered lets nobody through.
+            if turn.routes.documents is not None:
+                return  # Nor is it taken as answered by no, so that the ways behind it are not open either.
 
 
 def is_barred(
