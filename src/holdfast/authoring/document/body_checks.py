@@ -135,7 +135,7 @@ class _Examination:
     def _patch(self, name: str, draft: Draft, drafts: Mapping[str, Draft]) -> Checked | None:
         self._slot = name
         shape = check_shape(draft, self._report)
-        check_nodes(draft, self._envelope.contract, self._related, self._report)
+        check_nodes(draft, self._envelope.contract, self._report)
         outside = declared(self._body.context)
         for other, each in drafts.items():
             if other != name:

@@ -183,9 +183,6 @@ class WebhookOut(_Node, frozen=True, kw_only=True, tag="webhook_out"):
     url: Annotated[Name, Meta(description="The address, a text with holes.")]
     payload: Annotated[dict[str, Formula], Meta(description="What is sent: expressions, by name.")] = {}
     secret: Annotated[Name | None, Meta(description="The name of the secret that it is signed with.")] = None
-    waits: Annotated[bool, Meta(description="Whether the workflow waits for the answer.")] = field(
-        name="await", default=True
-    )
     attempts: Annotated[int, Meta(ge=1, le=100, description="Requests in all.")] = 5
     once: Annotated[bool, Meta(description="Whether a request that may have been sent is never sent again.")] = False
     timeout: Annotated[Duration | None, Meta(description="How long one request may take.")] = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Final
 
 from holdfast.authoring.document import body_format as b
@@ -28,20 +27,18 @@ def actions_of(contract: Contract) -> dict[str, bool]:
     return built_in | {each.name: each.workflow_allowed for each in contract.actions}
 
 
-def check_nodes(draft: Draft, contract: Contract, related: Mapping[str, Contract], report: Report) -> None:
+def check_nodes(draft: Draft, contract: Contract, report: Report) -> None:
     """Report all that is wrong with the nodes of a patch."""
-    checks = _NodeChecks(draft, contract, related, report)
+    checks = _NodeChecks(draft, contract, report)
     for name, node in draft.nodes.items():
         checks.look(name, node)
 
 
 class _NodeChecks:
-    def __init__(self, draft: Draft, contract: Contract, related: Mapping[str, Contract], report: Report) -> None:
+    def __init__(self, draft: Draft, contract: Contract, report: Report) -> None:
         self._draft = draft
         self._contract = contract
         self._actions = actions_of(contract)
-        for other in related.values():
-            self._actions |= actions_of(other)
         self._report = report
 
     def look(self, name: str, node: b.PatchNode) -> None:
@@ -71,7 +68,7 @@ class _NodeChecks:
                 told = suggestion(action, known) or f"; there are {', '.join(known)}"
                 self._find(
                     "unknown_action",
-                    f"{shown(name)} does {shown(action)}, which no contract has{told}",
+                    f"{shown(name)} does {shown(action)}, which its contract does not have{told}",
                     name,
                     node,
                     field,
