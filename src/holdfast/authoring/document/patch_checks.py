@@ -48,8 +48,6 @@ def check_shape(draft: Draft, report: Report) -> Shape | None:
     if len(order) < len(draft.nodes) + _SEVERAL:
         _circles(draft, set(order), report)
         return None
-    if not _connected(draft, order, report):
-        return None
     return _Branches(draft, order, report).shape()
 
 
@@ -196,29 +194,6 @@ def _circle(draft: Draft, start: str, among: set[str]) -> list[str]:
     while circle[-1] != start:
         circle.append(before[circle[-1]])
     return circle[::-1]
-
-
-def _connected(draft: Draft, order: list[str], report: Report) -> bool:
-    """Whether every node is reached from the way in, and leads to the way out."""
-    reached, leading = {draft.way_in}, {draft.way_out}
-    for name in order:
-        if name in reached:
-            reached |= {edge.target for edge in draft.out[name]}
-    for name in reversed(order):
-        if name in leading:
-            leading |= {edge.source for edge in draft.back[name]}
-    is_sound = draft.way_out in reached
-    for name in sorted(draft.nodes):
-        node = draft.nodes[name]
-        if name not in reached:
-            message = f"no way leads from `in` to {shown(name)}; connect it, or remove it"
-            report("unreachable", message, node=name, part=node)
-        if name not in leading:
-            report(
-                "dead_end", f"no way leads from {shown(name)} to `out`; connect it, or remove it", node=name, part=node
-            )
-        is_sound &= name in reached and name in leading
-    return is_sound
 
 
 # -- branches

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from holdfast.authoring.document.envelope import Envelope, generate_envelope
-from holdfast.authoring.document.ids import END, ENVELOPE, START, gate_id, policy_id, state_id
+from holdfast.authoring.document.ids import END, ENVELOPE, IN, START, gate_id, policy_id, proxy_id, state_id
 from holdfast.authoring.document.parts import Edge, Node
 from holdfast.authoring.document.problems import Problem, ordered
 
@@ -42,7 +42,7 @@ def prove_gates(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[st
             *_system_nodes(envelope, nodes),
             *_ends(nodes, edges),
             *_ways(envelope, nodes, edges),
-            *_ways_back(envelope, nodes, edges),
+            *_ways_back(envelope, edges),
             *_policies(nodes, edges),
         ]
     )
@@ -100,18 +100,19 @@ def _contracted(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterato
                 pending += out[target]
 
 
-def _ways_back(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+def _ways_back(envelope: Envelope, edges: Mapping[str, Edge]) -> Iterator[Problem]:
     """A way back is one of the envelope, or leads from a gate to what lies before it."""
     before: dict[str, set[str]] = {
         gate_id(each.name): {state_id(source) for source in each.sources}
         for each in envelope.contract.lifecycle.transitions
     }
     for slot in envelope.slots.values():
-        before.setdefault(slot.exit, set()).add(f"sys:{slot.id}:in")
+        if slot.exit in before:
+            before[slot.exit].add(proxy_id(slot.id, IN))
     for edge in edges.values():
         if not edge.rework or envelope.edges.get(edge.id) == edge:
             continue
-        if nodes[edge.source].type != "lifecycle_gate" or edge.target not in before.get(edge.source, set()):
+        if edge.target not in before.get(edge.source, set()):
             yield _broken(f"{edge.id!r} leads back, and not from a gate to what lies before it", edge=edge.id)
     for edge in envelope.edges.values():
         if edge.rework and edges.get(edge.id) != edge:
