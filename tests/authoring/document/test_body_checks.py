@@ -112,7 +112,7 @@ def test_a_serial_entry_has_one_start() -> None:
 @pytest.mark.row("E-137")
 def test_a_branching_entry_asks_on_its_edges() -> None:
     """Several starts, of which the conditions of the edges from `in` choose one; one that can never be chosen is refused."""
-    edges = [way("in a", when="entity.total > 5"), "in b"]
+    edges: list[Plain | str] = [way("in a", when="entity.total > 5"), "in b"]
     assert codes([ask("a"), ask("b")], edges, entry="branch", exit="join") == []
     assert codes([ask("a"), ask("b")], ["in a", "in b"], entry="branch", exit="join") == ["edge_shadowed"]
 
@@ -120,7 +120,7 @@ def test_a_branching_entry_asks_on_its_edges() -> None:
 @pytest.mark.row("E-138", "E-139")
 def test_a_single_exit_has_one_end() -> None:
     """Two ends need the joining exit."""
-    edges = [way("in a", when="entity.total > 5"), "in b"]
+    edges: list[Plain | str] = [way("in a", when="entity.total > 5"), "in b"]
     assert codes([ask("a"), ask("b")], edges, entry="branch") == ["exit_mode"]
 
 
@@ -132,7 +132,7 @@ def test_a_window_is_only_made_stricter(slot: str, window: str) -> None:
     order = ["editable", "amend_only", "locked"]
     is_looser = order.index(window) < order.index(bills().slots[slot].window)
     assert codes([], slot=slot, window=window) == (["window_loosened"] if is_looser else [])
-    script = {"id": "s", "type": "script", "formula": "1", "window": window}
+    script: Plain = {"id": "s", "type": "script", "formula": "1", "window": window}
     assert codes([script], slot=slot) == (["window_loosened"] if is_looser else [])
 
 
@@ -171,7 +171,7 @@ def test_unknown_types_are_answered_with_the_known_ones() -> None:
 @pytest.mark.row("E-145", "E-178")
 def test_every_node_lies_on_a_way_through_the_slot() -> None:
     """What nobody leads to and what leads nowhere is named: it would be a second beginning, a second end, or a circle."""
-    nodes = [ask("a"), ask("b"), ask("c")]
+    nodes: list[Plain] = [ask("a"), ask("b"), ask("c")]
     orphan = problems({APPROVE: patch(nodes, ["in a", "a c approved", "c out approved", "b c approved"])})
     assert any(each.code == "entry_mode" and usr("b") in each.message for each in orphan)
     dead_end = problems({APPROVE: patch(nodes, ["in a", "a c approved", "c out approved", way("a b rejected")])})
@@ -218,7 +218,7 @@ def test_edges_have_ends_that_exist_and_lead_on(edge: str, code: str) -> None:
 )
 def test_splits_and_joins_belong_together(edges: list[str], code: str) -> None:
     """Every join has one split, and the branches of a split meet at one join."""
-    nodes = [ask("a"), ask("b"), ask("c"), {"id": "s", "type": "parallel_split"}]
+    nodes: list[Plain] = [ask("a"), ask("b"), ask("c"), {"id": "s", "type": "parallel_split"}]
     nodes += [{"id": "j", "type": "parallel_join"}, {"id": "k", "type": "parallel_join"}]
     named = {name for edge in edges for name in edge.split(" ")[:2]}
     used = [each for each in nodes if each["id"] in named]
@@ -227,7 +227,7 @@ def test_splits_and_joins_belong_together(edges: list[str], code: str) -> None:
 
 def test_a_branch_asks_nothing() -> None:
     """Every branch of a split is taken; a condition belongs into it."""
-    nodes = [{"id": "s", "type": "parallel_split"}, ask("a"), ask("b")]
+    nodes: list[Plain] = [{"id": "s", "type": "parallel_split"}, ask("a"), ask("b")]
     assert codes(nodes, [way("s a", when="entity.total > 5"), "s b"], exit="join") == ["branch_condition"]
 
 
@@ -322,8 +322,8 @@ def test_expressions_of_nodes_are_checked_where_they_stand() -> None:
 @pytest.mark.row("E-604", "E-768")
 def test_context_is_known_only_behind_what_writes_it() -> None:
     """A name under `context` comes from a node before, from another slot, or is declared."""
-    script = {"id": "s", "type": "script", "formula": "entity.total > 5", "into": "is_big"}
-    asks = {"id": "c", "type": "condition"}
+    script: Plain = {"id": "s", "type": "script", "formula": "entity.total > 5", "into": "is_big"}
+    asks: Plain = {"id": "c", "type": "condition"}
     after = [script, asks, ask("a")]
     ways: list[Plain | str] = ["s c", way("c a", when="context.is_big == true"), way("c out"), "a out approved"]
     assert codes(after, ways, exit="join") == []

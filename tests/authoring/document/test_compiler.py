@@ -264,7 +264,13 @@ def test_the_order_is_topological() -> None:
 @pytest.mark.row("E-171", "E-709", "E-016")
 def test_joins_wait_for_the_branches_of_their_split() -> None:
     """The number is that of the branches that count, however many edges lead to the join."""
-    nodes = [SPLIT, ask("a"), ask("b"), ask("c"), {"id": "x", "type": "condition", "expression": "entity.total > 5"}]
+    nodes: list[Plain] = [
+        SPLIT,
+        ask("a"),
+        ask("b"),
+        ask("c"),
+        {"id": "x", "type": "condition", "expression": "entity.total > 5"},
+    ]
     edges: list[Plain | str] = [
         "s a",
         "s b",
@@ -284,7 +290,7 @@ def test_joins_wait_for_the_branches_of_their_split() -> None:
 @pytest.mark.row("E-139", "E-183")
 def test_a_join_that_was_left_out_is_added() -> None:
     """Branches that lead to the end of the slot meet before it, the inner ones first."""
-    nodes = [SPLIT, ask("a"), {"id": "t", "type": "parallel_split"}, ask("b"), ask("c")]
+    nodes: list[Plain] = [SPLIT, ask("a"), {"id": "t", "type": "parallel_split"}, ask("b"), ask("c")]
     made = compiled({APPROVE: patch(nodes, ["s a", "s t", "t b", "t c"], exit="join")})
     outer, inner = f"sys:join:{usr('s')}", f"sys:join:{usr('t')}"
     assert {name: each.tokens for name, each in made.joins.items()} == {outer: 2, inner: 2}
