@@ -29,6 +29,8 @@ from support.envelopes import (
 )
 
 ACTS = 60
+NEEDED = {"draft": {"early"}, "amended": {"again"}, "submitted": {"a", "b"}}
+"""Who has to approve what leads on from a status, as far as the envelope asks them."""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -106,7 +108,7 @@ def content(data: bytes, fields: tuple[str, ...]) -> bytes:
 def check(case: Case) -> None:
     """Each approval that a gate used up was about the content that passed, and nothing became active without all of its approvals."""
     versions = {row.version: row.data for row in case.versions}
-    current, asked, used = 0, dict[int, tuple[str, int]](), set[str]()
+    current, asked, used, status = 0, dict[int, tuple[str, int]](), set[str](), "draft"
     for event in case.host.history:
         match event:
             case e.DocumentCreated() | e.DocumentChanged():
@@ -120,8 +122,12 @@ def check(case: Case) -> None:
                     op = case.host.graph.nodes[node].op
                     assert isinstance(op, Human)
                     assert content(versions[version], op.covers) == content(versions[current], op.covers)
-            case e.DocumentMoved(status="active"):
-                assert used == {"a", "b"}
+            case e.TransitionRequested():
+                used = set()
+            case e.DocumentMoved():
+                if event.transition in {"submit", "approve"}:
+                    assert used == NEEDED[status] & case.host.graph.nodes.keys(), f"{event.transition} of a {status}"
+                used, status = set(), event.status
             case _:
                 pass
 
