@@ -236,7 +236,7 @@ def _damage(dice: Random, part: dict[str, object] | list[object], at: str | int)
         elif deed == "swap":
             part[at], part[other] = part[other], part[at]
         else:
-            part[at] = dice.choice(VALUES if deed == "replace" else WORDS)
+            part[at] = copy.deepcopy(dice.choice(VALUES if deed == "replace" else WORDS))
         return
     assert isinstance(at, str)
     if deed == "drop":
@@ -246,7 +246,7 @@ def _damage(dice: Random, part: dict[str, object] | list[object], at: str | int)
     elif deed == "word" and isinstance(part[at], str):
         part[at] = dice.choice(WORDS)
     else:
-        part[at] = dice.choice(VALUES)
+        part[at] = copy.deepcopy(dice.choice(VALUES))
 
 
 # -- the judge
