@@ -82,6 +82,10 @@ from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, 
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.graphs.asks import Ask, Stage
+from holdfast.outbound.http import Outbound
+from holdfast.outbound.invokers import Invocation, Invoker
+from holdfast.outbound.openapi.invoker import ApiDocument, OpenApi
+from holdfast.people.capabilities import Capabilities, CapabilityResolver, ClaimedCapabilities
 from holdfast.people.chains import Chain
 from holdfast.people.directory import Directory
 from holdfast.people.notices.mail import Mail
@@ -97,14 +101,18 @@ from holdfast.runtime.settings import Settings
 __all__ = [
     "Absence",
     "Actor",
+    "ApiDocument",
     "Ask",
     "AsyncCalls",
     "AsyncRun",
     "Backlog",
     "Branch",
     "Calls",
+    "Capabilities",
+    "CapabilityResolver",
     "Chain",
     "Channel",
+    "ClaimedCapabilities",
     "Codec",
     "CommandError",
     "ConfigurationError",
@@ -143,6 +151,8 @@ __all__ = [
     "Instance",
     "InstanceInfo",
     "InstanceSummary",
+    "Invocation",
+    "Invoker",
     "JsonCodec",
     "Mail",
     "Message",
@@ -153,6 +163,8 @@ __all__ = [
     "Notice",
     "Notification",
     "Observation",
+    "OpenApi",
+    "Outbound",
     "Page",
     "PauseInfo",
     "PayloadError",

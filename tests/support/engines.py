@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from itertools import count
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Codec, Engine, RetryPolicy, Settings
+from holdfast import CapabilityResolver, Codec, Engine, RetryPolicy, Settings
 from holdfast.people.directory import Directory
 from holdfast.runtime.clock import ManualClock
 from holdfast.store.opening import open_store
@@ -47,11 +47,23 @@ class Place:
         self._seeds = count(1)
         self._engines: list[ManualEngine] = []
 
-    def engine(self, settings: Settings | None = None, *, directory: Directory | None = None) -> ManualEngine:
+    def engine(
+        self,
+        settings: Settings | None = None,
+        *,
+        directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
+    ) -> ManualEngine:
         """Another engine, as another process would have it: nothing is shared but the database and the time."""
         seed = next(self._seeds)
         engine = ManualEngine(
-            store=self.store, settings=settings, clock=self.clock, seed=seed, is_alone=False, directory=directory
+            store=self.store,
+            settings=settings,
+            clock=self.clock,
+            seed=seed,
+            is_alone=False,
+            directory=directory,
+            capabilities=capabilities,
         )
         self._engines.append(engine)
         return engine
@@ -83,9 +95,12 @@ class Live:
         codec: Codec | None = None,
         clock: ManualClock | None = None,
         directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
     ) -> Engine:
         """Another engine, with connections of its own; the test starts it. With a clock it has threads, and time that the test moves."""
-        engine = Engine(self.url, settings=settings, codec=codec, clock=clock, directory=directory)
+        engine = Engine(
+            self.url, settings=settings, codec=codec, clock=clock, directory=directory, capabilities=capabilities
+        )
         self._engines.append(engine)
         return engine
 

@@ -27,7 +27,11 @@ Concerned: TypeAlias = Callable[[Reader, InstanceId, int], Matter]
 
 def authority_at(desk: Desk) -> Authority:
     """What the actor of a desk may do now, as far as the directory knows; ForbiddenError if they are deactivated."""
-    return authority(desk.directory, desk.request, desk.service.shared.clock.now())
+    found = authority(desk.directory, desk.request, desk.service.shared.clock.now())
+    if not desk.grants_capabilities:
+        return found
+    acting = desk.acting(replace(desk.request, actor=found.actor), is_looked_up=True)
+    return replace(found, actor=acting.request.actor)
 
 
 def on_question(
@@ -112,7 +116,9 @@ def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, 
         matter = concerned(reader, instance, number)
     definition = headers[0].definition if headers else ""
     actor = found.deciding(matter, definition=definition, on_behalf_of=named)
-    return desk if actor is desk.request.actor else desk.acting(replace(desk.request, actor=actor))
+    if actor is desk.request.actor and not desk.grants_capabilities:
+        return desk
+    return desk.acting(replace(desk.request, actor=actor), is_looked_up=True)
 
 
 def _sent(looked: Reply[Desk], send: Callable[[Desk], Reply[T]]) -> Reply[T]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar, cast
 
+from msgspec.structs import replace
+
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
+from holdfast.app.sequels import followed
 from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError, indefinite
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
+from holdfast.people.authority import authority
+from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
 from holdfast.runtime.commit.limits import check_key, check_text
@@ -35,7 +40,7 @@ _LAST_NUMBER = 2**63 - 1
 class Desk:
     """Where the calls of one request are made: for its tenant, by its actor."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that calls share, by name
         self,
         service: Service,
         registry: Registry,
@@ -44,6 +49,8 @@ class Desk:
         *,
         directory: Directory,
         request: RequestContext,
+        resolvers: Sequence[CapabilityResolver] = (),
+        is_looked_up: bool = False,
         connection: object = None,
     ) -> None:
         self.service = service
@@ -52,23 +59,53 @@ class Desk:
         self.registry = registry
         self.endings = endings
         self._readers = readers
-        self.request = checked_request(request)
-        """For whom these calls are made."""
+        self._resolvers = resolvers
+        self._is_looked_up = is_looked_up
+        """Whether the roles of the actor are those of the directory too."""
+        self.request = with_capabilities(resolvers, checked_request(request))
+        """For whom these calls are made, with what the resolvers of capabilities grant them."""
         self.tenant = request.tenant
         self._connection = connection
         """With an open transaction of the caller's, in which commands are carried out; None for one of the engine's own."""
         self.reader = service.store.reader(request.tenant)
         self.payload_limit = service.shared.settings.max_payload_bytes
 
-    def acting(self, request: RequestContext) -> Desk:
+    def acting(self, request: RequestContext, *, is_looked_up: bool = False) -> Desk:
         """The desk of another request."""
-        return self._another(request, None)
+        return self._another(request, None, is_looked_up=is_looked_up)
 
     def within(self, connection: object) -> Desk:
         """The desk of the same request in a transaction that the caller has open."""
-        return self._another(self.request, connection)
+        return self._another(self.request, connection, is_looked_up=self._is_looked_up)
 
-    def _another(self, request: RequestContext, connection: object) -> Desk:
+    @property
+    def grants_capabilities(self) -> bool:
+        """Whether roles and claims may have capabilities here."""
+        return bool(self._resolvers)
+
+    @property
+    def may_hold_more(self) -> bool:
+        """Whether the directory may know of roles of the actor that somebody has granted capabilities to."""
+        if not self._resolvers or self._is_looked_up or self.request.actor.kind == "system":
+            return False
+        return not self.directory.is_known_empty(self.tenant, self.service.shared.clock.now())
+
+    def looked_up(self) -> Desk:
+        """The desk of the same request with the roles that the directory has for its actor, and what these may do; it asks the directory."""
+        if not self.may_hold_more:
+            return self
+        known = authority(self.directory, self.request, self.service.shared.clock.now()).actor
+        return self._another(replace(self.request, actor=known), self._connection, is_looked_up=True)
+
+    def known(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
+        """Have a call made by the actor as the directory knows them, where that makes a difference."""
+        if not self.may_hold_more:
+            return call(self)
+        # What is done on a connection of the caller's is done on the caller's thread.
+        looked = answered(Reply[Desk](), self.looked_up) if self.is_within else self.read(self.looked_up)
+        return followed(looked, call, self.reply())
+
+    def _another(self, request: RequestContext, connection: object, *, is_looked_up: bool) -> Desk:
         return Desk(
             self.service,
             self.registry,
@@ -76,6 +113,8 @@ class Desk:
             self._readers,
             directory=self.directory,
             request=request,
+            resolvers=self._resolvers,
+            is_looked_up=is_looked_up,
             connection=connection,
         )
 
@@ -97,6 +136,19 @@ class Desk:
         definition_version: str = "",
     ) -> Reply[T]:
         """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it."""
+        if self._resolvers and self.may_hold_more:
+            return self.known(
+                lambda desk: desk.command(
+                    address,
+                    command,
+                    answer,
+                    comment=comment,
+                    receipt=receipt,
+                    claim=claim,
+                    may_create=may_create,
+                    definition_version=definition_version,
+                )
+            )
         try:
             checked_text(comment, "comment")
         except HoldfastError as error:
@@ -224,6 +276,8 @@ def checked_request(given: object) -> RequestContext:
     checked_key(given.trace, "trace", may_be_empty=True)
     checked_key(given.idempotency_key, "idempotency key", may_be_empty=True)
     actor = given.actor
+    if not isinstance(given.claims, dict):
+        raise PayloadError(f"the claims of a request are a dict, not {indefinite(type(given.claims))}")
     if actor is not SYSTEM:
         checked_key(actor.id, "actor")
         checked_key(actor.on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)

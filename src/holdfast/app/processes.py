@@ -216,7 +216,7 @@ def _standing_error(state: State) -> dict[str, object] | None:
 
 def check_resuming(desk: Desk, found: Known) -> None:
     """ForbiddenError unless the caller may let an instance go on."""
-    barred = resume_refusal(found.graph, desk.request.actor)
+    barred = resume_refusal(found.graph, desk.looked_up().request.actor)
     if barred is not None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
 
@@ -233,7 +233,7 @@ def descriptor_of(desk: Desk, reader: Reader, found: Known) -> ProcessDescriptor
     """What a front end shows to the caller."""
     instance, graph = instance_of(found), found.graph
     node, step = graph.nodes[instance.current_step], found.step
-    actor = desk.request.actor if step is None else decider_of(desk, found.header.id, step.number)
+    actor = desk.looked_up().request.actor if step is None else decider_of(desk, found.header.id, step.number)
     trail = [each for each in trail_of(found) if each.category == "step"]
     is_asking = step is not None and isinstance(node.op, Human)
     barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None

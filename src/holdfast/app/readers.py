@@ -8,10 +8,23 @@ from functools import partial
 from typing import TypeVar
 
 from holdfast.errors import StoppedError
-from holdfast.runtime.replies import Reply, serve_many
+from holdfast.runtime.replies import Reply, callbacks, serve_many
 from holdfast.runtime.threads import Threads
 
 T = TypeVar("T")
+
+
+class Callbacks:
+    """The threads for callbacks, which all engines of a process share, by the bound of one of them."""
+
+    name = callbacks.name
+
+    def __init__(self, *, limit: float) -> None:
+        self._limit = limit
+
+    def problem(self) -> str:
+        """What keeps the threads from their work, in words; empty if nothing does."""
+        return callbacks.problem(self._limit)
 
 
 class Readers:

@@ -57,7 +57,7 @@ def _note(desk: Desk, instance: InstanceId, command: ResumeWorkflow, refusal: Re
 def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> ResumeRequest:
     """Write a request down that is to be carried out later."""
     with desk.reader.look() as reader:
-        barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.request.actor)
+        barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.looked_up().request.actor)
     permit(barred)
     request = _stored(desk, instance, command, outcome="open")
     if not desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False):

@@ -17,7 +17,10 @@ from holdfast.store.tasks import Asked
 
 def onlooker(desk: Desk) -> Authority | None:
     """Who the actor is who wants to look at questions; None if they may look at all runs, and nobody has to be looked up."""
-    return None if desk.request.actor.may(READ) else authority_at(desk)
+    if desk.request.actor.may(READ):
+        return None
+    found = authority_at(desk)
+    return None if found.actor.may(READ) else found
 
 
 def check_list(desk: Desk, *, role: str | None, definition: str) -> None:

@@ -151,12 +151,20 @@ def _number(text: str, hint: str) -> float:
         raise _Wrong(f"give a number{hint}") from None
 
 
+def _list(text: str, hint: str) -> tuple[str, ...]:
+    found = tuple(each.strip() for each in text.split(",")) if text else ()
+    if not all(found):
+        raise _Wrong(f"give names with commas between them{hint}")
+    return found
+
+
 _READERS: Final[Mapping[object, Callable[[str, str], object]]] = {
     str: lambda text, _hint: text,
     int: _whole,
     float: _number,
     bool: _switch,
     timedelta: _duration,
+    tuple[str, ...]: _list,
 }
 
 

@@ -123,7 +123,7 @@ def test_an_idempotency_key_counts_once_for_a_tenant(place: Place) -> None:
 # -- advancing
 
 
-@pytest.mark.row("P-061", "P-073", "P-075", "P-095", "P-133", "P-163")
+@pytest.mark.row("P-061", "P-073", "P-075", "P-095", "P-133", "P-163", "C-27")
 def test_an_approved_order_leaves_seven_events(place: Place) -> None:
     """From the review by a system step and a notification to the end, and nothing is told of the terminal itself."""
     engine = place.engine()
@@ -284,7 +284,7 @@ def test_a_form_is_checked(place: Place) -> None:
 # -- what goes wrong
 
 
-@pytest.mark.row("P-038", "P-039", "P-040", "P-049", "P-091", "P-093", "P-166")
+@pytest.mark.row("P-038", "P-039", "P-040", "P-049", "P-091", "P-093", "P-166", "C-24", "C-25")
 def test_a_failed_step_suspends_until_somebody_resumes_it(place: Place) -> None:
     """Where no transition by `error` leads on; the state tells of the error until the step has succeeded."""
     engine = place.engine()
@@ -391,7 +391,7 @@ def test_a_step_that_nothing_follows_fails_the_process(place: Place) -> None:
 # -- time
 
 
-@pytest.mark.row("P-010", "P-103", "P-104", "P-106", "P-113", "P-140", "P-164")
+@pytest.mark.row("P-010", "P-103", "P-104", "P-106", "P-113", "P-140", "P-164", "C-45")
 def test_a_passed_deadline_moves_to_expired(place: Place) -> None:
     """Once the time of the whole is over, the sweep moves it where the workflow says, and a second one finds nothing."""
     engine = place.engine()
@@ -404,7 +404,7 @@ def test_a_passed_deadline_moves_to_expired(place: Place) -> None:
     assert ("review", "timeout", "system") in trail(engine, instance)
 
 
-@pytest.mark.row("P-106", "P-108", "P-109", "P-110", "P-111", "P-112")
+@pytest.mark.row("P-106", "P-108", "P-109", "P-110", "P-111", "P-112", "C-45")
 @pytest.mark.parametrize(
     ("own", "whole", "stands"),
     [
@@ -467,7 +467,7 @@ workflows:
 """
 
 
-@pytest.mark.row("P-016", "P-038", "P-059", "P-081")
+@pytest.mark.row("P-016", "P-038", "P-059", "P-081", "C-24")
 @pytest.mark.parametrize(
     "wait",
     [

@@ -37,7 +37,7 @@ class FutureChains:
         now = service.shared.clock.now()
 
         def write() -> Chain:
-            if not request.actor.may(PUBLISH_CHAINS):
+            if not self._desk.looked_up().request.actor.may(PUBLISH_CHAINS):
                 raise ForbiddenError(
                     reason=NOT_ALLOWED,
                     message=f"{request.actor.id!r} may not publish chains: that takes the capability {PUBLISH_CHAINS!r}",

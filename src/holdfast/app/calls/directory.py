@@ -266,11 +266,11 @@ class FutureDirectory:
         now = desk.service.shared.clock.now()
 
         def write() -> T:
-            tables = self._check_tables()
+            tables, actor = self._check_tables(), desk.looked_up().request.actor
 
             def work(parts: Parts) -> T:
                 with parts.people().changing(desk.tenant) as unit:
-                    return change(Registrar(unit, desk.request.actor, now))
+                    return change(Registrar(unit, actor, now))
 
             try:
                 return desk.service.operate(work)

@@ -41,8 +41,27 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
     delay: timedelta | float,
     comment: str,
     scope: str = "",
+    handled_by: Desk | None = None,
 ) -> Reply[FutureRun[Any]]:
-    """Have a workflow started; the parameters are those of `engine.start`. Idempotency keys of one `scope` are told apart by nothing else."""
+    """Have a workflow started; the parameters are those of `engine.start`. Idempotency keys of one `scope` are told apart by nothing else.
+
+    `handled_by` is the desk of the run's later calls, if that is another one.
+    """
+    if desk.may_hold_more:
+        return desk.known(
+            lambda known: started(
+                known,
+                definition,
+                input,
+                version=version,
+                key=key,
+                idempotency_key=idempotency_key,
+                delay=delay,
+                comment=comment,
+                scope=scope,
+                handled_by=desk,
+            )
+        )
     try:
         name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, version))
         data = plain_data(input, "input", limit=desk.payload_limit)
@@ -61,7 +80,7 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
 
     def born(outcome: Outcome) -> FutureRun[Any]:
         assert outcome.instance is not None, "a start that was accepted has an instance"
-        return FutureRun(desk, outcome.instance, kind)
+        return FutureRun(handled_by or desk, outcome.instance, kind)
 
     return desk.command(address, command, born, comment=comment, receipt=receipt, definition_version=pinned)
 
