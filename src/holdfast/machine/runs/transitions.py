@@ -38,7 +38,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
     if refusal is not None:
         return refusal
     index, actor = index_of(turn.routes), turn.moment.actor
-    author = Author(actor, reason=command.reason, rules=command.rules)
+    author = Author(actor, reason=command.reason, rules=command.rules, org=command.org)
     given = command.data if command.changes is None else command.changes
     draft = drafted(turn, {}, given, author) if command.status else created(turn, given, author)
     if not isinstance(draft, Draft):
@@ -58,7 +58,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             by=actor.id,
             on_behalf_of=actor.on_behalf_of,
             reason=command.reason,
-            org=command.org,
+            org=command.org or {},
             warnings=draft.warnings,
             is_adopted=bool(command.status),
         )
@@ -117,7 +117,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     refusal = _illegal(turn, transition) or version_refusal(turn, command.expected_version)
     if refusal is not None:
         return refusal
-    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules)
+    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
     draft = drafted(turn, document.data, {}, author)
     if not isinstance(draft, Draft):
         return draft
