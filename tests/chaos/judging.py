@@ -52,7 +52,8 @@ def answers(scene: Stage) -> dict[str, str]:
     lines = scene.calls.lines()
     assert unknown(lines) == []
     told = [json.loads(line) for line in lines]
-    assert [each for each in told if "failed" in each] == []
+    failed = [each for each in told if "failed" in each]
+    assert failed == [], f"neither acknowledged nor refused: {failed}"
     return {each[word]: word for each in told for word in ("acked", "refused") if word in each}
 
 

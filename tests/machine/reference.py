@@ -642,6 +642,8 @@ class Reference:
             step.is_stopping = False
         elif self.back:
             self._end(step, "skipped")
+        elif self.status == "paused":
+            step.is_frozen = True  # When it would have been made is judged once the run goes on: clocks may stand still.
         else:
             self._resume_call(step)
 
@@ -811,7 +813,7 @@ class Reference:
             for each in votes or [vote]:
                 each.is_applied = True
             known = [(each.outcome, each.actor, each.data) for each in votes] or [(said, who.id, command.data)]
-            self._close_question(step, "decided", answer, [(ending.outcome, who.id, command.data), *known])
+            self._close_question(step, "decided", answer, known)
         return True
 
     def _close_question(self, step: Step, status: str, answer: Data, known: list[tuple[str, str, object]]) -> None:
