@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import holdfast
+from holdfast.authoring.document import body_schema, contract_schema
 from holdfast.authoring.process import process_schema
 from holdfast.errors import HoldfastError
 from holdfast.machine.runs.refusals import Refusal
@@ -326,12 +327,26 @@ def refusal_rows(module: str, codes: type[StrEnum]) -> list[tuple[str, ...]]:
     return body
 
 
-# The JSON Schema of process files, on a page and in the package.
+# The JSON Schemas of files that people write, on a page and in the package.
 
 
 def process_schema_page() -> str:
     """What editors complete process files by."""
-    return json.dumps(process_schema(), indent=2, ensure_ascii=False) + "\n"
+    return _schema_text(process_schema())
+
+
+def contract_schema_page() -> str:
+    """What editors complete entity contracts by."""
+    return _schema_text(contract_schema())
+
+
+def body_schema_page() -> str:
+    """What editors complete slot patches by."""
+    return _schema_text(body_schema())
+
+
+def _schema_text(schema: dict[str, object]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -341,6 +356,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/rejections.md": rejections_page,
     "reference/process.schema.json": process_schema_page,
     "../src/holdfast/authoring/process/process.schema.json": process_schema_page,
+    "reference/contract.schema.json": contract_schema_page,
+    "../src/holdfast/authoring/document/contract.schema.json": contract_schema_page,
+    "reference/body.schema.json": body_schema_page,
+    "../src/holdfast/authoring/document/body.schema.json": body_schema_page,
 }
 
 if __name__ == "__main__":

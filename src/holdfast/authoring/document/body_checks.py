@@ -1,0 +1,182 @@
+"""The validator of bodies: everything that is wrong with the patches of an organisation, without publishing anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple, NoReturn
+
+from holdfast.authoring.document import body_format as b
+from holdfast.authoring.document.contract_format import Contract
+from holdfast.authoring.document.contract_loading import by_place, check_hash, given_text
+from holdfast.authoring.document.drafting import Draft
+from holdfast.authoring.document.envelope import Envelope
+from holdfast.authoring.document.expressions import Formulas, declared, read_formulas, writes_of
+from holdfast.authoring.document.formulas import Related
+from holdfast.authoring.document.node_checks import check_nodes
+from holdfast.authoring.document.patch_checks import Shape, check_shape
+from holdfast.authoring.document.problems import Problem, ordered
+from holdfast.authoring.files.parsing import parse, shown
+from holdfast.authoring.files.reading import EnoughError, Findings, Reader
+from holdfast.authoring.files.schema import schema_of
+from holdfast.errors import DefinitionError
+from holdfast.expressions import Type
+from holdfast.expressions.suggestions import suggestion
+
+TITLE: Final = "Holdfast slot patches"
+UNKNOWN_SLOT: Final = "SLOT_UNKNOWN"
+MOST_PROBLEMS: Final = 500
+_NOTHING: Final[dict[str, Contract]] = {}
+
+
+class Checked(NamedTuple):
+    """A patch that was found sound, with all that was found out about it."""
+
+    draft: Draft
+    shape: Shape
+    formulas: Formulas
+
+
+def read_body(text: str | bytes, *, name: str = "the body") -> b.Body:
+    """The body of a file in YAML or JSON; DefinitionError with every mistake of its form. Whether it fits an envelope is for the validator to say."""
+    return _read(text, name)[0]
+
+
+def body_schema() -> dict[str, object]:
+    """The JSON Schema of bodies, as plain data."""
+    return schema_of(b.Body, TITLE)
+
+
+def check_body(envelope: Envelope, body: b.Body | str | bytes, *, related: Related = _NOTHING) -> list[Problem]:
+    """Everything that is wrong with a body for this envelope: each problem with code, slot, node or edge; none if it compiles.
+
+    A body that is given as text is reported on with line and column. `related` are contracts of types that the documents refer to.
+    """
+    reader: Reader | None = None
+    if not isinstance(body, b.Body):
+        try:
+            body, reader = _read(body, "the body")
+        except DefinitionError as error:
+            return [Problem(each.code, each.message, each.position) for each in error.diagnostics]
+    return examine(envelope, body, related=related, reader=reader)[1]
+
+
+def examine(
+    envelope: Envelope, body: b.Body, *, related: Related = _NOTHING, reader: Reader | None = None
+) -> tuple[dict[str, Checked], list[Problem]]:
+    """The patches of a body, as far as they are sound, and everything that is wrong with it."""
+    return _Examination(envelope, body, related, reader).run()
+
+
+def refuse(name: str, problems: list[Problem]) -> NoReturn:
+    """Raise what was found."""
+    raise DefinitionError(name, problems)
+
+
+def _read(text: str | bytes, name: str) -> tuple[b.Body, Reader]:
+    findings = Findings([])
+    reader = Reader(findings, noun="node")
+    body: b.Body | None = None
+    with suppress(EnoughError):
+        tree = parse(given_text(text, "a body"), findings.found)
+        body = None if tree is None else reader.read(b.Body, tree)
+        if body is not None:
+            check_hash(body, body.hash, reader, findings)
+    if findings.found or body is None:
+        raise DefinitionError(name, sorted(findings.found, key=by_place))
+    return body, reader
+
+
+class _Examination:
+    """Looks at one body."""
+
+    def __init__(self, envelope: Envelope, body: b.Body, related: Related, reader: Reader | None) -> None:
+        self._envelope = envelope
+        self._body = body
+        self._related: Mapping[str, Contract] = {envelope.entity_type: envelope.contract, **related}
+        self._reader = reader
+        self._problems: list[Problem] = []
+        self._slot = ""
+
+    def run(self) -> tuple[dict[str, Checked], list[Problem]]:
+        self._base()
+        drafts: dict[str, Draft] = {}
+        for name, patch in sorted(self._body.slots.items()):
+            self._slot = name
+            slot = self._envelope.slots.get(name)
+            if slot is None:
+                self._unknown_slot(name)
+            else:
+                drafts[name] = Draft(slot, patch, self._report)
+        checked = {
+            name: each for name, draft in drafts.items() if (each := self._patch(name, draft, drafts)) is not None
+        }
+        self._slot = ""
+        self._unique(drafts)
+        return checked, ordered(self._problems)[:MOST_PROBLEMS]
+
+    def _base(self) -> None:
+        base, envelope = self._body.base, self._envelope
+        if base.entity_type != envelope.entity_type:
+            message = f"the body is for {shown(base.entity_type)}, and the envelope is that of {shown(envelope.entity_type)}; take the right one"
+            self._report("base", message, part=base, field="entity_type")
+        if base.envelope_version != envelope.version:
+            message = f"the body is for version {base.envelope_version} of the envelope, and this is version {envelope.version}; rebase it"
+            self._report("base", message, part=base, field="envelope_version")
+
+    def _unknown_slot(self, name: str) -> None:
+        known = sorted(self._envelope.slots)
+        told = suggestion(name, known) or f"; there are {', '.join(known) or 'none'}"
+        self._report(
+            UNKNOWN_SLOT, f"the envelope has no {shown(name)}{told}", part=self._body, field="slots", inner=name
+        )
+
+    def _patch(self, name: str, draft: Draft, drafts: Mapping[str, Draft]) -> Checked | None:
+        self._slot = name
+        shape = check_shape(draft, self._report)
+        check_nodes(draft, self._envelope.contract, self._report)
+        outside = declared(self._body.context)
+        for other, each in drafts.items():
+            if other != name:
+                outside |= {
+                    kept: Type("any") for node in each.nodes.values() for kept in writes_of(node) if kept not in outside
+                }
+        formulas = read_formulas(
+            draft,
+            [] if shape is None else shape.order,
+            contract=self._envelope.contract,
+            related=self._related,
+            outside=outside,
+            report=self._report,
+        )
+        return None if shape is None else Checked(draft, shape, formulas)
+
+    def _unique(self, drafts: Mapping[str, Draft]) -> None:
+        """Ids are unique over the whole graph."""
+        edges = Counter(
+            edge.id for draft in drafts.values() for edge in {edge.id: edge for edge in draft.edges}.values()
+        )
+        for name, count in sorted(edges.items()):
+            if count > 1 or name in self._envelope.edges:
+                where = "in the envelope too" if name in self._envelope.edges else "in several slots"
+                self._report(
+                    "duplicate_edge", f"the edge id {shown(name)} is used {where}; give each its own", edge=name
+                )
+
+    def _report(
+        self,
+        code: str,
+        message: str,
+        *,
+        node: str = "",
+        edge: str = "",
+        part: object = None,
+        field: str = "",
+        inner: str = "",
+    ) -> None:
+        position = edge or node or self._slot
+        if self._reader is not None and part is not None:
+            place = self._reader.inner(part, field, inner) if inner else self._reader.at(part, field)
+            position = str(place)
+        self._problems.append(Problem(code, message, position, slot=self._slot, node=node, edge=edge))
