@@ -643,7 +643,9 @@ class Reference:
         elif self.back:
             self._end(step, "skipped")
         elif self.status == "paused":
-            step.is_frozen = True  # When it would have been made is judged once the run goes on: clocks may stand still.
+            step.is_frozen = (
+                True  # When it would have been made is judged once the run goes on: clocks may stand still.
+            )
         else:
             self._resume_call(step)
 

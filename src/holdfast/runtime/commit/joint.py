@@ -73,12 +73,11 @@ class Joint:
 class Joints:
     """Makes such transactions, each on a connection that nobody else uses meanwhile."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what a service has, once
         self,
         open_line: Callable[[], Parts],
         committing: Callable[[Writer], Committer],
         written: Callable[[Batch], None],
-        *,
         next_cause: Callable[[], str],
         role: str,
     ) -> None:
