@@ -34,6 +34,7 @@ RUNNABLE = [
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",
     "docs/how-to/write-processes.md",
+    "docs/reference/document-format.md",
 ]
 
 

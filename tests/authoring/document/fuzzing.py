@@ -236,7 +236,7 @@ def _damage(dice: Random, part: dict[str, object] | list[object], at: str | int)
         elif deed == "swap":
             part[at], part[other] = part[other], part[at]
         else:
-            part[at] = dice.choice(VALUES if deed == "replace" else WORDS)
+            part[at] = copy.deepcopy(dice.choice(VALUES if deed == "replace" else WORDS))
         return
     assert isinstance(at, str)
     if deed == "drop":
@@ -246,7 +246,7 @@ def _damage(dice: Random, part: dict[str, object] | list[object], at: str | int)
     elif deed == "word" and isinstance(part[at], str):
         part[at] = dice.choice(WORDS)
     else:
-        part[at] = dice.choice(VALUES)
+        part[at] = copy.deepcopy(dice.choice(VALUES))
 
 
 # -- the judge
@@ -305,7 +305,7 @@ class Walk:
         life = contract["lifecycle"]
         assert isinstance(life, dict)
         self.life = life
-        self.is_in_place = contract["amendment"] == "in_place"
+        self.is_in_place = contract.get("amendment") == "in_place"
         self.onward: defaultdict[str, set[str]] = defaultdict(set)
         self.anyhow: defaultdict[str, set[str]] = defaultdict(set)
         for edge in made.edges_by_id.values():
@@ -336,7 +336,7 @@ class Walk:
 
     def _system_ways(self) -> None:
         """From one system node no other is reached next than the lifecycle says."""
-        legal = {("sys:start", f"sys:state:{name}") for name in (self.life["initial"], self.life["amended"])}
+        legal = {("sys:start", f"sys:state:{name}") for name in (self.life["initial"], self.life.get("amended"))}
         for each in self.life["transitions"]:
             gate = f"sys:gate:{each['name']}"
             legal |= {(f"sys:state:{source}", gate) for source in each["from"]}
@@ -344,7 +344,7 @@ class Walk:
         states = [f"sys:state:{name}" for name in self.life["states"]]
         legal |= {(state, "sys:end") for state in states}
         if self.is_in_place:
-            legal |= {(state, f"sys:state:{self.life['amended']}") for state in states}
+            legal |= {(state, f"sys:state:{self.life.get('amended')}") for state in states}
         system = {"sys:start", "sys:end", *states, *(f"sys:gate:{each['name']}" for each in self.life["transitions"])}
         for name in system:
             for met in reach(self.anyhow, name, stops=system) & system:
@@ -352,7 +352,7 @@ class Walk:
 
     def _state(self, name: str) -> None:
         """Without the gates that lead to it a state is not reached; ways back lead only to where a rejection may."""
-        if name in {self.life["initial"], self.life["amended"]}:
+        if name in {self.life["initial"], self.life.get("amended")}:
             return
         leading = {f"sys:gate:{each['name']}" for each in self.life["transitions"] if each["to"] == name}
         rejecting = {f"sys:gate:{each['name']}" for each in self.life["transitions"] if each.get("on_reject") == name}

@@ -263,7 +263,7 @@ def test_the_order_is_topological() -> None:
 
 @pytest.mark.row("E-171", "E-709", "E-016")
 def test_joins_wait_for_the_branches_of_their_split() -> None:
-    """The number is that of the branches that count, however many edges lead to the join."""
+    """The number is that of the branches, however many edges lead to the join."""
     nodes: list[Plain] = [
         SPLIT,
         ask("a"),

@@ -148,12 +148,6 @@ class ParallelJoin(_Node, frozen=True, kw_only=True, tag="parallel_join"):
         Literal["undo", "finish", "stop"],
         Meta(description="What becomes of branches that are not waited for: undone, finished, or stopped."),
     ] = "undo"
-    accept: Annotated[Condition | None, Meta(description="Which arrivals count for `any`; without it, every one.")] = (
-        None
-    )
-    abort: Annotated[
-        Condition | None, Meta(description="Which arrival ends the join at once, by `abort`, and undoes the others.")
-    ] = None
 
 
 class WaitTimer(_Node, frozen=True, kw_only=True, tag="wait_timer"):
@@ -260,9 +254,6 @@ class PatchEdge(_Part, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] | None,
         Meta(description="Lower is tried first; without it, 100 with a condition, 1000 without."),
     ] = None
-    counts: Annotated[bool, Meta(description="Whether the join waits for this branch; for the edges of a split.")] = (
-        True
-    )
 
 
 class Patch(_Part, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ class JoinRequirement(msgspec.Struct, frozen=True, kw_only=True):
 
     split: str
     tokens: int
-    """How many branches its split has that count."""
+    """How many branches its split has."""
     mode: Literal["all", "any"]
 
 

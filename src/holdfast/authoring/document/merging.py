@@ -45,7 +45,7 @@ class Merger:
         self.nodes: dict[str, Node] = dict(envelope.nodes)
         self.edges: dict[str, Edge] = dict(envelope.edges)
         self.joins: dict[str, tuple[str, str, int]] = {}
-        """For each join: its split, its mode, and how many branches count."""
+        """For each join: its split, its mode, and how many branches meet there."""
 
     def run(self) -> None:
         """Put all of them in."""
@@ -102,11 +102,10 @@ class Merger:
         for split, node in sorted(draft.nodes.items()):
             if not isinstance(node, b.ParallelSplit):
                 continue
-            counted = sum(1 for edge in draft.out[split] if edge.given is None or edge.given.counts)
             join = checked.shape.joins.get(split)
             joining = None if join is None else draft.nodes[join]
             mode = joining.mode if isinstance(joining, b.ParallelJoin) else "all"
-            self.joins[join or join_id(split)] = (split, mode, counted)
+            self.joins[join or join_id(split)] = (split, mode, len(draft.out[split]))
 
     def _add(self, edge: Edge) -> None:
         if not edge.id:
@@ -165,7 +164,6 @@ def _slot_edges(checked: Checked) -> Iterator[Edge]:
             when=checked.formulas.edges.get(edge.id),
             label="" if given is None else given.label,
             provenance=draft.slot.id,
-            counts=given is None or given.counts,
         )
     added = [Edge(id="", source=name, target=draft.way_out, on=word, label=word) for name, word in refusals(draft)]
     for name, node in sorted(draft.nodes.items()):

@@ -51,11 +51,6 @@ class _NodeChecks:
                 self._timer(name, node)
             case b.Rule():
                 self._rules(name, node)
-            case b.ParallelJoin() if node.accept is not None and node.mode == "all":
-                message = (
-                    f"{shown(name)} waits for all branches, so `accept` has no meaning; drop it, or take `mode: any`"
-                )
-                self._find("join", message, name, node, "accept")
             case _:
                 pass
 

@@ -28,12 +28,9 @@ def _others(node: b.PatchNode) -> tuple[str, ...]:
             return ("rejected", "error", *_timeout(node.timeout))
         case b.WaitEvent():
             return ("error", *_timeout(node.timeout))
-        case b.ParallelJoin():
-            given = {"none": node.accept, "abort": node.abort}
-            return tuple(word for word, condition in given.items() if condition is not None)
         case b.Action():
             return ("denied", "error")
-        case b.WaitTimer(until=None) | b.Notification(waits=False):
+        case b.ParallelJoin() | b.WaitTimer(until=None) | b.Notification(waits=False):
             return ()
         case _:
             return ("error",)
@@ -55,8 +52,6 @@ def required_outcomes(node: b.PatchNode) -> tuple[str, ...]:
             return ()
         case b.Rule():
             return tuple(each for each in outcomes_of(node) if each not in {BLOCKED, "error"})
-        case b.ParallelJoin():
-            return outcomes_of(node)
         case _:
             return (main_outcome(node),)
 

@@ -60,5 +60,3 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     """The slot whose patch brought it, or `envelope`."""
     rework: bool = False
     """Leads back; only the generator and the compiler make such edges."""
-    counts: bool = True
-    """Whether the join behind a branch waits for it."""

@@ -104,9 +104,6 @@ def _outcomes(draft: Draft, name: str, report: Report) -> None:
         if isinstance(node, b.ParallelSplit) and edge.when is not None:
             message = f"{shown(name)} goes on in every branch; ask in a condition node of the branch"
             report("branch_condition", message, edge=edge.id, part=edge.given, field="when")
-        if not isinstance(node, b.ParallelSplit) and edge.given is not None and not edge.given.counts:
-            message = "`counts` is for the branches of a parallel_split; drop it"
-            report("counts", message, edge=edge.id, part=edge.given, field="counts")
     led = {edge.on for edge in draft.out[name]}
     for word in required_outcomes(node):
         if word not in led and ANY not in led:
@@ -223,10 +220,6 @@ class _Branches:
         for name, node in sorted(self._draft.nodes.items()):
             if isinstance(node, b.ParallelSplit) and len(self._draft.out[name]) < _SEVERAL:
                 self._find("branches", f"{shown(name)} has one branch; give it several, or remove it", name)
-            if isinstance(node, b.ParallelSplit) and not any(_counts(edge) for edge in self._draft.out[name]):
-                self._find(
-                    "counts", f"no branch of {shown(name)} counts, so nothing is waited for; let one count", name
-                )
         return Shape(self._order, self._scopes, self._joins) if self._is_sound else None
 
     def _enter(self, name: str) -> None:
@@ -266,10 +259,6 @@ class _Branches:
     def _find(self, code: str, message: str, node: str) -> None:
         self._is_sound = False
         self._report(code, message, node=node, part=self._draft.nodes.get(node))
-
-
-def _counts(edge: DraftEdge) -> bool:
-    return edge.given is None or edge.given.counts
 
 
 def refusals(draft: Draft) -> Iterator[tuple[str, str]]:

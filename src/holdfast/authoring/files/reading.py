@@ -207,7 +207,8 @@ class Reader:
     def _word(self, words: Sequence[str], tree: Tree, what: str) -> object:
         value = plain(tree)
         if value in words:
-            return value
+            # The word itself, not one like it: what is left to its default is left out of a graph by identity, and its hash with it.
+            return words[words.index(value)]
         told = suggestion(value, words) if isinstance(value, str) else ""
         self._findings.add("word", f"{what} is {shown(value)}; it can be {', '.join(words)}{told}", tree.at)
         return WRONG
