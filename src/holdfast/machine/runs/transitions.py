@@ -80,9 +80,9 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
     if not turn.moment.key:
         return refused(Refusal.NO_DOCUMENT, "a document is found by its id; give one")
     spec = index.spec
-    if command.amended_from and spec.amendment != "new_row":
-        told = f"documents of the type {spec.entity_type!r} are amended in place"
-        return refused(Refusal.NO_DOCUMENT, f"{told}; amend the one that is there")
+    if command.amended_from and (spec.amendment != "new_row" or spec.amended not in spec.states):
+        told = f"documents of the type {spec.entity_type!r} are amended in place, or not at all"
+        return refused(Refusal.NO_DOCUMENT, f"{told}; go on with the one that is there")
     known = set(spec.states) - set(spec.terminal)
     if command.status and command.status not in known:
         possible = ", ".join(map(repr, sorted(known)))
@@ -197,6 +197,9 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if index.spec.amendment != "new_row":
         told = f"documents of the type {index.spec.entity_type!r} are amended in place; edit this one as an amendment"
         return refused(Refusal.AMENDMENT_REQUIRED, told)
+    if index.spec.amended not in index.spec.states:
+        told = f"the lifecycle of {index.spec.entity_type!r} has no status for amendments; create another document"
+        return refused(Refusal.NOT_AMENDABLE, told)
     action = index.actions.get("amend") or index.actions["update"]
     refusal = may_do(turn, action, actor) or version_refusal(turn, command.expected_version)
     if refusal is not None:
