@@ -17,6 +17,8 @@ class _DocumentCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     reason: str = ""
     rules: list[DocumentRule] = []
     """What the organisation wants judged first."""
+    org: Data | None = None
+    """The settings of the organisation, as they are now; None means those that were told last."""
 
 
 class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
@@ -31,7 +33,6 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     status: str = ""
     """The status that it has had before the engine knew it; empty for a new one."""
     version: int = 1
-    org: Data = {}
     looks_up: bool = False
     """Whether the engine looks up those whom the definition names before they are waited for."""
 
@@ -54,7 +55,6 @@ class RequestTransition(_DocumentCommand, frozen=True, kw_only=True):
 
     transition: str
     expected_version: int | None = None
-    org: Data | None = None
 
 
 class SupersedeDocument(_DocumentCommand, frozen=True, kw_only=True):

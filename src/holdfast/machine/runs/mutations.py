@@ -41,6 +41,8 @@ class Author(NamedTuple):
     reason: str = ""
     rules: Sequence[DocumentRule] = ()
     """What the organisation wants judged first."""
+    org: Data | None = None
+    """Its settings, if they come along."""
 
 
 class Draft(NamedTuple):
@@ -62,7 +64,7 @@ def mutate(turn: Turn, command: Mutate) -> Answer | None:
     if action is None:
         return wrong
     changes = command.payload if command.changes is None else command.changes
-    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules)
+    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
     refusal = (
         _payload_refusal(turn, action, command)
         or _content_refusal(turn, changes)
@@ -164,7 +166,9 @@ def drafted(turn: Turn, before: Data, changes: Data, author: Author) -> Draft | 
     """The content with changes laid over it, judged by rules and fields; why not, if it would not be sound."""
     index = index_of(turn.routes)
     try:
-        judged = judge(turn, with_computed(index, _laid(before, changes)), author.rules, actor=author.actor)
+        judged = judge(
+            turn, with_computed(index, _laid(before, changes)), author.rules, actor=author.actor, org=author.org
+        )
     except ExpressionError as error:
         return refused(
             Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"

@@ -26,11 +26,11 @@ class Judged(NamedTuple):
     warnings: list[str] = []  # noqa: RUF012 - replaced, never changed
 
 
-def judge(turn: Turn, data: Data, rules: Sequence[DocumentRule], *, actor: Actor) -> Judged:
+def judge(turn: Turn, data: Data, rules: Sequence[DocumentRule], *, actor: Actor, org: Data | None = None) -> Judged:
     """Judge a content by rules, in their order; ExpressionError if one cannot be judged."""
     content, warnings, outcome = dict(data), list[str](), ""
     for rule in rules:
-        asked = _names(turn, content, actor)
+        asked = _names(turn, content, actor, org)
         index = index_of(turn.routes)
         if rule.when is not None and not index.rule(rule.when).holds(asked):
             continue
@@ -54,13 +54,13 @@ def _blocked(rule: DocumentRule) -> str:
     return rule.reason or f"the rule {rule.name!r} blocks it; change what it objects to"
 
 
-def _names(turn: Turn, content: Data, actor: Actor) -> Data:
+def _names(turn: Turn, content: Data, actor: Actor, org: Data | None) -> Data:
     document = turn.state.document
     own = {} if document is None else document.own()
     return {
         "entity": {**own, **content},
         "actor": actor_names(actor),
-        "org": {} if document is None else document.org,
+        "org": org if org is not None else {} if document is None else document.org,
         "now": turn.moment.now,
         "context": {},
     }

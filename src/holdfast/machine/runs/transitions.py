@@ -38,7 +38,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
     if refusal is not None:
         return refusal
     index, actor = index_of(turn.routes), turn.moment.actor
-    author = Author(actor, reason=command.reason, rules=command.rules)
+    author = Author(actor, reason=command.reason, rules=command.rules, org=command.org)
     given = command.data if command.changes is None else command.changes
     draft = drafted(turn, {}, given, author) if command.status else created(turn, given, author)
     if not isinstance(draft, Draft):
@@ -58,7 +58,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             by=actor.id,
             on_behalf_of=actor.on_behalf_of,
             reason=command.reason,
-            org=command.org,
+            org=command.org or {},
             warnings=draft.warnings,
             is_adopted=bool(command.status),
         )
@@ -80,9 +80,9 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
     if not turn.moment.key:
         return refused(Refusal.NO_DOCUMENT, "a document is found by its id; give one")
     spec = index.spec
-    if command.amended_from and spec.amendment != "new_row":
-        told = f"documents of the type {spec.entity_type!r} are amended in place"
-        return refused(Refusal.NO_DOCUMENT, f"{told}; amend the one that is there")
+    if command.amended_from and (spec.amendment != "new_row" or spec.amended not in spec.states):
+        told = f"documents of the type {spec.entity_type!r} are amended in place, or not at all"
+        return refused(Refusal.NO_DOCUMENT, f"{told}; go on with the one that is there")
     known = set(spec.states) - set(spec.terminal)
     if command.status and command.status not in known:
         possible = ", ".join(map(repr, sorted(known)))
@@ -117,7 +117,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     refusal = _illegal(turn, transition) or version_refusal(turn, command.expected_version)
     if refusal is not None:
         return refusal
-    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules)
+    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
     draft = drafted(turn, document.data, {}, author)
     if not isinstance(draft, Draft):
         return draft
@@ -197,6 +197,9 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if index.spec.amendment != "new_row":
         told = f"documents of the type {index.spec.entity_type!r} are amended in place; edit this one as an amendment"
         return refused(Refusal.AMENDMENT_REQUIRED, told)
+    if index.spec.amended not in index.spec.states:
+        told = f"the lifecycle of {index.spec.entity_type!r} has no status for amendments; create another document"
+        return refused(Refusal.NOT_AMENDABLE, told)
     action = index.actions.get("amend") or index.actions["update"]
     refusal = may_do(turn, action, actor) or version_refusal(turn, command.expected_version)
     if refusal is not None:

@@ -34,6 +34,7 @@ from holdfast.store.shapes import (
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.documents import DocumentReads
 from holdfast.store.sqlite.records import S, reading, selecting
 from holdfast.store.sqlite.resuming import SQLitePausedInstances
 from holdfast.store.sqlite.rows import Row, text, text_or_none
@@ -77,7 +78,7 @@ _sql = read_statements(_Sql, __package__, "reads.sql")
 _NO_LIMIT = -1
 
 
-class SQLiteReader(SQLitePausedInstances, TaskReads):
+class SQLiteReader(SQLitePausedInstances, TaskReads, DocumentReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, database: Database, tenant: str) -> None:
