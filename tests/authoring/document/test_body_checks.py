@@ -253,6 +253,7 @@ def test_a_branch_asks_nothing() -> None:
         ({"type": "action", "action": "bill.psot"}, "unknown_action"),
         ({"type": "action", "action": "bill.shred"}, "action_not_allowed"),
         ({"type": "action", "action": "bill.post", "run_as": "root"}, "run_as"),
+        ({"type": "action", "action": "bill.post", "undo": "bill.mark"}, "undo"),
         ({"type": "action", "action": "bill.post", "run_as": "service_account:"}, "run_as"),
         ({"type": "wait_timer"}, "wait"),
         ({"type": "wait_timer", "duration": "1d", "cron": "0 9 * * *"}, "wait"),

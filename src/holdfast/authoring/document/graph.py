@@ -164,6 +164,8 @@ def _join(node: Node) -> g.Join:
         split=str(node.config["split"]),
         strategy="any" if node.config.get("mode") == "any" else "all",
         losers="finish" if losers == "finish" else "stop" if losers == "stop" else "undo",
+        accept=node.formulas.get("accept"),
+        abort=node.formulas.get("abort"),
     )
 
 
