@@ -47,7 +47,7 @@ def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
         name=effective.entity_type,
         version=version,
         entry=START,
-        nodes=[_node(contract, each) for each in effective.nodes_by_id.values()],
+        nodes=[machine_node(contract, each) for each in effective.nodes_by_id.values()],
         edges=list(_edges(effective)),
         policies=_POLICIES,
         document=document_spec(effective),
@@ -109,7 +109,8 @@ def _patch_node(node: Node) -> b.PatchNode:
     return found
 
 
-def _node(contract: Contract, node: Node) -> g.Node:
+def machine_node(contract: Contract, node: Node) -> g.Node:
+    """A node of the artifact as the machine has it."""
     region = "" if node.slot == ENVELOPE else node.slot
     told = {name: text for name in ("title", "description") if (text := node.config.get(name))}
     if node.type in _SYSTEM or "split" in node.config:
