@@ -83,7 +83,7 @@ def test_other_invoices_go_through_a_chain(place: Place) -> None:
     engine = opened(place)
     engine.chains.publish(
         "invoice_standard",
-        [ChainStage(asks=(Ask(by="user", of="fay"),)), ChainStage(asks=(Ask(by="user", of="otto"),))],
+        [ChainStage(asks=[Ask(by="user", of="fay")]), ChainStage(asks=[Ask(by="user", of="otto")])],
     )
     sent(engine, 400_000, vendor="V-9")
     decide(engine, FINANCE, "standard")
