@@ -224,7 +224,7 @@ DOCUMENT: list[Record] = [
 ]
 
 
-@pytest.mark.row("EH-03", "EH-10", "E-053", "E-070")
+@pytest.mark.row("E-053", "E-070")
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
