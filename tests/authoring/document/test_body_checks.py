@@ -35,6 +35,7 @@ from holdfast.authoring.document import (
     ready_contract,
     rebased,
 )
+from holdfast.authoring.document.body_checks import MOST_PROBLEMS
 from holdfast.authoring.document.body_format import MOST_NODES
 
 Plain = dict[str, object]
@@ -400,6 +401,9 @@ def test_sizes_are_limited() -> None:
     edges: list[Plain | str] = [f"n{number} n{number + 1} approved" for number in range(MOST_NODES)]
     assert codes(many, edges) == ["too_many"]
     assert codes(many[:-1], edges[:-1]) == []
+    faulty = [ask(f"n{number}", approvers=[], window="editable", chain="c", agree="n") for number in range(MOST_NODES)]
+    found = codes(faulty, edges[:-1])
+    assert (len(found), found[-1]) == (MOST_PROBLEMS + 1, "too_many_findings")
 
 
 @pytest.mark.row("E-147", "E-187")

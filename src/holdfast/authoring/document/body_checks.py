@@ -27,6 +27,7 @@ from holdfast.expressions.suggestions import suggestion
 TITLE: Final = "Holdfast slot patches"
 UNKNOWN_SLOT: Final = "SLOT_UNKNOWN"
 MOST_PROBLEMS: Final = 500
+"""Problems that are listed; whoever has made more sees the others when these are mended."""
 NOTHING: Final[dict[str, Contract]] = {}
 """No contracts of other types."""
 
@@ -97,7 +98,11 @@ class _Examination:
         }
         self._slot = ""
         self._unique(drafts)
-        return checked, ordered(self._problems)[:MOST_PROBLEMS]
+        found = ordered(self._problems)
+        if len(found) > MOST_PROBLEMS:
+            more = f"there are {len(found) - MOST_PROBLEMS} more; mend these first"
+            found[MOST_PROBLEMS:] = [Problem("too_many_findings", more)]
+        return checked, found
 
     def _base(self) -> None:
         base, envelope = self._body.base, self._envelope
