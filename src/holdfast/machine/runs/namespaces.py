@@ -143,12 +143,10 @@ def text_names(state: State, data: Values) -> Values:
 
 def _envelope_values(asked: Asked) -> Values:
     document, moment = asked.state.document, asked.moment
-    if document is None:
-        return _saga_values(asked)
-    intent = document.intent
+    intent = None if document is None else document.intent
     return {
-        ENTITY: document.names(),
-        ORG: document.org,
+        ENTITY: _NOTHING if document is None else document.names(),
+        ORG: _NOTHING if document is None else document.org,
         CONTEXT: asked.data,
         "now": moment.now,
         "actor": actor_names(moment.actor if intent is None else intent.actor),
