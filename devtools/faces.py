@@ -29,6 +29,7 @@ MODULES = (
     "run",
     "runs",
     "processes",
+    "documents",
     "deciders",
     "tasks",
     "notifications",

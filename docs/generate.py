@@ -30,6 +30,7 @@ from typing import NamedTuple
 import click
 
 import holdfast
+from holdfast.authoring.document import body_schema, contract_schema
 from holdfast.authoring.process import process_schema
 from holdfast.cli import main as main_command
 from holdfast.cli.exits import OF_ERRORS, Exit
@@ -493,12 +494,26 @@ def http_row(route: Route) -> tuple[str, ...]:
     return (f"`{route.method} {route.path}`", told, permission, route.reach)
 
 
-# The JSON Schema of process files, on a page and in the package.
+# The JSON Schemas of files that people write, on a page and in the package.
 
 
 def process_schema_page() -> str:
     """What editors complete process files by."""
-    return json.dumps(process_schema(), indent=2, ensure_ascii=False) + "\n"
+    return _schema_text(process_schema())
+
+
+def contract_schema_page() -> str:
+    """What editors complete entity contracts by."""
+    return _schema_text(contract_schema())
+
+
+def body_schema_page() -> str:
+    """What editors complete slot patches by."""
+    return _schema_text(body_schema())
+
+
+def _schema_text(schema: dict[str, object]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -510,6 +525,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/http.md": http_page,
     "reference/process.schema.json": process_schema_page,
     "../src/holdfast/authoring/process/process.schema.json": process_schema_page,
+    "reference/contract.schema.json": contract_schema_page,
+    "../src/holdfast/authoring/document/contract.schema.json": contract_schema_page,
+    "reference/body.schema.json": body_schema_page,
+    "../src/holdfast/authoring/document/body.schema.json": body_schema_page,
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,17 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
+from holdfast.app.document_views import (
+    AuditLine,
+    DocumentMutation,
+    DocumentPage,
+    DocumentRound,
+    DocumentSummary,
+    DocumentVersion,
+    DocumentView,
+    FieldDifference,
+    TransitionChoice,
+)
 from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
@@ -85,6 +96,7 @@ from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, 
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.graphs.asks import Ask, Stage
+from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.outbound.http import Outbound
 from holdfast.outbound.invokers import Invocation, Invoker
 from holdfast.outbound.openapi.invoker import ApiDocument, OpenApi
@@ -109,6 +121,7 @@ __all__ = [
     "Ask",
     "AsyncCalls",
     "AsyncRun",
+    "AuditLine",
     "Backlog",
     "Branch",
     "Calls",
@@ -135,6 +148,13 @@ __all__ = [
     "Diagnostic",
     "Directory",
     "DirectoryChange",
+    "DocumentMutation",
+    "DocumentPage",
+    "DocumentRound",
+    "DocumentRule",
+    "DocumentSummary",
+    "DocumentVersion",
+    "DocumentView",
     "Effect",
     "EffectContext",
     "Engine",
@@ -142,6 +162,7 @@ __all__ = [
     "ExpressionError",
     "Fail",
     "Failure",
+    "FieldDifference",
     "ForbiddenError",
     "ForkPreview",
     "Grant",
@@ -227,6 +248,7 @@ __all__ = [
     "TaskPerson",
     "Timer",
     "Transition",
+    "TransitionChoice",
     "TransitionInfo",
     "TypedDefinition",
     "UnknownEventError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from histories.deciders import accounts
+from histories.documents import documents
 from histories.golden import FILES, Golden, text_of
 from histories.sagas import SCENARIOS
 from histories.tape import Tape
@@ -12,7 +13,7 @@ from histories.tape import Tape
 
 def main() -> None:
     """Play each scenario that has no file yet, and write its file."""
-    for scenario in (*SCENARIOS, accounts):
+    for scenario in (*SCENARIOS, accounts, documents):
         path = FILES / f"{scenario.__name__}.json"
         if path.exists():
             continue

@@ -99,6 +99,8 @@ class Host:
     offers: list[AnswerOffer] = field(default_factory=list)
     """What events that are for one taker alone were told."""
     now: datetime = NOW
+    key: str = ""
+    """The business key."""
     version: int = 0
     issued: int = 0
 
@@ -113,6 +115,7 @@ class Host:
         moment = Moment(
             now=self.now,
             instance=RUN,
+            key=self.key,
             actor=actor,
             version=self.version,
             issued=self.issued,

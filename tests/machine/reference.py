@@ -1258,6 +1258,8 @@ class Reference:
                 self._pass(step, node.op)
             case g.Join():
                 pass
+            case _:
+                raise AssertionError("documents have a model of their own")
         if step.is_open and not step.is_calling and node.timeout_ms is not None:
             step.due = self._in(node.timeout_ms)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Diagnostic
 from holdfast.expressions import parse
-from holdfast.machine.graphs import calendars, checks, forms, times
+from holdfast.machine.graphs import calendars, checks, document_checks, forms, times
 from holdfast.machine.graphs import findings as values
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs import scopes as flow
@@ -27,6 +27,7 @@ from holdfast.machine.graphs.findings import BACKOFFS, LONGEST_MS, LONGEST_NAME
 from holdfast.machine.graphs.graph import Edge, Kind, Node, Op, Policies
 from holdfast.machine.graphs.kinds.end import END_STATUSES
 from holdfast.machine.graphs.kinds.join import STRATEGIES
+from machine.broken_documents import BROKEN_DOCUMENTS
 from support.untimed import untimed
 
 QUESTION = parse("input.total > 3").to_data()
@@ -493,7 +494,16 @@ def test_each_rule_names_the_place_and_the_remedy(case: str) -> None:
     assert found[0].message == found[0].message.strip().rstrip(".")
 
 
-JUDGES = [checks, flow, values, calendars, forms, times, *(inspect.getmodule(kind) for kind in get_args(Op))]
+JUDGES = [
+    checks,
+    document_checks,
+    flow,
+    values,
+    calendars,
+    forms,
+    times,
+    *(inspect.getmodule(kind) for kind in get_args(Op)),
+]
 """Modules that have rules."""
 
 
@@ -510,8 +520,8 @@ def stated_codes(module: ModuleType | None) -> set[str]:
 
 def test_each_rule_has_a_case() -> None:
     """No rule exists without a draft above that breaks it."""
-    stated = set(checks.POLICY_WORDS).union(*map(stated_codes, JUDGES))
-    assert stated == {code for code, _, _ in BROKEN.values()}
+    stated = set(checks.POLICY_WORDS).union(document_checks.WORDS, *map(stated_codes, JUDGES))
+    assert stated == {code for code, *_ in (*BROKEN.values(), *BROKEN_DOCUMENTS.values())}
 
 
 @pytest.mark.parametrize(
@@ -521,6 +531,7 @@ def test_each_rule_has_a_case() -> None:
         (g.Join, "strategy", STRATEGIES),
         (g.End, "status", END_STATUSES),
         *((Policies, field, words) for field, words in checks.POLICY_WORDS.items()),
+        *((g.DocumentSpec, field, words) for field, words in document_checks.WORDS.items()),
     ],
 )
 def test_the_words_are_those_of_the_graph(struct: type, field: str, words: tuple[str, ...]) -> None:
@@ -530,7 +541,7 @@ def test_the_words_are_those_of_the_graph(struct: type, field: str, words: tuple
 
 def test_all_word_fields_are_known() -> None:
     """No field with fixed words is left unchecked."""
-    structs = [g.Retry, g.Work, Node, Edge, Policies, *get_args(Op)]
+    structs = [g.Retry, g.Work, Node, Edge, Policies, g.DocumentRule, g.DocumentSpec, *get_args(Op)]
     with_words = {
         (struct, name)
         for struct in structs
@@ -538,7 +549,15 @@ def test_all_word_fields_are_known() -> None:
         if getattr(hint, "__origin__", None) is Literal
     }
     policies = {(Policies, field) for field in checks.POLICY_WORDS}
-    assert with_words == {(g.Retry, "backoff"), (g.Join, "strategy"), (g.Join, "losers"), (g.End, "status"), *policies}
+    documents = {(g.DocumentSpec, field) for field in document_checks.WORDS}
+    others = {
+        (g.Join, "strategy"),
+        (g.Join, "losers"),
+        (g.End, "status"),
+        (g.Proxy, "side"),
+        (g.DocumentRule, "effect"),
+    }
+    assert with_words == {(g.Retry, "backoff"), *others, *policies, *documents}
 
 
 @pytest.mark.row("E-187")

@@ -20,6 +20,7 @@ from holdfast.expressions import parse
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
+from holdfast.machine.graphs.document import DocumentAction, Field, Region, Transition
 from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
 
 GOLDEN = "812cfdc07fb1a9953dde04dd44cb093b69591ad355b52a65d32c36a22e0cd319"
@@ -66,6 +67,49 @@ DEFAULTS: dict[str, Plain] = {
         "times": None,
         "last_resort": "",
         "channels": (),
+        "pins": False,
+        "covers": (),
+    },
+    "State": {"intents": ()},
+    "Action": {"payload": {}, "work": None},
+    "Script": {"into": ""},
+    "Field": {
+        "required": False,
+        "values": (),
+        "items": None,
+        "fields": {},
+        "of": "",
+        "formula": None,
+        "sensitive": False,
+        "visible_to": (),
+        "default": None,
+        "system": False,
+    },
+    "Transition": {"capability": "", "begins": "asked", "kind": ""},
+    "DocumentAction": {
+        "payload": None,
+        "capability": "",
+        "workflow_allowed": False,
+        "handler": "",
+        "creates": False,
+    },
+    "Region": {"window": "editable", "stable": False, "on_edit": "keep"},
+    "DocumentRule": {"when": None, "effect": "block", "field": "", "value": None, "reason": "", "outcome": ""},
+    "DocumentSpec": {
+        "terminal": (),
+        "transitions": (),
+        "actions": (),
+        "regions": (),
+        "windows": {},
+        "stable": (),
+        "amendment": "new_row",
+        "amended": "amended",
+        "superseded": "cancelled",
+        "on_drift": "amend",
+        "self_approval": False,
+        "contract_version": "",
+        "envelope_version": "",
+        "compiler_version": "",
     },
     "Rung": {"role": "", "user": "", "outcome": "", "timeout_ms": None},
     "Times": {"due_ms": None, "reminders_ms": (), "every_ms": None, "escalation": ()},
@@ -102,7 +146,7 @@ DEFAULTS: dict[str, Plain] = {
         "max_visits": 1000,
     },
     "Rights": {"start": "", "cancel": ""},
-    "Graph": {"policies": {}, "rights": {}, "triggers": (), "ir_version": 1, "hash": ""},
+    "Graph": {"policies": {}, "rights": {}, "triggers": (), "document": None, "ir_version": 1, "hash": ""},
 }
 """What every field means that a stored graph does not name. Add new fields; change nothing."""
 
@@ -265,7 +309,8 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
-    structs = [g.Retry, g.Work, g.Rung, g.Times, g.Awaited, Ask]
+    structs = [g.Retry, g.Work, g.Rung, g.Times, g.Awaited, Ask, g.DocumentRule]
+    structs += [Field, Transition, DocumentAction, Region, g.DocumentSpec]
     return [*structs, *get_args(g.Op), Node, Edge, Policies, Rights, g.Trigger, Graph]
 
 
@@ -279,6 +324,10 @@ def others(value: object, hint: object) -> Iterator[object]:
 def _of_kind(value: object, kind: object) -> list[object]:
     if get_origin(kind) is Literal:
         return list(get_args(kind))
+    if kind == dict[str, Field]:
+        return [{"zz": Field(type="int")}, {"yy": Field(type="int")}]
+    if get_origin(kind) is dict and get_origin(get_args(kind)[1]) is Literal:
+        return [{"zz": "locked"}, {"zz": "editable"}]
     if get_origin(kind) is dict:
         return [{"zz": {"z": 1}}, {"zz": {"z": 2}}, {"yy": {}}]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -289,6 +338,14 @@ def _of_kind(value: object, kind: object) -> list[object]:
         tuple[int, ...]: [(7,), (7, 8)],
         tuple[g.Rung, ...]: [(g.Rung(after_ms=7, role="zz"),)],
         tuple[g.Awaited, ...]: [(), (g.Awaited(event="zz"),), (g.Awaited(event="zz"), g.Awaited(event="yy"))],
+        tuple[g.DocumentRule, ...]: [
+            (g.DocumentRule(name="zz"),),
+            (g.DocumentRule(name="zz"), g.DocumentRule(name="yy")),
+        ],
+        tuple[Transition, ...]: [(Transition(name="zz", sources=("a",), target="b"),)],
+        tuple[DocumentAction, ...]: [(DocumentAction(name="zz"),)],
+        tuple[Region, ...]: [(Region(id="zz", entry="a", exit="b"),)],
+        object: ["zz", 5],
         bool: [True, False],
         int: [0, 1, -1, 12345],
         str: ["", "zz", f"{value}x"],
@@ -372,6 +429,27 @@ def with_rights(part: msgspec.Struct) -> Graph:
     return bare(rights=cast("Rights", part))
 
 
+def with_document(part: msgspec.Struct) -> Graph:
+    """A graph of these documents."""
+    return bare(document=cast("g.DocumentSpec", part))
+
+
+def with_part(name: str) -> Callable[[msgspec.Struct], Graph]:
+    """A graph of documents that have one of these."""
+
+    def whole(part: msgspec.Struct) -> Graph:
+        value = {"zz": part} if name == "fields" else (part,)
+        spec = {"entity_type": "z", "fields": {}, "initial": "a", "states": {}, name: value}
+        return with_document(g.DocumentSpec(**spec))  # type: ignore[arg-type]
+
+    return whole
+
+
+def with_rule(part: msgspec.Struct) -> Graph:
+    """A graph with this rule."""
+    return with_op(g.Rule(rules=(cast("g.DocumentRule", part),)))
+
+
 def as_it_is(part: msgspec.Struct) -> Graph:
     """A graph itself."""
     return cast("Graph", part)
@@ -392,6 +470,12 @@ PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
     **dict.fromkeys(get_args(g.Op), with_op),
     g.Awaited: with_awaited,
     g.Trigger: with_trigger,
+    g.DocumentRule: with_rule,
+    Field: with_part("fields"),
+    Transition: with_part("transitions"),
+    DocumentAction: with_part("actions"),
+    Region: with_part("regions"),
+    g.DocumentSpec: with_document,
     Node: with_node,
     Edge: with_edge,
     Policies: with_policies,

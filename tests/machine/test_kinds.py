@@ -98,9 +98,19 @@ def test_every_kind_of_node_says_where_its_work_is_done() -> None:
             g.NoReturn(),
             g.End(),
             g.Notice(to=("ann",), subject="news"),
+            g.Start(),
+            g.Gate(transition="t"),
+            g.PolicyGate(action="a"),
+            g.Proxy(slot="s", side="in"),
+            g.Action(action="a"),
+            g.Script(formula=stored),
+            g.Rule(rules=()),
         ],
         "effect": [g.Task(work=work)],
-        "transactional": [g.Task(work=msgspec.structs.replace(work, transactional=True))],
+        "transactional": [
+            g.Task(work=msgspec.structs.replace(work, transactional=True)),
+            g.Action(action="a", work=msgspec.structs.replace(work, transactional=True)),
+        ],
         "wait": [
             g.Human(),
             g.WaitTimer(duration_ms=1),
@@ -108,6 +118,8 @@ def test_every_kind_of_node_says_where_its_work_is_done() -> None:
             g.WaitEvents(events=()),
             g.Call(definition="d"),
             g.Notice(to=("ann",), subject="news", wait=True),
+            g.State(status="s"),
+            g.Rest(),
         ],
     }
     for execution, ops in said.items():

@@ -13,7 +13,7 @@ from holdfast.kernel.records import DeadLetterRaised, StepOpened
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.decisions import LATE
+from holdfast.machine.runs.admission import LATE
 from holdfast.machine.runs.events import BranchesDropped, HandlerMissing
 from holdfast.machine.runs.nodes.wait import MOST_KEPT
 from machine.generating import stored

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.errors import StoreError
+from holdfast.errors import CommandError, StoreError
+from holdfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
+from holdfast.kernel.people_records import DecisionGiven
 from holdfast.kernel.records import STEPS, StepMoved, StepOpened, StepStatus, TaskChanged, TaskOpened
 from holdfast.kernel.rows import Record
 from holdfast.store.opening import open_store
@@ -211,3 +213,60 @@ def test_every_row_has_a_tenant(desk: Desk, table: str) -> None:
         f"where conrelid = 'holdfast.{table}'::regclass and contype = 'c'"
     )
     assert "tenant <> ''" in found[0][0]
+
+
+DOCUMENT: list[Record] = [
+    DocumentOpened(type="invoice", id="I-1", status="draft", version=2, data=b"{}", amended_from="I-0"),
+    VersionKept(version=2, status="draft", data=b"{}", data_hash="h", mutation=1),
+    MutationMade(sequence=1, kind="business", action="create", version_before=0, version_after=1),
+    AuditMade(sequence=1, who="bob", what="create", which="invoice/I-1@1"),
+    DecisionGiven(number=1, sequence=1, actor="ann", outcome="approved"),
+]
+
+
+@pytest.mark.row("E-053", "E-070")
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("update {}documents set id = 'I-9'", "HF130"),
+        ("update {}documents set amended_from = ''", "HF130"),
+        ("update {}documents set version = 1", "HF131"),
+        ("delete from {}documents", "HF133"),
+        ("update {}document_versions set status = 'active'", "HF134"),
+        ("delete from {}document_versions", "HF134"),
+        ("update {}mutations set actor = 'eve'", "HF135"),
+        ("delete from {}mutations", "HF135"),
+        ("update {}audit set who = 'eve'", "HF136"),
+        ("delete from {}audit", "HF136"),
+    ],
+)
+def test_what_documents_were_never_changes(desk: Desk, statement: str, code: str) -> None:
+    """Versions, mutations and the audit are never rewritten, and a document keeps its name and never gets an older version, also with SQL."""
+    desk.born(born(records=DOCUMENT))
+    with pytest.raises(StoreError, match=code):
+        desk.run(statement)
+
+
+def test_a_superseded_document_never_changes(desk: Desk) -> None:
+    """Once another one has taken its place, nothing of its row moves."""
+    desk.born(born(records=DOCUMENT))
+    desk.run("update {}documents set superseded_by = 'I-2', status = 'cancelled'")
+    with pytest.raises(StoreError, match="HF132"):
+        desk.run("update {}documents set status = 'active'")
+
+
+@pytest.mark.row("E-053", "E-672")
+@pytest.mark.parametrize(("first", "second"), [("true", "false"), ("false", "true"), ("true", "null")])
+def test_an_approval_is_used_up_once(desk: Desk, first: str, second: str) -> None:
+    """Used up or void, a decision stays so."""
+    desk.born(born(records=DOCUMENT))
+    desk.run(f"update {{}}task_decisions set applied = {first}")
+    with pytest.raises(StoreError, match="HF137"):
+        desk.run(f"update {{}}task_decisions set applied = {second}")
+
+
+def test_an_id_belongs_to_one_document_of_its_type(desk: Desk) -> None:
+    """A second document of the same type and id is refused, whatever its workflow is called."""
+    desk.born(born(records=DOCUMENT[:1]))
+    with pytest.raises(CommandError):
+        desk.born(born(records=DOCUMENT[:1]))

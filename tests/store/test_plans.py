@@ -12,11 +12,13 @@ import msgspec
 import psycopg
 import pytest
 
+from holdfast.kernel.document_records import DocumentOpened
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
 from holdfast.kernel.records import DeadLetterRaised, SubscriptionOpened, TaskOpened, TaskPlace
+from holdfast.store.documents import DocumentQuery
 from holdfast.store.matches import AskedOf, Match
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import claims as postgres_claims
@@ -444,6 +446,42 @@ def test_what_others_are_late_with_is_not_looked_at(desk: Desk) -> None:
     effort = Effort(desk)
     with effort.of(desk.reader):
         assert desk.reader.count_overdue(MINE, LATER + 2 * HOUR) == FEW
+    assert effort.is_small, f"{effort.spent}"
+
+
+DOCUMENTS: dict[str, tuple[Callable[[Reader], Sequence[object]], int]] = {
+    "by id": (lambda reader: [reader.document("order", "k1")], 1),
+    "of a type": (lambda reader: reader.documents(DocumentQuery(type="order", limit=FEW)), FEW),
+    "of a status": (lambda reader: reader.documents(DocumentQuery(type="invoice", status="late", limit=FEW)), FEW),
+    "somebody's": (lambda reader: reader.documents(DocumentQuery(type="invoice", requester="rita")), FEW),
+    "a page behind": (
+        lambda reader: reader.documents(DocumentQuery(type="invoice", before=_behind(reader), limit=FEW)),
+        FEW,
+    ),
+}
+
+
+def _behind(reader: Reader) -> InstanceId:
+    return reader.documents(DocumentQuery(type="invoice", limit=1))[0].instance
+
+
+@pytest.mark.row("E-332", "E-333")
+@pytest.mark.parametrize("list_", DOCUMENTS)
+def test_documents_are_found_among_many(desk: Desk, list_: str) -> None:
+    """However many documents of other types, statuses and people there are, a list reads those that it shows."""
+
+    def document(type_: str, name: str, status: str, requester: str) -> Change:
+        row = DocumentOpened(type=type_, id=name, status=status, version=1, data=b"{}", requester=requester)
+        return one(key=name, definition=type_, records=[row])
+
+    desk.commit(*(document("invoice", f"i{number}", "draft", "bob") for number in range(MANY)))
+    desk.commit(*(document("order", f"k{number}", "draft", "bob") for number in range(FEW)))
+    desk.commit(*(document("invoice", f"l{number}", "late", "rita") for number in range(FEW)))
+    look, expected = DOCUMENTS[list_]
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        found = look(desk.reader)
+    assert len(found) == expected
     assert effort.is_small, f"{effort.spent}"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked, PersonMoved
 from holdfast.kernel.publications import PublicationKept
@@ -25,6 +26,7 @@ from holdfast.kernel.records import (
     TaskOpened,
 )
 from holdfast.kernel.rows import kinds
+from holdfast.store.documents import DocumentQuery, Documents
 from holdfast.store.findings import Transition
 from holdfast.store.publications import Publications
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
@@ -94,6 +96,16 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "paused": lambda reader, one: [*reader.paused(PausedQuery()), *reader.paused(PausedQuery(reason="requested"))],
     "resume_requests": lambda reader, one: reader.resume_requests(one),
     "transitions": lambda reader, one: reader.transitions("order"),
+    "document": lambda reader, one: [reader.document("invoice", "I-1")],
+    "documents": lambda reader, one: [
+        row
+        for query in (
+            DocumentQuery(type="invoice"),
+            DocumentQuery(type="invoice", status="draft"),
+            DocumentQuery(type="invoice", requester="bob"),
+        )
+        for row in reader.documents(query)
+    ],
 }
 """Every question that a caller can ask about an instance."""
 
@@ -112,6 +124,10 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
         PublicationKept(id="e-1", event="paid", correlation="o-1", expires_at=NOW + timedelta(days=1), data=b"{}"),
         DeadLetterRaised(source="step", number=1, name="charge", reason="r", error="e"),
         ResumeExecuted(id=new_id(), triggered_by="manual"),
+        DocumentOpened(type="invoice", id="I-1", status="draft", version=1, data=b"{}", requester="bob"),
+        VersionKept(version=1, status="draft", data=b"{}", data_hash="h", mutation=1),
+        MutationMade(sequence=1, kind="business", action="create", version_before=0, version_after=1),
+        AuditMade(sequence=1, who="bob", what="create", which="invoice/I-1@1"),
     ]
     change = born(
         identity,
@@ -134,7 +150,7 @@ def test_every_question_is_known_here() -> None:
     """A new question to the reader must be asked by the tests of isolation as well."""
     asked = {
         name
-        for part in (Instances, Work, DeadLetters, PausedInstances, Publications, Tasks, Reader)
+        for part in (Instances, Work, DeadLetters, PausedInstances, Publications, Tasks, Documents, Reader)
         for name in vars(part)
         if not name.startswith("_")
     }

@@ -217,13 +217,13 @@ def test_rows_belong_to_their_instance_and_tenant(own: Desk) -> None:
     assert [row.text for row in own.reading(OTHER_TENANT).rows(NOTES, foreign.id)] == ["theirs"]
 
 
-def one_of_each() -> list[Record]:
-    """A row of every kind that goes with its instance, made of nothing but its declaration."""
-    return [_row(kind) for kind in kinds() if kind.goes_with_instance]
+def one_of_each(text: str = "x") -> list[Record]:
+    """A row of every kind that goes with its instance, made of nothing but its declaration and a text."""
+    return [_row(kind, text) for kind in kinds() if kind.goes_with_instance]
 
 
-def _row(kind: RowKind[Any]) -> Record:
-    plain: dict[type, object] = {int: 1, str: "x", bytes: b"x", bool: True, datetime: NOON, UUID: NUMBER}
+def _row(kind: RowKind[Any], text: str) -> Record:
+    plain: dict[type, object] = {int: 1, str: text, bytes: b"x", bool: True, datetime: NOON, UUID: NUMBER}
     words = {each.name: each.words[0] for each in kind.columns if each.words}
     return kind.row(
         **{each.name: plain[each.type] for each in kind.columns if each.name in kind.row.__struct_fields__} | words
@@ -232,7 +232,7 @@ def _row(kind: RowKind[Any]) -> Record:
 
 def test_all_rows_are_deleted_with_their_instance(own: Desk) -> None:
     """Whatever kinds are declared: nothing stays of an instance that is deleted, and nothing of others goes."""
-    gone, kept = (begun(own, *one_of_each()) for _ in range(2))
+    gone, kept = (begun(own, *one_of_each(text)) for text in ("x", "y"))
     gone = goes_on(own, gone, ends=True)
     assert all(own.reader.rows(kind, gone.id) for kind in kinds() if kind.goes_with_instance)
     assert own.keeper.delete(gone.id, tenant="default")

@@ -14,6 +14,7 @@ from typing import ParamSpec, Self, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
+from holdfast.app.charters import Organisation, Rules
 from holdfast.app.consulting import answering
 from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
@@ -249,6 +250,12 @@ class Engine(EngineCalls):
             return function
 
         return add
+
+    def govern(self, *, rules: Rules | None = None, organisation: Organisation | None = None) -> Self:
+        """Say what organisations want of their documents: the rules of a tenant for a type and an action, and its settings, read as `org`."""
+        self._check_open()
+        self.registry.charters.tell(rules, organisation)
+        return self
 
     def channel(self, name: str, channel: Channel | Callable[[Notice], object]) -> Self:
         """Register a channel by the name that notices and questions know it by: a function of a notice, plain or async, or an object with `send`.

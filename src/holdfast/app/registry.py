@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from holdfast.app.charters import Charters
 from holdfast.app.definitions import Library
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.codecs import Codec
@@ -36,6 +37,8 @@ class Registry:
         self.handled: set[str] = set()
         """Deciders that were registered with their handler, which has their name."""
         self.library = Library(codec, limit=limit)
+        self.charters = Charters()
+        """What organisations say about their documents."""
         graphs = self.library.speaker
         self._commands, self._effects = _words(graphs, graphs.commands), _words(graphs, graphs.effects)
 

@@ -80,6 +80,8 @@ class DecisionGiven(Record, frozen=True, kw_only=True, gc=False):
     is_withdrawn: bool = False
     is_applied: bool = False
     """Whether the answer of the question rests on it."""
+    applied: bool | None = None
+    """Of an approval of a document: whether a gate has used it up; False if it never will, because the document changed. None is neither."""
 
 
 class DecisionMoved(Record, frozen=True, kw_only=True, gc=False):
@@ -89,6 +91,7 @@ class DecisionMoved(Record, frozen=True, kw_only=True, gc=False):
     sequence: int
     is_withdrawn: bool | None = None
     is_applied: bool | None = None
+    applied: bool | None = None
 
 
 class StoredDecision(DecisionGiven, frozen=True, kw_only=True, gc=False):

@@ -51,6 +51,7 @@ _AWAITED = {
 """Why a run is paused that waits, by what it waits for."""
 
 _RESUMING = Status("running", "resuming")
+_RESTING = Status("running", "round_completed")
 _PAUSED_BY: dict[str, frozenset[str]] = {"rules": frozenset(_AWAITED), "process": frozenset({"event", "timer"})}
 """What a run of a kind is paused by while it waits for nothing else; runs of the others are never paused by a wait."""
 
@@ -95,6 +96,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def status(self, state: State) -> Status:
         """Where the run stands. Rules that wait are paused: that is what they are there for. Processes are that wait for no person."""
+        if state.document is not None and state.document.is_resting and state.status == "running":
+            return _RESTING
         if self._waits and state.status == "running" and not state.reason:
             return self._waiting(state)
         if not state.reason:

@@ -26,6 +26,7 @@ from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.cache import InstanceCache
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.draft import Draft
+from holdfast.runtime.commit.joint import Joints
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
 from holdfast.runtime.commit.submissions import Settled, Submission, digest_of
@@ -127,6 +128,8 @@ class Service:
         self.walker = Walker(parts.pauses(), self.standing, self.shared, look=self.watch.step, released=self.hint)
         self._desk = store.line()
         self._at_desk = threading.Lock()
+        self.joints = Joints(store.line, self.transactor, self.written_inside, self._cause, settings.handler_role)
+        """Makes transactions of several commands."""
         self._is_ending = threading.Event()
         """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
@@ -191,7 +194,7 @@ class Service:
         submission = Submission(
             address=address,
             command=command,
-            cause=f"{self._name}.{next(self._count)}",
+            cause=self._cause(),
             settled=settled,
             request=request,
             comment=comment,
@@ -410,6 +413,10 @@ class Service:
         self._loops.append(loop)
         loop.start()
         return loop
+
+    def _cause(self) -> str:
+        """Names a command in the history."""
+        return f"{self._name}.{next(self._count)}"
 
     def check_process(self) -> None:
         """StoppedError in a forked child of the process that the engine belongs to."""

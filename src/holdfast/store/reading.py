@@ -11,6 +11,7 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import Record, RowKind
+from holdfast.store.documents import Documents
 from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
 from holdfast.store.matches import Matches
 from holdfast.store.publications import Publications
@@ -122,7 +123,7 @@ class DeadLetters(Protocol):
         ...
 
 
-class Reader(Instances, Matches, Work, DeadLetters, PausedInstances, Publications, Tasks, Protocol):
+class Reader(Instances, Matches, Work, DeadLetters, PausedInstances, Publications, Tasks, Documents, Protocol):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
     def look(self) -> AbstractContextManager[Reader]:

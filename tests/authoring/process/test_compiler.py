@@ -9,6 +9,7 @@ import pytest
 from authoring.process.examples import ORDERS, changed, load, text_of
 from holdfast import load_processes
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 
 GRAPH = load(ORDERS).graph
 
@@ -257,6 +258,14 @@ def test_a_condition_may_be_an_object() -> None:
     assert other.when is not None
     assert one.when is not None
     assert other.when["hash"] == one.when["hash"]
+
+
+def test_a_default_that_is_written_out_changes_nothing() -> None:
+    """The word that would be taken anyway gives the same graph, which comes back from the store as it was."""
+    plain, written = ({"role": "boss", "weight": 2}, {"role": "boss", "weight": 2, "pick": "any"})
+    one, other = (load(changed(steps__0__assignee=each)).graph for each in (plain, written))
+    assert one.hash == other.hash
+    assert read_graph(graph_bytes(other)) == other
 
 
 def test_a_large_domain_is_loaded() -> None:

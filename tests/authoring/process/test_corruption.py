@@ -10,9 +10,9 @@ import pytest
 
 from authoring.process.corrupting import corrupted
 from holdfast import DefinitionError, load_processes
+from holdfast.authoring.files.parsing import parse
+from holdfast.authoring.files.tree import plain
 from holdfast.authoring.process import process_schema
-from holdfast.authoring.process.parsing import parse
-from holdfast.authoring.process.tree import plain
 from holdfast.errors import Diagnostic
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from authoring.process.examples import codes, found, load, text_of
-from holdfast.authoring.process import parsing
-from holdfast.authoring.process.parsing import DEEPEST, LARGEST, MOST_ALIASES, MOST_VALUES
-from holdfast.authoring.process.tree import Fields, Items, Scalar, Tree, plain
+from holdfast.authoring.files import parsing
+from holdfast.authoring.files.parsing import DEEPEST, LARGEST, MOST_ALIASES, MOST_VALUES
+from holdfast.authoring.files.tree import Fields, Items, Scalar, Tree, plain
 from holdfast.errors import Diagnostic
 
 

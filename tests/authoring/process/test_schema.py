@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from authoring.process.examples import ORDERS, changed, codes, templates
+from holdfast.authoring.files.parsing import parse
+from holdfast.authoring.files.tree import plain
 from holdfast.authoring.process import process_schema
-from holdfast.authoring.process.parsing import parse
-from holdfast.authoring.process.tree import plain
 from holdfast.errors import Diagnostic
 
 SCHEMA = process_schema()

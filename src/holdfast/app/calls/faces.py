@@ -13,6 +13,7 @@ from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
 from holdfast.app.calls.directory import FutureDirectory
+from holdfast.app.calls.documents import FutureDocuments
 from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
@@ -43,6 +44,8 @@ class FutureCalls:
     """Workflows: listing and finding them."""
     processes: FutureProcesses
     """Processes: starting and advancing them, and what a caller can do with one."""
+    documents: FutureDocuments
+    """Documents: creating, editing, approving and amending them, and what they were."""
     deciders: FutureDeciders
     """Commands to deciders, and questions about their instances."""
     tasks: FutureTasks
@@ -75,6 +78,7 @@ class FutureCalls:
         self.request = desk.request
         self.runs = FutureRuns(desk)
         self.processes = FutureProcesses(desk)
+        self.documents = FutureDocuments(desk)
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
         self.notifications = FutureNotifications(desk)

@@ -154,17 +154,44 @@ class FutureTasks:
 
     # -- decisions
 
-    def approve(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> Reply[None]:
+    def approve(
+        self,
+        task: StepLike,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+    ) -> Reply[None]:
         """Answer yes, in whatever word the definition has for it: in sagas `confirmed`. Otherwise it is like `decide`."""
-        return self._answer(task, c.AnswerStep(step=0, vote="for", comment=comment, data=data), on_behalf_of)
+        given = c.AnswerStep(step=0, vote="for", comment=comment, data=data, document_version=document_version)
+        return self._answer(task, given, on_behalf_of)
 
-    def reject(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> Reply[None]:
+    def reject(
+        self,
+        task: StepLike,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+    ) -> Reply[None]:
         """Answer no, in whatever word the definition has for it: in sagas `rejected`. Otherwise it is like `decide`."""
-        return self._answer(task, c.AnswerStep(step=0, vote="against", comment=comment, data=data), on_behalf_of)
+        given = c.AnswerStep(step=0, vote="against", comment=comment, data=data, document_version=document_version)
+        return self._answer(task, given, on_behalf_of)
 
-    def abstain(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> Reply[None]:
+    def abstain(
+        self,
+        task: StepLike,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+    ) -> Reply[None]:
         """Answer neither yes nor no, where the step allows it. Otherwise it is like `decide`."""
-        return self._answer(task, c.AnswerStep(step=0, vote="abstained", comment=comment, data=data), on_behalf_of)
+        given = c.AnswerStep(step=0, vote="abstained", comment=comment, data=data, document_version=document_version)
+        return self._answer(task, given, on_behalf_of)
 
     def decide(
         self,

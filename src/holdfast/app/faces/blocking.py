@@ -17,6 +17,7 @@ from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
 from holdfast.app.calls.definitions import FutureDefinitions
 from holdfast.app.calls.directory import FutureDirectory
+from holdfast.app.calls.documents import FutureDocuments
 from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
@@ -30,6 +31,15 @@ from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.document_views import (
+    AuditLine,
+    DocumentMutation,
+    DocumentPage,
+    DocumentRound,
+    DocumentVersion,
+    DocumentView,
+    FieldDifference,
+)
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls
 from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
@@ -453,6 +463,138 @@ class Processes:
         return self._futures.process_timeouts().result()
 
 
+class Documents:
+    """What can be asked of documents. Who acts, and for which tenant, is the request of these calls (`acting`).
+
+    A document is known by its type and id, and is one run of the workflow of its type for its whole life. Whatever is refused raises
+    RejectedError, whose `reason` is a stable code and whose message says what would be possible; it has changed nothing.
+    """
+
+    def __init__(self, futures: FutureDocuments) -> None:
+        self._futures = futures
+
+    def create(
+        self,
+        type: str,
+        data: dict[str, object] | None = None,
+        *,
+        id: str = "",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Create a document of a type; its workflow begins with it. Without an id it gets one of its own.
+
+        `idempotency_key` makes the call safe to repeat, with an id: the same key gives the same document.
+        """
+        return self._futures.create(type, data, id=id, reason=reason, idempotency_key=idempotency_key).result()
+
+    def adopt(
+        self, type: str, id: str, data: dict[str, object], *, status: str, version: int = 1, reason: str = ""
+    ) -> DocumentView:
+        """Have a document managed that was there before: it waits at the status that it has, with its version.
+
+        It takes the capability `execution:repair`, because no gate has seen it come there.
+        """
+        return self._futures.adopt(type, id, data, status=status, version=version, reason=reason).result()
+
+    def mutate(
+        self,
+        type: str,
+        id: str,
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        expected_version: int | None = None,
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Change a document: `changes` are laid over its fields, null takes one away; an action of the contract may ask for something else.
+
+        Where an edit is an amendment, that is made, in the same transaction: the answer is the document that takes the place of this
+        one, with `is_amendment`. `expected_version` is the one that the caller has seen: if there is another by now, `version_conflict`.
+        """
+        return self._futures.mutate(
+            type,
+            id,
+            changes,
+            action=action,
+            expected_version=expected_version,
+            reason=reason,
+            idempotency_key=idempotency_key,
+        ).result()
+
+    def transition(
+        self,
+        type: str,
+        id: str,
+        transition: str,
+        *,
+        expected_version: int | None = None,
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Ask for a transition of the lifecycle: submit, cancel, recall, whatever the contract has.
+
+        Its gate performs it: at once if nothing lies before it, else when the body of its slot is done. What is under way for another
+        transition is ended.
+        """
+        return self._futures.transition(
+            type, id, transition, expected_version=expected_version, reason=reason, idempotency_key=idempotency_key
+        ).result()
+
+    def amend(
+        self,
+        type: str,
+        id: str,
+        changes: dict[str, object],
+        *,
+        new_id: str = "",
+        expected_version: int | None = None,
+        reason: str = "",
+    ) -> DocumentView:
+        """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew.
+
+        Both become true in one transaction. The answer is the new one. Where the contract amends in place, it is the same document.
+        """
+        return self._futures.amend(
+            type, id, changes, new_id=new_id, expected_version=expected_version, reason=reason
+        ).result()
+
+    def get(self, type: str, id: str) -> DocumentView:
+        """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
+        return self._futures.get(type, id).result()
+
+    def versions(self, type: str, id: str) -> builtins.list[DocumentVersion]:
+        """Every version that a document had, the first one first."""
+        return self._futures.versions(type, id).result()
+
+    def version(self, type: str, id: str, version: int) -> DocumentVersion:
+        """One version of a document, exactly as it was: what an approver of that version decides on."""
+        return self._futures.version(type, id, version).result()
+
+    def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:
+        """What is different in two versions, field by field; of sensitive fields only that they are."""
+        return self._futures.diff(type, id, old, new).result()
+
+    def mutations(self, type: str, id: str) -> builtins.list[DocumentMutation]:
+        """What was done to a document, in order: business mutations, and those of its workflow."""
+        return self._futures.mutations(type, id).result()
+
+    def audit(self, type: str, id: str) -> builtins.list[AuditLine]:
+        """Who did what to a document, when, from where, why and how, steps of its workflow included."""
+        return self._futures.audit(type, id).result()
+
+    def rounds(self, type: str, id: str) -> builtins.list[DocumentRound]:
+        """The rounds of a document: its ways from a state to its rest."""
+        return self._futures.rounds(type, id).result()
+
+    def list(
+        self, type: str, *, status: str = "", requester: str = "", cursor: InstanceLike | None = None, limit: int = 100
+    ) -> DocumentPage:
+        """Documents of a type, newest first. Whoever may not look at all runs sees their own, with `requester`."""
+        return self._futures.list(type, status=status, requester=requester, cursor=cursor, limit=limit).result()
+
+
 class Deciders:
     """What can be asked of deciders: their instances are named by key."""
 
@@ -596,17 +738,47 @@ class Tasks:
         """
         return self._futures.get(task).result()
 
-    def approve(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+    def approve(
+        self,
+        task: StepLike,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+    ) -> None:
         """Answer yes, in whatever word the definition has for it: in sagas `confirmed`. Otherwise it is like `decide`."""
-        self._futures.approve(task, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
+        self._futures.approve(
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+        ).result()
 
-    def reject(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+    def reject(
+        self,
+        task: StepLike,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+    ) -> None:
         """Answer no, in whatever word the definition has for it: in sagas `rejected`. Otherwise it is like `decide`."""
-        self._futures.reject(task, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
+        self._futures.reject(
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+        ).result()
 
-    def abstain(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+    def abstain(
+        self,
+        task: StepLike,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+    ) -> None:
         """Answer neither yes nor no, where the step allows it. Otherwise it is like `decide`."""
-        self._futures.abstain(task, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
+        self._futures.abstain(
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+        ).result()
 
     def decide(
         self,
@@ -1267,6 +1439,8 @@ class Calls:
     """Workflows: listing and finding them."""
     processes: Processes
     """Processes: starting and advancing them, and what a caller can do with one."""
+    documents: Documents
+    """Documents: creating, editing, approving and amending them, and what they were."""
     deciders: Deciders
     """Commands to deciders, and questions about their instances."""
     tasks: Tasks
@@ -1303,6 +1477,7 @@ class Calls:
         self.request = futures.request
         self.runs = Runs(futures.runs)
         self.processes = Processes(futures.processes)
+        self.documents = Documents(futures.documents)
         self.deciders = Deciders(futures.deciders)
         self.tasks = Tasks(futures.tasks)
         self.notifications = Notifications(futures.notifications)

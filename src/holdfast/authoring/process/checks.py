@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from holdfast.authoring.files.parsing import shown
+from holdfast.authoring.files.reading import Findings, Reader
+from holdfast.authoring.files.tree import Fields, Mark, Scalar, Tree
+from holdfast.authoring.files.values import Condition, Formula
 from holdfast.authoring.process import formulas as f
 from holdfast.authoring.process.format import (
     Action,
     Approval,
     Assignee,
     Awaited,
-    Condition,
-    Formula,
     Notification,
     Step,
     System,
@@ -23,9 +25,6 @@ from holdfast.authoring.process.format import (
     Wait,
 )
 from holdfast.authoring.process.outline import AGAIN, EXPIRED, FAILED, Asking, Calling, Outline
-from holdfast.authoring.process.parsing import shown
-from holdfast.authoring.process.reading import Findings, Reader
-from holdfast.authoring.process.tree import Fields, Mark, Scalar, Tree
 from holdfast.errors import ExpressionError
 from holdfast.expressions.suggestions import suggestion
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from holdfast.authoring.files.values import Formula, milliseconds
 from holdfast.authoring.process import formulas as f
 from holdfast.authoring.process.format import (
     OWN_INVOKERS,
@@ -17,7 +18,6 @@ from holdfast.authoring.process.format import (
     Approval,
     Assignee,
     Awaited,
-    Formula,
     Notification,
     Operation,
     Retry,
@@ -27,7 +27,6 @@ from holdfast.authoring.process.format import (
     Transition,
     Trigger,
     Wait,
-    milliseconds,
 )
 from holdfast.authoring.process.outline import AGAIN, COMPLETED, EXPIRED, FAILED, Asking, Calling, Outline
 from holdfast.machine.graphs import graph as g

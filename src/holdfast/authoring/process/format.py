@@ -10,46 +10,16 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, field
 
-from holdfast.kernel.durations import duration_of
-
-_NUMBER: Final = r"[0-9]{1,7}(\.[0-9]{1,6})?"
-DURATION: Final = "^(?=.)" + "".join(f"({_NUMBER}{unit})?" for unit in ("w", "d", "h", "m", "s", "ms")) + "$"
-"""Times as `kernel.durations` reads them: parts from large to small, each unit once."""
+from holdfast.authoring.files.values import Capability, Condition, Duration, Formula, Name, Plain, Text
 
 SDK: Final = "sdk"
 """The invoker that calls a handler of the application."""
 OWN_INVOKERS: Final = (SDK, "python")
 """Its names."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
-Duration = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=50,
-        pattern=DURATION,
-        description="A number with its unit (w, d, h, m, s or ms), such as 24h, 5m or 1h30m.",
-    ),
-]
 Target = Annotated[
     str, Meta(min_length=1, max_length=200, pattern=r"\S", description="The id of a step of this workflow.")
 ]
-Capability = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=200,
-        pattern=r"\S",
-        description="What the caller must be allowed to do, as a capability string.",
-    ),
-]
-Text = Annotated[str, Meta(max_length=10_000)]
-Formula: TypeAlias = str | int | float | bool | None
-"""A text is an expression, in which a text is quoted: `'draft'`. Anything else stands for itself."""
-Plain: TypeAlias = object
-"""Anything that JSON can say."""
-Condition: TypeAlias = str | dict[str, Plain]
-"""An expression, or the same as an object with field, operator and value."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -309,12 +279,3 @@ class Domain(_Part, frozen=True, kw_only=True):
     workflows: Annotated[list[Workflow], Meta(min_length=1, description="The processes.")]
     title: Annotated[Text, Meta(description="What people read.")] = ""
     description: Annotated[Text, Meta(description="What it is for.")] = ""
-
-
-def milliseconds(duration: str | None) -> int | None:
-    """A time that was found to be one, as graphs have it."""
-    if duration is None:
-        return None
-    found = duration_of(duration)
-    assert found is not None
-    return round(found.total_seconds() * 1000)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, Literal
 
-from holdfast.authoring.process.format import Condition, Formula
+from holdfast.authoring.files.values import Condition, Formula
 from holdfast.expressions import Options, Type, parse
 from holdfast.expressions.options import Spelling
 from holdfast.machine.graphs.graph import Stored

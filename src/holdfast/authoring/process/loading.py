@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from holdfast.authoring.definition import Definition
+from holdfast.authoring.files.parsing import parse, shown
+from holdfast.authoring.files.reading import EnoughError, Findings, Reader
+from holdfast.authoring.files.tree import Fields, Items, Mark, Tree, plain
 from holdfast.authoring.process.checks import Checks
 from holdfast.authoring.process.compiler import graph_of
 from holdfast.authoring.process.format import Domain
 from holdfast.authoring.process.outline import Outline
-from holdfast.authoring.process.parsing import parse, shown
-from holdfast.authoring.process.reading import EnoughError, Findings, Reader
-from holdfast.authoring.process.tree import Fields, Items, Mark, Tree, plain
 from holdfast.authoring.process.warnings import warnings_of
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, indefinite
 
@@ -55,7 +55,7 @@ class _File:
 
     def definitions(self) -> list[Definition]:
         tree = parse(self._text, self._findings.found)
-        domain = None if tree is None else self._reader.domain(tree)
+        domain = None if tree is None else self._reader.read(Domain, tree)
         if tree is None or domain is None:
             return []
         outlines = [Outline(workflow) for workflow in domain.workflows]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.authoring.files.parsing import shown
+from holdfast.authoring.files.reading import Reader
 from holdfast.authoring.process.format import Approval, Notification, Step, System, Wait
 from holdfast.authoring.process.outline import AGAIN, COMPLETED, FAILED, Outline
-from holdfast.authoring.process.parsing import shown
-from holdfast.authoring.process.reading import Reader
 from holdfast.errors import Diagnostic
 from holdfast.machine.graphs.graph import Edge
 from holdfast.machine.graphs.scopes import circles

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.errors import Diagnostic
 from holdfast.kernel.canonical import LARGEST_INTEGER
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.document_checks import check_document
 from holdfast.machine.graphs.findings import (
     expression_findings,
     listed,
@@ -25,7 +26,19 @@ from holdfast.machine.graphs.findings import (
     word_findings,
     work_findings,
 )
-from holdfast.machine.graphs.graph import LOOPING, Edge, Human, Join, Kind, Node, Policies, Rights, Split, Trigger
+from holdfast.machine.graphs.graph import (
+    LOOPING,
+    DocumentSpec,
+    Edge,
+    Human,
+    Join,
+    Kind,
+    Node,
+    Policies,
+    Rights,
+    Split,
+    Trigger,
+)
 from holdfast.machine.graphs.kinds.human import REFUSALS
 from holdfast.machine.graphs.scopes import Draft, check_flow
 
@@ -52,6 +65,7 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     policies: Policies,
     rights: Rights = NO_RIGHTS,
     triggers: Sequence[Trigger] = (),
+    document: DocumentSpec | None = None,
 ) -> list[Diagnostic]:
     """Everything that is wrong, in an order that does not depend on the order of nodes and edges."""
     draft = Draft(nodes, edges, entry, on_deadline=policies.on_deadline)
@@ -67,6 +81,7 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         *_missing_ways(draft),
         *_distinct(draft),
         *_forks(draft),
+        *check_document(draft, kind, document),
         *check_flow(draft, may_loop=kind in LOOPING),
     ]
     return sorted(dict.fromkeys(found), key=lambda each: (each.position, each.code, each.message))

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.errors import DefinitionError, Diagnostic, PayloadError
 from holdfast.kernel.canonical import canonical_hash
 from holdfast.machine.graphs.checks import NO_RIGHTS, check_graph
-from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Kind, Node, Policies, Rights, Trigger
+from holdfast.machine.graphs.graph import IR_VERSION, DocumentSpec, Edge, Graph, Kind, Node, Policies, Rights, Trigger
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -26,6 +26,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     policies: Policies,
     rights: Rights = NO_RIGHTS,
     triggers: Sequence[Trigger] = (),
+    document: DocumentSpec | None = None,
 ) -> Graph:
     """The graph of these nodes and edges; DefinitionError with every finding if it is not sound."""
     found = check_graph(
@@ -38,6 +39,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         policies=policies,
         rights=rights,
         triggers=triggers,
+        document=document,
     )
     if found:
         raise DefinitionError(name, found)
@@ -51,6 +53,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         policies=policies,
         rights=rights,
         triggers=tuple(triggers),
+        document=document,
     )
     return msgspec.structs.replace(graph, hash=graph_hash(graph))
 
@@ -83,6 +86,7 @@ def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
         policies=given.policies,
         rights=given.rights,
         triggers=given.triggers,
+        document=given.document,
     )
 
 
@@ -97,6 +101,8 @@ def graph_hash(graph: Graph) -> str:
     del plain["hash"]
     if not graph.triggers:  # Without any it is the graph that it was before there were triggers.
         del plain["triggers"]
+    if graph.document is None:  # And before there were documents.
+        del plain["document"]
     return canonical_hash(plain)
 
 
@@ -132,6 +138,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
     policies: Policies = Policies()
     rights: Rights = Rights()
     triggers: tuple[Trigger, ...] = ()
+    document: DocumentSpec | None = None
     ir_version: int = IR_VERSION
     hash: str = ""
 

@@ -10,17 +10,27 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.graphs.kinds import (
+    Action,
     Call,
     Condition,
     End,
+    Gate,
     Human,
     Join,
     NoReturn,
     Notice,
     Op,
+    PolicyGate,
+    Proxy,
+    Rest,
+    Rule,
     SavePoint,
+    Script,
     Split,
+    Start,
+    State,
     Task,
     WaitEvent,
     WaitEvents,
@@ -28,33 +38,47 @@ from holdfast.machine.graphs.kinds import (
 )
 from holdfast.machine.graphs.kinds.condition import FALSE, TRUE
 from holdfast.machine.graphs.kinds.events import Awaited, Need
+from holdfast.machine.graphs.kinds.gate import AGAIN, DENIED, PASS, REJECT
 from holdfast.machine.graphs.kinds.human import ABSTAINED, CONFIRMED, REJECTED, WITHDRAWN, OnReject
 from holdfast.machine.graphs.kinds.join import Losers
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
+from holdfast.machine.graphs.kinds.rule import BLOCKED, DocumentRule
 from holdfast.machine.graphs.kinds.split import BRANCH
+from holdfast.machine.graphs.kinds.state import AMEND, AMENDED
 from holdfast.machine.graphs.times import Rung, Times
 from holdfast.machine.graphs.work import Retry, Work
 
 __all__ = [
     "ABSTAINED",
+    "AGAIN",
+    "AMEND",
+    "AMENDED",
     "ANY_OUTCOME",
+    "BLOCKED",
     "BRANCH",
     "CONFIRMED",
+    "DENIED",
     "ERROR",
     "FALSE",
     "IR_VERSION",
     "LOOPING",
     "OK",
+    "PASS",
+    "REJECT",
     "REJECTED",
     "TIMEOUT",
     "TRUE",
     "WITHDRAWN",
+    "Action",
     "Awaited",
     "Call",
     "Condition",
+    "DocumentRule",
+    "DocumentSpec",
     "Edge",
     "End",
     "Execution",
+    "Gate",
     "Graph",
     "Human",
     "Join",
@@ -68,11 +92,18 @@ __all__ = [
     "Op",
     "Plain",
     "Policies",
+    "PolicyGate",
+    "Proxy",
+    "Rest",
     "Retry",
     "Rights",
+    "Rule",
     "Rung",
     "SavePoint",
+    "Script",
     "Split",
+    "Start",
+    "State",
     "Stored",
     "Task",
     "Times",
@@ -199,6 +230,8 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     rights: Rights = Rights()
     triggers: tuple[Trigger, ...] = ()
     """What starts runs, besides those who ask for one."""
+    document: DocumentSpec | None = None
+    """The documents that it manages, of which every run is one."""
     ir_version: int = IR_VERSION
     hash: str = ""
     """Over everything else, in canonical form."""
@@ -206,7 +239,7 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def handlers(self) -> frozenset[str]:
         """Names of the handlers that its steps and compensations call."""
-        works = [node.op.work for node in self.nodes.values() if isinstance(node.op, Task)]
+        works = [node.op.call for node in self.nodes.values() if node.op.call is not None]
         works += [node.compensation for node in self.nodes.values() if node.compensation is not None]
         return frozenset(work.handler for work in works)
 

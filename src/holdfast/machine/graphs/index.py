@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
+from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.graphs.forms import Form
 from holdfast.machine.graphs.graph import (
     ANY_OUTCOME,
@@ -17,10 +18,12 @@ from holdfast.machine.graphs.graph import (
     Human,
     Join,
     Node,
+    Script,
     Split,
     Task,
     WaitEvent,
 )
+from holdfast.machine.graphs.kinds.action import PAYLOAD
 from holdfast.machine.graphs.kinds.events import KEY, MATCH
 from holdfast.machine.graphs.kinds.human import RULED, SHOWN, TEMPLATE
 from holdfast.machine.graphs.kinds.task import GIVEN, KEPT
@@ -47,6 +50,8 @@ class GraphIndex:
         self.limit = limit
         """How large the data of a token may be, in bytes."""
         self.policies = graph.policies
+        self.documents = None if graph.document is None else DocumentIndex(graph, graph.document)
+        """What it says of its documents, if every run is one."""
         self.node: Callable[[str], Node] = graph.nodes.__getitem__
         """The node with a name. Every step asks several times."""
         ways: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
@@ -70,6 +75,9 @@ class GraphIndex:
             for node in graph.nodes.values()
             if isinstance(node.op, Join)
         }
+        self._answers |= {
+            node.id: node.op.into for node in graph.nodes.values() if isinstance(node.op, Script) and node.op.into
+        }
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
         self._given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
@@ -77,8 +85,9 @@ class GraphIndex:
         self.maps_answers = bool(self._kept)
         """Whether any task keeps less of its handler's answer than all of it."""
         self._forms: dict[str, Form] = {}
-        self.remembers = graph.kind not in LOOPING or any(node.compensation for node in graph.nodes.values())
-        """Whether a rollback goes back over what was done: a workflow that may go in circles and undoes nothing just ends."""
+        may_undo = graph.kind not in LOOPING and graph.document is None
+        self.remembers = may_undo or any(node.compensation for node in graph.nodes.values())
+        """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
         self._look_at_people(graph)
         self._look_at_ways(graph)
 
@@ -120,9 +129,17 @@ class GraphIndex:
         """The join where the branches of a split meet, if there is one."""
         return self._joins.get(split)
 
+    def payload(self, node: str) -> dict[str, Expression]:
+        """What an action is given."""
+        return self._beginning(node, PAYLOAD)
+
     def condition(self, node: str) -> Expression:
-        """The question that a condition asks."""
+        """The question that a condition asks, or what a script computes."""
         return self._formulas[node]["expression"]
+
+    def arrival(self, node: str, name: str) -> Expression | None:
+        """What a join asks of a branch that arrives, if it asks that."""
+        return self._formulas[node].get(name)
 
     def items(self, node: str) -> Expression | None:
         """What gives the list of a split over items."""

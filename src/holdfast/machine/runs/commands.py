@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.asks import Stage, Vote
+from holdfast.machine.runs.document_commands import CreateDocument, DocumentCommand
 from holdfast.machine.runs.errands import Errand, Person
 from holdfast.machine.runs.events.pause import Trigger
 from holdfast.machine.runs.published import Published
@@ -360,6 +361,8 @@ Command: TypeAlias = (
     | EscalateTask
     | EndNotice
     | TaskCommand
+    | CreateDocument
+    | DocumentCommand
 )
 
 

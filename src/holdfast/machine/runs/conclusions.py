@@ -8,12 +8,13 @@ from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import StepCompleted
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish, way_out
+from holdfast.machine.runs.slots import can_leave_slot, reject_slot
 from holdfast.machine.runs.state import Data, Step
 from holdfast.machine.runs.turn import Turn
 
 
 def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
-    """Go on by an outcome. A rejection that no edge leads on from ends the run, or is a failure of the step.
+    """Go on by an outcome. A rejection that no edge leads on from leaves the slot that it lies in, ends the run, or is a failure of the step.
 
     A question that was taken back is rejected where no edge leads on from that.
     """
@@ -27,6 +28,8 @@ def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
         outcome = op.rejects
     if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer) is not None:
         finish(turn, step, outcome, answer)
+    elif can_leave_slot(turn, step.node):
+        reject_slot(turn, step, outcome, answer)
     elif (op.on_reject or turn.routes.policies.on_reject) == "fail":
         give_up(turn, step, told)
     else:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast, get_args
 from uuid import UUID
 
 from msgspec.structs import replace
 
 from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
+from holdfast.kernel.decision import Answer, Ignored, Message
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
+from holdfast.machine.graphs.graph import Action
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.admission import LATE, REPAIRS, refusal_of
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
 from holdfast.machine.runs.deadline import pass_deadline
+from holdfast.machine.runs.document_commands import (
+    CreateDocument,
+    Mutate,
+    RequestTransition,
+    SupersedeDocument,
+)
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
     ChildUndone,
@@ -29,18 +36,20 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.forking import fork
-from holdfast.machine.runs.law import answer_refusal, repair_refusal, start_refusal, stop_refusal
+from holdfast.machine.runs.law import answer_refusal, repair_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
+from holdfast.machine.runs.mutations import mutate
 from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.nodes.action import completed
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
-from holdfast.machine.runs.nodes.events import decline, take_events
+from holdfast.machine.runs.nodes.events import take_events
 from holdfast.machine.runs.nodes.task import failed, kept, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.notices import end_notice
-from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
-from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
-from holdfast.machine.runs.repair import may_be_repeated, repair, repeat, requeue, return_to_save_point
-from holdfast.machine.runs.repair_commands import ForkWorkflow, Repair
+from holdfast.machine.runs.pauses import expire, go_on, hold_answered, pause, resume
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.repair import ended_by_life, may_be_repeated, repair, repeat, requeue, return_to_save_point
+from holdfast.machine.runs.repair_commands import ForkWorkflow
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
     cancel,
@@ -55,40 +64,21 @@ from holdfast.machine.runs.rollback import (
     undone,
     work_of,
 )
-from holdfast.machine.runs.state import ROOT, Data, Executed, State, Step
+from holdfast.machine.runs.state import ROOT, Executed, State, Step
 from holdfast.machine.runs.task_times import escalate, remind
 from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
+from holdfast.machine.runs.transitions import create, request, supersede
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.votes import answer_in_words, outcome_of, repeated_outcome
+from holdfast.machine.runs.votes import answer_in_words, outcome_of
 from holdfast.machine.runs.waking import stations, tell_of_waking
 
-REPAIRS: tuple[type[Repair], ...] = get_args(Repair)
-"""What operators ask for."""
-
-LATE = Ignored(reason="nobody waits for this any more")
 _KNOWN = Ignored(reason="the history says so already")
-
-_STARTS = (c.StartWorkflow, ForkWorkflow)
-_SEEING = (c.AnswerStep, c.CancelWorkflow)
-"""What may be asked by somebody who says which state of the run they have seen."""
-_OPERATIONS = (
-    c.CancelWorkflow,
-    c.AbortWorkflow,
-    c.RequeueStep,
-    c.PauseWorkflow,
-    c.ResumeWorkflow,
-    c.AnswerStep,
-    c.SendSignal,
-    *REPAIRS,
-    *TASK_COMMANDS,
-)
-"""What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
 
 
 def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer:
     """The answer to a command. The state is changed as far as the answer is a decision."""
-    refusal = _refusal(routes, state, command, moment)
+    refusal = refusal_of(routes, state, command, moment)
     if refusal is not None:
         return refusal
     turn = Turn(routes, state, moment, kind_of)
@@ -106,65 +96,6 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     if state.parent and turn.has_ended:
         _tell_parent(turn)
     return turn.decision() if turn.has_happened else LATE
-
-
-def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer | None:
-    """The answer to a command that the run does not go on from."""
-    if isinstance(command, _STARTS):
-        barred = start_refusal(routes.graph, moment.actor)
-        return barred or (None if state.status == "new" else _started_before(moment))
-    if state.status == "new" or (isinstance(command, _SEEING) and command.seen not in {None, moment.version}):
-        return _unseen(state, moment)
-    if state.resumed is not None and is_repeated(state.resumed, command):
-        return REPEATED
-    if isinstance(command, c.AnswerStep) and command.step in state.decided:
-        return _answered_before(state, command, moment)
-    if not state.is_terminal or isinstance(command, c.RetryCompensation | c.EndNotice) or _frees(state, command):
-        return None
-    if isinstance(command, c.CompleteStep | c.FailStep | c.TakeEvents):
-        return _late_end(Turn(routes, state, moment, kind_of), command)
-    if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
-        return LATE
-    return already_terminal(state.status) if isinstance(command, _OPERATIONS) else LATE
-
-
-def _unseen(state: State, moment: Moment) -> Rejection:
-    """Why nothing can be asked of a run that is not there, or by somebody who has seen another state of it than this one."""
-    if state.status == "new":
-        return refused(Refusal.NOT_STARTED, "there is no such workflow")
-    return refused(Refusal.OUTDATED, f"it has {moment.version} events by now; look at it again, and say so")
-
-
-def _started_before(moment: Moment) -> Rejection:
-    which = f"{moment.key!r} is the key of instance {moment.instance}, which" if moment.key else f"{moment.instance}"
-    told = f"{which} was started before; look at that one, or give another key. A start that may be repeated has an idempotency_key"
-    return refused(Refusal.ALREADY_STARTED, told)
-
-
-def _frees(state: State, command: c.Command) -> bool:
-    """Whether a run that has halted because a child could not be undone hears that it is."""
-    if not isinstance(command, c.EndChild) or state.rollback is None or not is_undone(command):
-        return False
-    executed = state.executed.get(command.step)
-    return executed is not None and bool(executed.not_undone)
-
-
-def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep | c.TakeEvents) -> Answer:
-    """A call that was under way when the run ended has come back: it counts, and nothing follows from it. Events go to others."""
-    if isinstance(command, c.TakeEvents):
-        return decline(turn, command)
-    if not is_awaited(turn, command.step):
-        return LATE
-    match command:
-        case c.CompleteStep() if work_of(turn, command.step).transactional:  # What it wrote goes with this refusal.
-            return already_terminal(turn.state.status)
-        case c.CompleteStep():
-            stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
-        case c.FailStep(was_called=True):
-            stopped(turn, command.step, came_back=True)
-        case c.FailStep():
-            return LATE
-    return turn.decision()
 
 
 def _complete(turn: Turn) -> None:
@@ -193,6 +124,9 @@ def _tell_parent(turn: Turn) -> None:
 
 
 def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
+    if turn.routes.documents is not None:
+        told = f"{turn.routes.graph.name!r} manages documents: create one, and it begins by itself"
+        return refused(Refusal.NO_DOCUMENT, told)
     if not command.parent and not is_within(turn.routes, command.input):
         return too_large(turn.routes, "the input")
     turn.emit(
@@ -239,6 +173,9 @@ def _enter(turn: Turn) -> None:
 
 def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
     if is_awaited(turn, command.step):
+        if turn.state.document is not None and work_of(turn, command.step).transactional:
+            told = f"step {command.step} was stopped, because its slot was left; nothing of what it wrote counts"
+            return refused(Refusal.NOT_WAITING, told)
         stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
         return None
     step = _called(turn, command.step)
@@ -246,6 +183,8 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
         return LATE
     if step.of is not None:
         undone(turn, step)
+    elif isinstance(turn.routes.node(step.node).op, Action):
+        return completed(turn, step, command.output)
     else:
         turn.cancel_step_timer(step)
         take_answer(turn, step, kept(turn, step, command.output) if turn.routes.maps_answers else command.output)
@@ -298,18 +237,6 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
     if refusal is None and command.holds:
         hold_answered(turn, step)
     return refusal
-
-
-def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
-    """What a second answer to the same question comes to: the same one by the same actor is no news, and the first one stands."""
-    known = state.decided[command.step]
-    given = (repeated_outcome(known, command), moment.actor.id, command.data, command.document_version)
-    for each in cast("list[Data]", known.get("decisions", [known])):
-        said, data = each.get("said", each["status"]), each.get("given", each.get("data"))
-        if (said, each["decided_by"], data, each.get("document_version", "")) == given:
-            return Ignored(reason="this was answered before, in the same way and by the same actor")
-    told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
-    return refused(Refusal.ALREADY_DECIDED, f"step {command.step} was {told}, and an answer stands")
 
 
 def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
@@ -414,6 +341,8 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
 
 
 def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
+    if turn.state.document is not None:
+        return ended_by_life(turn.state.document)
     barred = stop_refusal(turn.routes.graph, turn.moment.actor)
     if barred is not None:
         return barred
@@ -428,6 +357,8 @@ def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
 
 
 def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
+    if turn.state.document is not None:
+        return ended_by_life(turn.state.document)
     barred = stop_refusal(turn.routes.graph, turn.moment.actor)
     if barred is None:
         abort(turn, turn.moment.actor.id, command.reason)
@@ -497,4 +428,8 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EscalateTask: _waking(_mending(escalate)),
     c.EndNotice: end_notice,
     **dict.fromkeys(TASK_COMMANDS, _waking(_mending(task_command))),
+    CreateDocument: create,
+    Mutate: mutate,
+    RequestTransition: partial(request, go_on=go_on),
+    SupersedeDocument: supersede,
 }

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from holdfast.machine.graphs.graph import Human, WaitTimer
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import document_folds, holding, task_folds
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs import holding, task_folds
 from holdfast.machine.runs.answers import merged, name_of, without
 from holdfast.machine.runs.arrivals import ARRIVALS
 from holdfast.machine.runs.branches import shorten, undoable
@@ -23,6 +23,8 @@ MOST_DECIDED = 1000
 def evolve(routes: GraphIndex, state: State, event: e.Event) -> State:
     """The state after an event."""
     _TABLE[type(event)](routes, state, event)
+    if state.document is not None:
+        document_folds.notice(routes, state, event)
     return state
 
 
@@ -492,4 +494,5 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     **REPAIRED,
     **NOTICE_FOLDS,
     **task_folds.TABLE,
+    **document_folds.TABLE,
 }

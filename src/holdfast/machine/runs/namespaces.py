@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 from holdfast.expressions import schema_type
 from holdfast.expressions.schemas import Type
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Kind
-from holdfast.machine.graphs.index import DATA, EVENT, WORKFLOW
+from holdfast.machine.graphs.index import DATA, EVENT, WORKFLOW, names_of
 from holdfast.machine.runs.state import State
 
 Values = dict[str, object]
@@ -46,8 +47,8 @@ class Namespaces(NamedTuple):
 _ACTOR: Final = {"id": "string", "kind": "string", "roles": ["string"], "capabilities": ["string"]}
 
 
-def _actor(moment: Moment) -> Values:
-    actor = moment.actor
+def actor_names(actor: Actor) -> Values:
+    """An actor as expressions read one."""
     return {
         "id": actor.id,
         "kind": actor.kind,
@@ -62,7 +63,7 @@ def _saga_values(asked: Asked) -> Values:
         "instance_id": str(asked.moment.instance),
         "step_name": asked.node,
         "now": asked.moment.now,
-        "actor": _actor(asked.moment),
+        "actor": actor_names(asked.moment.actor),
         **_brought(asked.state),
     }
 
@@ -108,7 +109,7 @@ def _process_values(asked: Asked) -> Values:
             "step_id": asked.node,
         },
         "now": moment.now,
-        "actor": _actor(moment),
+        "actor": actor_names(moment.actor),
         **_brought(asked.state),
     }
 
@@ -130,7 +131,36 @@ PROCESS: Final = Namespaces(
 )
 """The data as `workflow`, what an answer has just brought as `input`, the instance as `context`, and what came last from people and the world: the same for whoever moves it on."""
 
-_BY_KIND: Final[dict[Kind, Namespaces]] = {"saga": SAGA, "process": PROCESS, "rules": SAGA, "envelope": SAGA}
+ENTITY, CONTEXT, ORG = "entity", "context", "org"
+
+
+def text_names(state: State, data: Values) -> Values:
+    """What texts with holes, keys and rules for people read: the data, and the document if the run is one."""
+    if state.document is None:
+        return names_of(data)
+    return {**names_of(data), ENTITY: state.document.names(), CONTEXT: data, ORG: state.document.org}
+
+
+def _envelope_values(asked: Asked) -> Values:
+    document, moment = asked.state.document, asked.moment
+    intent = None if document is None else document.intent
+    return {
+        ENTITY: _NOTHING if document is None else document.names(),
+        ORG: _NOTHING if document is None else document.org,
+        CONTEXT: asked.data,
+        "now": moment.now,
+        "actor": actor_names(moment.actor if intent is None else intent.actor),
+        **_brought(asked.state),
+    }
+
+
+ENVELOPE: Final = Namespaces(
+    schema_type({ENTITY: "object", ORG: "object", CONTEXT: "object", "now": "datetime", "actor": _ACTOR, **_BROUGHT}),
+    _envelope_values,
+)
+"""The document as `entity`, the organisation's settings as `org`, what the steps have answered as `context`; `actor` is whoever asked for the transition."""
+
+_BY_KIND: Final[dict[Kind, Namespaces]] = {"saga": SAGA, "process": PROCESS, "rules": SAGA, "envelope": ENVELOPE}
 
 
 def namespaces_of(kind: Kind) -> Namespaces:

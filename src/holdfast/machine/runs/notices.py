@@ -14,6 +14,7 @@ from holdfast.machine.runs.errands import Notify, Person
 from holdfast.machine.runs.events import NotificationDelivered, NotificationFailed
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish
+from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.wording import subject_of
@@ -79,7 +80,7 @@ def tell_of_task(turn: Turn, step: Step, people: Sequence[Person], occasion: str
     node = turn.routes.node(step.node)
     assert isinstance(node.op, Human)
     try:
-        subject = subject_of(turn.routes, node, turn.state.tokens[step.token].data)
+        subject = subject_of(turn.routes, node, text_names(turn.state, turn.state.tokens[step.token].data))
     except ExpressionError:  # It was asked before the data changed: what its author wrote still tells what it is about.
         subject = node.op.subject
     words = Words(f"{_PREFIXES[occasion]}{subject}")

@@ -31,6 +31,7 @@ from holdfast.machine.runs.leaving import end, finish, leave_by, look_at_branche
 from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.repair import is_protected
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
 from holdfast.machine.runs.state import Pause, Resumed, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
@@ -238,6 +239,9 @@ def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
     if not command.override and not waits:
         return None
     asked = waits or [each for each in state.open.values() if _is_question(turn, each)]
+    if any(is_protected(turn.routes.node(each.node)) for each in asked):
+        told = "an approval of a document counts by whoever decides it on the version that is asked about, and nobody goes past it"
+        return refused(Refusal.PROTECTED, told)
     wanted = [each for each in asked if command.step in {None, each.number}]
     if command.override or any(_is_question(turn, each) for each in wanted):
         barred = override_refusal(turn.routes.graph, turn.moment.actor)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import OK, Human, Node, SavePoint, Task
+from holdfast.machine.graphs.graph import OK, Human, Node, SavePoint
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, is_within, merged, too_large
 from holdfast.machine.runs.commands import AnswerStep
+from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.events import (
     DataAssigned,
     DataChanged,
@@ -57,6 +58,8 @@ def repair(turn: Turn, command: r.Repair, *, go_on: GoOn) -> Rejection | None:
             return _change_data(turn, command)
         case r.MoveBack():
             return _move_back(turn, command)
+        case r.ForceFailure() if turn.state.document is not None:
+            return ended_by_life(turn.state.document)
         case r.ForceFailure():
             _force_failure(turn, command)
             return None
@@ -64,6 +67,12 @@ def repair(turn: Turn, command: r.Repair, *, go_on: GoOn) -> Rejection | None:
             raise AssertionError("a fork is a start")
         case _:
             return _repair_step(turn, command, go_on)
+
+
+def ended_by_life(document: Document) -> Rejection:
+    """What is said to whoever wants to end the run of a document, which would leave a document that nothing can be done to."""
+    told = f"{document.id!r} is a document, which ends by its lifecycle alone; ask for one of its transitions"
+    return refused(Refusal.DOCUMENT_LIFE, told)
 
 
 def may_repair(turn: Turn, reason: str) -> Rejection | None:
@@ -90,7 +99,7 @@ def _repair_step(
         told = f"step {command.step} undoes {step.node!r}, and is tried again as a dead letter once it gave up"
         return refused(Refusal.NOT_REPAIRABLE, told)
     node = turn.routes.node(step.node)
-    if node.op.is_protected:
+    if is_protected(node):
         return _protected(node)
     match command:
         case r.RetryStep():
@@ -107,6 +116,11 @@ def _others(state: State) -> str:
     steps = [step for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()) if step.of is None]
     named = ", ".join(f"{step.number} ({step.node!r})" for step in sorted(steps, key=lambda each: each.number))
     return f"these steps have not ended: {named}" if named else "no step of it waits for anything"
+
+
+def is_protected(node: Node) -> bool:
+    """Whether no operator can go past a node: a gate, or an approval that one of them needs."""
+    return node.op.is_protected or (isinstance(node.op, Human) and node.op.pins)
 
 
 def _protected(node: Node) -> Rejection:
@@ -181,9 +195,9 @@ def _reenqueue(turn: Turn, step: Step, command: r.ReenqueueStep) -> Rejection | 
     refusal = _uncalled(turn, step)
     if refusal is not None:
         return refusal
-    op = turn.routes.node(step.node).op
-    assert isinstance(op, Task)
-    if op.work.once:
+    work = turn.routes.node(step.node).op.call
+    assert work is not None
+    if work.once:
         told = f"{step.node!r} is called at most once, and may have been; skip it, or complete it by hand"
         return refused(Refusal.NOT_REPAIRABLE, told)
     _note(turn, step, "reenqueue", command.reason)
@@ -317,7 +331,7 @@ def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
         return _no_save_point(turn, point)
     for each in behind(state, point.number):
         node = turn.routes.node(each.node)
-        if node.op.is_protected:
+        if is_protected(node):
             return _protected(node)
         if passes_no_return(turn.routes, each):
             told = f"{each.node!r}, behind {point.node!r}, is a point of no return; fork the workflow instead"

@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import takewhile
 from typing import Final
 
-from holdfast.machine.graphs.graph import NoReturn, SavePoint, Task, Work
+from holdfast.machine.graphs.graph import NoReturn, SavePoint, Work
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import name_of
 from holdfast.machine.runs.branches import branch_of, is_concerned, is_kept, lies_below, needs_undoing
@@ -99,7 +99,7 @@ def work_of(turn: Turn, step: int) -> Work:
     """What a step that was stopped had called."""
     executed = turn.state.executed[step]
     node = turn.routes.node(executed.node)
-    work = node.compensation if executed.of is not None else node.op.work if isinstance(node.op, Task) else None
+    work = node.compensation if executed.of is not None else node.op.call
     assert work is not None
     return work
 

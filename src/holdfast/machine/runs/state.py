@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.question import Question
 
 Data = dict[str, object]
@@ -245,6 +246,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     pause: Pause | None = None
     """Set while it is paused because somebody asked for that."""
     resumed: Resumed | None = None
+    document: Document | None = None
+    """The document that the run is, where its graph manages documents."""
     chain: int = 0
     """Calls of handlers since the last word from outside, or since it waited for time to go by."""
     held: dict[str, datetime] = {}

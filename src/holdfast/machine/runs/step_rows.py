@@ -24,8 +24,8 @@ from holdfast.kernel.records import (
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import document_rows, task_rows
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.state import Data, Executed, State, Step
 
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
@@ -72,7 +72,10 @@ class Projection:
     def records_of(self, event: e.Event) -> Sequence[Record]:
         """The rows that change with an event; the state is still the one before it."""
         make = _TABLE.get(type(event))
-        return make(self, event) if make is not None else ()
+        records = make(self, event) if make is not None else ()
+        if self.routes.documents is None:
+            return records
+        return [*records, *document_rows.records_of(self, event)]
 
     def data_of(self, name: str) -> Data:
         """What a step of this token works on."""

@@ -22,6 +22,7 @@ from holdfast.store.findings import StepName, Transition
 from holdfast.store.paging import LAST_ID, id_range, newest
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection
+from holdfast.store.postgres.documents import DocumentReads
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.matches import MatchReads
@@ -90,7 +91,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 
 
-class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads):
+class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:

@@ -51,6 +51,23 @@ create table holdfast.api_refusals (
     constraint api_refusals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.audit (
+    instance uuid not null,
+    sequence integer not null,
+    tenant text not null,
+    who text not null,
+    whom text not null,
+    what text not null,
+    which text not null,
+    place text not null,
+    why text not null,
+    whence text not null,
+    how text not null,
+    at timestamp with time zone not null,
+    constraint audit_pkey PRIMARY KEY (instance, sequence),
+    constraint audit_tenant_check CHECK ((tenant <> ''::text))
+);
+
 create table holdfast.chains (
     tenant text not null,
     name text not null,
@@ -148,6 +165,43 @@ create table holdfast.directory_changes (
     at timestamp with time zone not null,
     constraint directory_changes_pkey PRIMARY KEY (id),
     constraint directory_changes_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
+create table holdfast.document_versions (
+    instance uuid not null,
+    version integer not null,
+    tenant text not null,
+    status text not null,
+    data bytea not null,
+    data_hash text not null,
+    mutation integer not null,
+    written_by text not null,
+    written_at timestamp with time zone not null,
+    constraint document_versions_pkey PRIMARY KEY (instance, version),
+    constraint document_versions_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.documents (
+    instance uuid not null,
+    type text not null,
+    id text not null,
+    tenant text not null,
+    definition text not null,
+    status text not null,
+    version integer not null,
+    data bytea not null,
+    amended_from text not null,
+    superseded_by text not null,
+    requester text not null,
+    round integer not null,
+    is_resting boolean not null,
+    updated_by text not null,
+    created_at timestamp with time zone not null,
+    updated_at timestamp with time zone not null,
+    constraint documents_pkey PRIMARY KEY (instance, type, id),
+    constraint documents_id_check CHECK ((id <> ''::text)),
+    constraint documents_tenant_check CHECK ((tenant <> ''::text)),
+    constraint documents_type_check CHECK ((type <> ''::text))
 );
 
 create table holdfast.effects (
@@ -286,6 +340,26 @@ create table holdfast.migrations (
     name text not null,
     applied_at timestamp with time zone not null default clock_timestamp(),
     constraint migrations_pkey PRIMARY KEY (number)
+);
+
+create table holdfast.mutations (
+    instance uuid not null,
+    sequence integer not null,
+    tenant text not null,
+    kind text not null,
+    action text not null,
+    version_before integer not null,
+    version_after integer not null,
+    actor text not null,
+    on_behalf_of text not null,
+    run_as text not null,
+    step integer,
+    reason text not null,
+    changes bytea,
+    made_at timestamp with time zone not null,
+    constraint mutations_pkey PRIMARY KEY (instance, sequence),
+    constraint mutations_kind_check CHECK ((kind = ANY (ARRAY['business'::text, 'workflow'::text]))),
+    constraint mutations_tenant_check CHECK ((tenant <> ''::text))
 );
 
 create table holdfast.notification_reads (
@@ -507,6 +581,7 @@ create table holdfast.task_decisions (
     document_version text,
     is_withdrawn boolean not null,
     is_applied boolean not null,
+    applied boolean,
     decided_at timestamp with time zone not null,
     constraint task_decisions_pkey PRIMARY KEY (instance, number, sequence),
     constraint task_decisions_tenant_check CHECK ((tenant <> ''::text))
@@ -573,6 +648,10 @@ CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, g
 CREATE INDEX delegations_by_receiver ON holdfast.delegations USING btree (tenant, receiver, id);
 CREATE INDEX directory_changes_by_principal ON holdfast.directory_changes USING btree (tenant, principal, id);
 CREATE INDEX directory_changes_by_tenant ON holdfast.directory_changes USING btree (tenant, id);
+CREATE UNIQUE INDEX documents_by_id ON holdfast.documents USING btree (tenant, type, id);
+CREATE INDEX documents_by_requester ON holdfast.documents USING btree (tenant, requester, type, instance);
+CREATE INDEX documents_by_status ON holdfast.documents USING btree (tenant, type, status, instance);
+CREATE INDEX documents_by_type ON holdfast.documents USING btree (tenant, type, instance);
 CREATE INDEX effects_claimed ON holdfast.effects USING btree (tenant, instance) WHERE ((owner IS NOT NULL) AND (fence > 0));
 CREATE INDEX effects_held ON holdfast.effects USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 CREATE INDEX effects_parked ON holdfast.effects USING btree (parked_until) WHERE (parked_until IS NOT NULL);
@@ -624,18 +703,22 @@ CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHE
 alter table holdfast.absences enable row level security, force row level security;
 alter table holdfast.api_keys enable row level security, force row level security;
 alter table holdfast.api_refusals enable row level security, force row level security;
+alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
 alter table holdfast.definition_triggers enable row level security, force row level security;
 alter table holdfast.definitions enable row level security, force row level security;
 alter table holdfast.delegations enable row level security, force row level security;
 alter table holdfast.directory_changes enable row level security, force row level security;
+alter table holdfast.document_versions enable row level security, force row level security;
+alter table holdfast.documents enable row level security, force row level security;
 alter table holdfast.effects enable row level security, force row level security;
 alter table holdfast.events enable row level security, force row level security;
 alter table holdfast.human_tasks enable row level security, force row level security;
 alter table holdfast.inbox enable row level security, force row level security;
 alter table holdfast.instances enable row level security, force row level security;
 alter table holdfast.meta enable row level security, force row level security;
+alter table holdfast.mutations enable row level security, force row level security;
 alter table holdfast.notification_reads enable row level security, force row level security;
 alter table holdfast.notifications enable row level security, force row level security;
 alter table holdfast.observations enable row level security, force row level security;
@@ -661,6 +744,8 @@ create policy engine on holdfast.api_keys as permissive for all to holdfast_engi
 create policy tenant on holdfast.api_keys as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.api_refusals as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.api_refusals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.audit as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.audit as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.chains as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.dead_letters as permissive for all to holdfast_engine using (true) with check (true);
@@ -674,6 +759,10 @@ create policy engine on holdfast.delegations as permissive for all to holdfast_e
 create policy tenant on holdfast.delegations as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.directory_changes as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.directory_changes as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.document_versions as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.document_versions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.documents as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.documents as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.effects as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.effects as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.events as permissive for all to holdfast_engine using (true) with check (true);
@@ -686,6 +775,8 @@ create policy engine on holdfast.instances as permissive for all to holdfast_eng
 create policy tenant on holdfast.instances as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.meta as permissive for all to holdfast_engine using (true) with check (true);
 create policy identity on holdfast.meta as permissive for select to holdfast_tenant using ((name = 'identity'::text));
+create policy engine on holdfast.mutations as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.mutations as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.notification_reads as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.notification_reads as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.notifications as permissive for all to holdfast_engine using (true) with check (true);
@@ -846,15 +937,26 @@ begin
 end $function$
 ;
 
+CREATE TRIGGER audit_never_change BEFORE UPDATE ON holdfast.audit FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
+CREATE TRIGGER audit_never_go BEFORE DELETE ON holdfast.audit FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
 CREATE TRIGGER chains_never_change BEFORE DELETE OR UPDATE ON holdfast.chains FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER directory_changes_never_change BEFORE DELETE OR UPDATE ON holdfast.directory_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed in the directory is never rewritten');
+CREATE TRIGGER document_versions_never_change BEFORE UPDATE ON holdfast.document_versions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
+CREATE TRIGGER document_versions_never_go BEFORE DELETE ON holdfast.document_versions FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
+CREATE TRIGGER documents_final BEFORE UPDATE ON holdfast.documents FOR EACH ROW WHEN ((old.superseded_by <> ''::text)) EXECUTE FUNCTION holdfast.refuse('HF132', 'a document that another one has taken the place of never changes');
+CREATE TRIGGER documents_history BEFORE UPDATE OF version ON holdfast.documents FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF131', 'the version of a document never goes back');
+CREATE TRIGGER documents_identity BEFORE UPDATE OF instance, type, id, tenant, definition, amended_from, requester ON holdfast.documents FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.type <> old.type) OR (new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.amended_from <> old.amended_from) OR (new.requester <> old.requester))) EXECUTE FUNCTION holdfast.refuse('HF130', 'the identity of a document never changes');
+CREATE TRIGGER documents_never_go BEFORE DELETE ON holdfast.documents FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF133', 'documents are not deleted');
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON holdfast.events FOR EACH ROW EXECUTE FUNCTION holdfast.keep_events();
 CREATE TRIGGER human_tasks_final BEFORE UPDATE ON holdfast.human_tasks FOR EACH ROW WHEN ((old.closed_at IS NOT NULL)) EXECUTE FUNCTION holdfast.refuse('HF106', 'a decision that was made never changes');
 CREATE TRIGGER instances_history BEFORE UPDATE OF version ON holdfast.instances FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
 CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
+CREATE TRIGGER mutations_never_change BEFORE UPDATE ON holdfast.mutations FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
+CREATE TRIGGER mutations_never_go BEFORE DELETE ON holdfast.mutations FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');
 CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, token, visit, kind, compensates, retry_of ON holdfast.steps FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.number <> old.number) OR (new.tenant <> old.tenant) OR (new.node <> old.node) OR (new.token <> old.token) OR (new.visit <> old.visit) OR (new.kind <> old.kind) OR (new.compensates IS DISTINCT FROM old.compensates) OR (new.retry_of IS DISTINCT FROM old.retry_of))) EXECUTE FUNCTION holdfast.refuse('HF104', 'the identity of a step never changes');
+CREATE TRIGGER task_decisions_applied BEFORE UPDATE OF applied ON holdfast.task_decisions FOR EACH ROW WHEN (((old.applied IS NOT NULL) AND (new.applied IS DISTINCT FROM old.applied))) EXECUTE FUNCTION holdfast.refuse('HF137', 'an approval is used up or void once and for all');
 
 revoke all on function holdfast.instances_having(jsonb) from public;
 revoke all on function holdfast.make_partitions(timestamp with time zone,integer) from public;
@@ -887,6 +989,8 @@ grant delete, insert, select, update on table holdfast.absences to holdfast_engi
 grant select on table holdfast.absences to holdfast_tenant;
 grant insert, select, update on table holdfast.api_keys to holdfast_engine;
 grant delete, insert, select, update on table holdfast.api_refusals to holdfast_engine;
+grant delete, insert, select, update on table holdfast.audit to holdfast_engine;
+grant select on table holdfast.audit to holdfast_tenant;
 grant insert, select on table holdfast.chains to holdfast_engine;
 grant select on table holdfast.chains to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;
@@ -898,6 +1002,10 @@ grant delete, insert, select, update on table holdfast.delegations to holdfast_e
 grant select on table holdfast.delegations to holdfast_tenant;
 grant insert, select on table holdfast.directory_changes to holdfast_engine;
 grant select on table holdfast.directory_changes to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.document_versions to holdfast_engine;
+grant select on table holdfast.document_versions to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.documents to holdfast_engine;
+grant select on table holdfast.documents to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.effects to holdfast_engine;
 grant select on table holdfast.effects to holdfast_tenant;
 grant delete, insert, select on table holdfast.events to holdfast_engine;
@@ -912,6 +1020,8 @@ grant select on table holdfast.instances to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.meta to holdfast_engine;
 grant select on table holdfast.meta to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.migrations to holdfast_engine;
+grant delete, insert, select, update on table holdfast.mutations to holdfast_engine;
+grant select on table holdfast.mutations to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.notification_reads to holdfast_engine;
 grant select on table holdfast.notification_reads to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.notifications to holdfast_engine;

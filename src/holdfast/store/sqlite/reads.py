@@ -33,6 +33,7 @@ from holdfast.store.shapes import (
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.documents import DocumentReads
 from holdfast.store.sqlite.matches import MatchReads
 from holdfast.store.sqlite.records import S, reading, selecting
 from holdfast.store.sqlite.resuming import SQLitePausedInstances
@@ -75,7 +76,7 @@ _sql = read_statements(_Sql, __package__, "reads.sql")
 _NO_LIMIT = -1
 
 
-class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads):
+class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, database: Database, tenant: str) -> None:

@@ -40,6 +40,22 @@ CREATE TABLE api_refusals (
     at         text not null
 ) strict;
 
+CREATE TABLE audit (
+    instance text not null,
+    sequence integer not null,
+    tenant   text not null check (tenant <> ''),
+    who      text not null,
+    whom     text not null,
+    what     text not null,
+    which    text not null,
+    place    text not null,
+    why      text not null,
+    whence   text not null,
+    how      text not null,
+    at       text not null,
+    primary key (instance, sequence)
+) strict, without rowid;
+
 CREATE TABLE chains (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
     name         text not null check (name <> ''),
@@ -125,6 +141,39 @@ CREATE TABLE directory_changes (
     on_behalf_of text not null,
     at           text not null
 ) strict;
+
+CREATE TABLE document_versions (
+    instance   text not null,
+    version    integer not null,
+    tenant     text not null check (tenant <> ''),
+    status     text not null,
+    data       blob not null,
+    data_hash  text not null,
+    mutation   integer not null,
+    written_by text not null,
+    written_at text not null,
+    primary key (instance, version)
+) strict, without rowid;
+
+CREATE TABLE documents (
+    instance      text not null,
+    type          text not null check (type <> ''),
+    id            text not null check (id <> ''),
+    tenant        text not null check (tenant <> ''),
+    definition    text not null,
+    status        text not null,
+    version       integer not null,
+    data          blob not null,
+    amended_from  text not null,
+    superseded_by text not null,
+    requester     text not null,
+    round         integer not null,
+    is_resting    integer not null,
+    updated_by    text not null,
+    created_at    text not null,
+    updated_at    text not null,
+    primary key (instance, type, id)
+) strict, without rowid;
 
 CREATE TABLE effects (
     instance       text not null,
@@ -245,6 +294,24 @@ CREATE TABLE instances (
 CREATE TABLE meta (
     name  text not null primary key,
     value text not null
+) strict, without rowid;
+
+CREATE TABLE mutations (
+    instance       text not null,
+    sequence       integer not null,
+    tenant         text not null check (tenant <> ''),
+    kind           text not null check (kind in ('business', 'workflow')),
+    action         text not null,
+    version_before integer not null,
+    version_after  integer not null,
+    actor          text not null,
+    on_behalf_of   text not null,
+    run_as         text not null,
+    step           integer,
+    reason         text not null,
+    changes        blob,
+    made_at        text not null,
+    primary key (instance, sequence)
 ) strict, without rowid;
 
 CREATE TABLE notification_reads (
@@ -441,6 +508,7 @@ CREATE TABLE task_decisions (
     document_version text,
     is_withdrawn     integer not null,
     is_applied       integer not null,
+    applied          integer,
     decided_at       text not null,
     primary key (instance, number, sequence)
 ) strict, without rowid;
@@ -507,6 +575,14 @@ CREATE INDEX delegations_by_receiver on delegations (tenant, receiver, id);
 CREATE INDEX directory_changes_by_principal on directory_changes (tenant, principal, id);
 
 CREATE INDEX directory_changes_by_tenant on directory_changes (tenant, id);
+
+CREATE UNIQUE INDEX documents_by_id on documents (tenant, type, id);
+
+CREATE INDEX documents_by_requester on documents (tenant, requester, type, instance);
+
+CREATE INDEX documents_by_status on documents (tenant, type, status, instance);
+
+CREATE INDEX documents_by_type on documents (tenant, type, instance);
 
 CREATE INDEX effects_held on effects (tenant, definition) where held_at is not null;
 
@@ -593,6 +669,13 @@ CREATE INDEX timers_due on timers (language, type, version, due_at) where held_a
 
 CREATE INDEX timers_held on timers (tenant, definition) where held_at is not null;
 
+CREATE TRIGGER audit_never_change before update on audit
+begin select raise(abort, 'HF136 the audit is never rewritten'); end;
+
+CREATE TRIGGER audit_never_go before delete on audit
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF136 the audit is never rewritten'); end;
+
 CREATE TRIGGER chains_never_change before update on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
@@ -613,6 +696,28 @@ begin select raise(abort, 'HF120 what was changed in the directory is never rewr
 CREATE TRIGGER directory_changes_never_go before delete on directory_changes
 begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
 
+CREATE TRIGGER document_versions_never_change before update on document_versions
+begin select raise(abort, 'HF134 a version of a document never changes'); end;
+
+CREATE TRIGGER document_versions_never_go before delete on document_versions
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF134 a version of a document never changes'); end;
+
+CREATE TRIGGER documents_final before update on documents when old.superseded_by <> ''
+begin select raise(abort, 'HF132 a document that another one has taken the place of never changes'); end;
+
+CREATE TRIGGER documents_history before update of version on documents when new.version < old.version
+begin select raise(abort, 'HF131 the version of a document never goes back'); end;
+
+CREATE TRIGGER documents_identity before update of instance, type, id, tenant, definition, amended_from, requester on documents
+when new.instance <> old.instance or new.type <> old.type or new.id <> old.id or new.tenant <> old.tenant
+    or new.definition <> old.definition or new.amended_from <> old.amended_from or new.requester <> old.requester
+begin select raise(abort, 'HF130 the identity of a document never changes'); end;
+
+CREATE TRIGGER documents_never_go before delete on documents
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF133 documents are not deleted'); end;
+
 CREATE TRIGGER events_never_change before update on events
 begin select raise(abort, 'HF101 events are append-only'); end;
 
@@ -632,6 +737,13 @@ when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.defin
     or new.key is not old.key or new.created_at <> old.created_at
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
+CREATE TRIGGER mutations_never_change before update on mutations
+begin select raise(abort, 'HF135 what was done to a document is never rewritten'); end;
+
+CREATE TRIGGER mutations_never_go before delete on mutations
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF135 what was done to a document is never rewritten'); end;
+
 CREATE TRIGGER steps_final before update of status on steps
 when old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status
 begin select raise(abort, 'HF105 a step that has ended never moves again'); end;
@@ -641,3 +753,7 @@ when new.instance <> old.instance or new.number <> old.number or new.tenant <> o
     or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind or new.compensates is not old.compensates
     or new.retry_of is not old.retry_of
 begin select raise(abort, 'HF104 the identity of a step never changes'); end;
+
+CREATE TRIGGER task_decisions_applied before update of applied on task_decisions
+when old.applied is not null and new.applied is not old.applied
+begin select raise(abort, 'HF137 an approval is used up or void once and for all'); end;

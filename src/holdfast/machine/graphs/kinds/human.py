@@ -100,6 +100,11 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     """The role that is asked besides, once, when the time is over and the run escalates; the time then begins anew."""
     channels: tuple[str, ...] = ()
     """How those who are asked are told that they are; none given means that they look for themselves."""
+    pins: bool = False
+    """Whether it is an approval of a document: asked for the version that the document has, decided by who names that version, and used up by
+    the gate behind its slot."""
+    covers: tuple[str, ...] = ()
+    """Fields that such an approval is about: a change of others leaves it as it is; none given means all."""
 
     word: ClassVar[str] = "human"
     shape: ClassVar[Shape] = Shape(('[/"', '"/]'), "shape=parallelogram, style=filled")
@@ -200,6 +205,12 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
         if self.on_reject is not None:
             what = f"what follows a rejection of {node!r}"
             yield from word_findings(node, "on_reject", what, self.on_reject, words=REFUSALS)
+        for covered in self.covers:
+            yield from name_findings(node, "covers", f"a field that {node!r} covers", covered)
+        if self.covers and not self.pins:
+            yield Diagnostic(
+                "covers", f"{node!r} covers fields, and pins no version; set `pins`, or drop `covers`", node
+            )
         yield from self._asking(node)
         yield from self._agreeing(node)
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from holdfast.errors import Diagnostic
+from holdfast.machine.graphs.work import Work
 
 Plain: TypeAlias = object
 """Data without fractions, as it can be hashed; the checks see to it."""
@@ -75,6 +76,11 @@ class NodeOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
     def required(self) -> tuple[str, ...]:
         """The outcomes that an edge must lead on from, because nothing else says what follows."""
         return ()
+
+    @property
+    def call(self) -> Work | None:
+        """The call of a handler that it makes; None if it makes none."""
+        return None
 
     @property
     def detail(self) -> str:

@@ -38,6 +38,11 @@ class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
         """The handler came back or failed; a call that took too long has failed."""
         return frozenset({OK, ERROR})
 
+    @property
+    def call(self) -> Work:
+        """The handler's."""
+        return self.work
+
     def formulas(self, node: str) -> Iterator[Formula]:
         """What the handler is given, and what is kept of its answer."""
         for name, stored in (self.input or {}).items():

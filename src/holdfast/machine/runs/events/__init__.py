@@ -6,6 +6,19 @@ from typing import TypeAlias
 
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.arrival import EventDeclined, EventReceived, EventsSought
+from holdfast.machine.runs.events.document import (
+    ApprovalsApplied,
+    ApprovalsVoided,
+    DocumentChanged,
+    DocumentCreated,
+    DocumentEvent,
+    DocumentMoved,
+    DocumentSuperseded,
+    RoundCompleted,
+    RoundStarted,
+    SlotRejected,
+    TransitionRequested,
+)
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.notice import (
     NotificationDelivered,
@@ -85,6 +98,8 @@ from holdfast.machine.runs.events.token import (
 
 __all__ = [
     "AbortStarted",
+    "ApprovalsApplied",
+    "ApprovalsVoided",
     "ApproverAdded",
     "BranchesClosed",
     "BranchesDropped",
@@ -104,6 +119,11 @@ __all__ = [
     "DataAssigned",
     "DataChanged",
     "DecisionWithdrawn",
+    "DocumentChanged",
+    "DocumentCreated",
+    "DocumentEvent",
+    "DocumentMoved",
+    "DocumentSuperseded",
     "Ended",
     "Event",
     "EventDeclined",
@@ -125,8 +145,11 @@ __all__ = [
     "Repairing",
     "RollbackPlanned",
     "RollbackStarted",
+    "RoundCompleted",
+    "RoundStarted",
     "SignalReceived",
     "SignalTaken",
+    "SlotRejected",
     "StagePassed",
     "StepAnswered",
     "StepCompleted",
@@ -154,6 +177,7 @@ __all__ = [
     "TimerHeld",
     "TokenEnded",
     "TokenHeld",
+    "TransitionRequested",
     "Trigger",
     "WorkflowAborted",
     "WorkflowCancelled",
@@ -328,4 +352,5 @@ Event: TypeAlias = (
     | NotificationFailed
     | NotificationDelivered
     | TaskEvent
+    | DocumentEvent
 )

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from holdfast.machine.graphs.graph import (
+    Action,
     Call,
     Condition,
     End,
+    Gate,
     Human,
     Join,
     Node,
     NoReturn,
     Notice,
     Op,
+    PolicyGate,
+    Proxy,
+    Rest,
+    Rule,
     SavePoint,
+    Script,
     Split,
+    Start,
+    State,
     Task,
     WaitEvent,
     WaitEvents,
     WaitTimer,
 )
+from holdfast.machine.runs.nodes.action import ActionKind
 from holdfast.machine.runs.nodes.call import CallKind
 from holdfast.machine.runs.nodes.condition import ConditionKind
 from holdfast.machine.runs.nodes.end import EndKind
 from holdfast.machine.runs.nodes.events import WaitEventsKind
+from holdfast.machine.runs.nodes.gate import GateKind, PolicyGateKind
 from holdfast.machine.runs.nodes.human import HumanKind
 from holdfast.machine.runs.nodes.join import JoinKind
 from holdfast.machine.runs.nodes.marker import MarkerKind
 from holdfast.machine.runs.nodes.notice import NoticeKind
+from holdfast.machine.runs.nodes.proxy import ProxyKind
+from holdfast.machine.runs.nodes.rule import RuleKind
+from holdfast.machine.runs.nodes.script import ScriptKind
 from holdfast.machine.runs.nodes.split import SplitKind
+from holdfast.machine.runs.nodes.state import RestKind, StartKind, StateKind
 from holdfast.machine.runs.nodes.task import TaskKind
 from holdfast.machine.runs.nodes.wait import WaitEventKind, WaitTimerKind
 from holdfast.machine.runs.turn import NodeKind
@@ -46,6 +61,15 @@ _KINDS: dict[type[Op], NodeKind] = {
     Call: CallKind(),
     Notice: NoticeKind(),
     End: EndKind(),
+    Start: StartKind(),
+    State: StateKind(),
+    Rest: RestKind(),
+    Gate: GateKind(),
+    PolicyGate: PolicyGateKind(),
+    Proxy: ProxyKind(),
+    Action: ActionKind(),
+    Script: ScriptKind(),
+    Rule: RuleKind(),
 }
 
 

@@ -18,7 +18,6 @@ from holdfast.kernel.records import TaskOpened
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.asks import Vote
 from holdfast.machine.graphs.graph import Human, Node
-from holdfast.machine.graphs.index import names_of
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
@@ -36,6 +35,7 @@ from holdfast.machine.runs.conclusions import conclude
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
 from holdfast.machine.runs.leaving import is_barred, value_of
+from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.question import Given, Question
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -57,7 +57,7 @@ class HumanKind(Kind):
         """Ask; a question that cannot be put into words is a failure of the step."""
         assert isinstance(node.op, Human)
         try:
-            subject_of(turn.routes, node, token.data)
+            subject_of(turn.routes, node, text_names(turn.state, token.data))
         except ExpressionError as error:
             self.fail(turn, token, node, str(error))
             return
@@ -70,13 +70,14 @@ class HumanKind(Kind):
 
     def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The question, with the values that it had when it was asked, and those whom the definition names."""
-        op = node.op
+        op, names = node.op, text_names(view.state, data)
         assert isinstance(op, Human)
         try:
-            subject = subject_of(view.routes, node, data)
+            subject = subject_of(view.routes, node, names)
         except ExpressionError:  # The step has failed by it; the row tells what would have been asked.
             subject = op.subject
-        shown = {name: value_of(each, names_of(data)) for name, each in view.routes.shown(node.id).items()}
+        document = view.state.document
+        shown = {name: value_of(each, names) for name, each in view.routes.shown(node.id).items()}
         asked = TaskOpened(
             number=step,
             node=node.id,
@@ -85,6 +86,7 @@ class HumanKind(Kind):
             requester=view.state.requester,
             agreement=task_rows.agreement_of(op),
             data=_encode(shown) if shown else None,
+            document_version=None if document is None or not op.pins else str(document.version),
         )
         return [asked, *task_rows.asked_at_once(op, step)]
 
@@ -166,11 +168,25 @@ def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     """Why somebody who is asked cannot decide so."""
     op, question = _asked(turn, step)
     actor = turn.moment.actor
-    barred = claim_refusal(question, step.node, actor, lapsed=command.lapsed)
-    barred = barred or separation_refusal(turn.routes, turn.state, step, actor)
+    barred = (
+        claim_refusal(question, step.node, actor, lapsed=command.lapsed)
+        or separation_refusal(turn.routes, turn.state, step, actor)
+        or _stale(turn, step, command)
+    )
     if barred is None and op.requires_reason and command.outcome == op.rejects and not command.comment.strip():
         return refused(Refusal.REASON_REQUIRED, f"a rejection of {step.node!r} needs a reason; give a comment")
     return barred
+
+
+def _stale(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+    """Why a decision counts for nothing that is about another version than the one that is asked about."""
+    document = turn.state.document
+    approval = None if document is None else document.approvals.get(step.number)
+    if approval is None or command.document_version == str(approval.version):
+        return None
+    seen = f"and you decide on {command.document_version!r}" if command.document_version else "and you do not say so"
+    told = f"{step.node!r} asks about version {approval.version} of the document, {seen}"
+    return refused(Refusal.APPROVAL_VERSION_STALE, f"{told}; look at that version, and name it with your decision")
 
 
 def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:

@@ -16,6 +16,7 @@ from holdfast.machine.graphs.kinds.notice import BODY, HTML, ROLE, SUBJECT, TO
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.events import NotificationFailed, NotificationsSent
 from holdfast.machine.runs.leaving import pass_through
+from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.notices import Words, send
 from holdfast.machine.runs.state import Data, Token
@@ -36,7 +37,8 @@ class NoticeKind(Kind):
         op = node.op
         assert isinstance(op, Notice)
         try:
-            words, people = _words(turn, node, token.data), _people(turn, node, token.data)
+            names = text_names(turn.state, token.data)
+            words, people = _words(turn, node, names), _people(turn, node, names)
         except ExpressionError as error:
             self._unspeakable(turn, token, node, str(error))
             return
@@ -61,25 +63,25 @@ class NoticeKind(Kind):
         turn.emit(NotificationFailed(step=number, key=f"{number}/{_STEP}", channel=channel, to=to, error=error))
 
 
-def _words(turn: Turn, node: Node, data: Data) -> Words:
+def _words(turn: Turn, node: Node, names: Data) -> Words:
     op, text = node.op, turn.routes.text
     assert isinstance(op, Notice)
-    html = filled(text(node.id, HTML), op.html, cast("Data", escaped(data))) if op.html else ""
+    html = filled(text(node.id, HTML), op.html, cast("Data", escaped(names))) if op.html else ""
     return Words(
-        subject=filled(text(node.id, SUBJECT), op.subject, data),
-        body=filled(text(node.id, BODY), op.body, data),
+        subject=filled(text(node.id, SUBJECT), op.subject, names),
+        body=filled(text(node.id, BODY), op.body, names),
         html=html,
     )
 
 
-def _people(turn: Turn, node: Node, data: Data) -> list[Person]:
+def _people(turn: Turn, node: Node, names: Data) -> list[Person]:
     """The recipients, each once. Whether one is a role is said by the author, never by the data."""
     op = node.op
     assert isinstance(op, Notice)
     found = []
     for place, written in enumerate(op.to):
         is_role = written.startswith(ROLE)
-        name = filled(turn.routes.text(node.id, f"{TO}{place}"), written.removeprefix(ROLE), data).strip()
+        name = filled(turn.routes.text(node.id, f"{TO}{place}"), written.removeprefix(ROLE), names).strip()
         if not 0 < len(name) <= LONGEST_NAME:
             told = f"the recipient {written!r} of {node.id!r} has {len(name)} characters; from 1 to {LONGEST_NAME} are possible"
             raise ExpressionError(told, reason=Reason.MISSING_VALUE, source=written)

@@ -9,15 +9,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.errors import ExpressionError
-from holdfast.machine.graphs.graph import Node, Task
+from holdfast.machine.graphs.graph import Action, Node, Work
 from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.commands import FailStep, RunStep
 from holdfast.machine.runs.events import StepResumed, StepRetried, StepWithdrawn
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import value_of
 from holdfast.machine.runs.nodes.kind import Kind
+from holdfast.machine.runs.plain import plain
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Ending, Turn, policy_of
+from holdfast.machine.runs.windows import document_of
 
 _NOW = timedelta(0)
 RESPONSE = "response"
@@ -29,14 +31,13 @@ class TaskKind(Kind):
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Have the handler called, after its start delay; what an operator asks for does not wait. What it is given must be there."""
-        assert isinstance(node.op, Task)
-        if node.op.input is not None:
+        if turn.routes.given(node.id) is not None:
             try:
                 _given(turn, token, node.id)
             except ExpressionError as error:
                 self.fail(turn, token, node, f"what {node.id!r} is given cannot be told: {error}")
                 return
-        delay_ms = node.op.work.start_after_ms if token.retry_of is None else 0
+        delay_ms = _work(node).start_after_ms if token.retry_of is None else 0
         delay = timedelta(milliseconds=delay_ms) if delay_ms else _NOW
         step = turn.open_step(
             token, node, effect=turn.next_effect, delay_ms=delay_ms, call_at=_put_off(turn, delay) if delay_ms else ""
@@ -51,7 +52,7 @@ class TaskKind(Kind):
 
 def failed(turn: Turn, step: Step, command: FailStep) -> None:
     """A call failed: make another one, or give up."""
-    work = _task(turn, step).work
+    work = _work(turn.routes.node(step.node))
     may_retry = not command.is_final and policy_of(work.retry).allows_another(step.attempt)
     if not may_retry or turn.state.rollback is not None:
         give_up(turn, step, command.error, was_called=command.was_called)
@@ -101,20 +102,19 @@ def call_anew(turn: Turn, step: Step) -> None:
 
 def _call(turn: Turn, step: Step, delay: timedelta) -> None:
     token, node = turn.state.tokens[step.token], turn.routes.node(step.node)
-    task = _task(turn, step)
-    is_mapped = task.input is not None
+    is_mapped = isinstance(node.op, Action) or turn.routes.given(node.id) is not None
     place = None if is_mapped or token.last_output is None else _held_at(token)
     body = RunStep(
         step=step.number,
         node=step.node,
-        input=_given_now(turn, token, step.node) if is_mapped else token.data,
+        input=_given_now(turn, token, node) if is_mapped else token.data,
         attempt=step.attempt,
         first=step.first or step.number,
         previous=token.last_output if place is None else None,
         previous_at=place,
         metadata=node.metadata,
     )
-    turn.call(task.work, body, priority=node.priority, delay=delay)
+    turn.call(_work(node), body, priority=node.priority, delay=delay)
 
 
 def kept(turn: Turn, step: Step, answer: object) -> object:
@@ -136,10 +136,19 @@ def _given(turn: Turn, token: Token, node: str) -> Data:
     return {name: each.evaluate(asked) for name, each in (turn.routes.given(node) or {}).items()}
 
 
-def _given_now(turn: Turn, token: Token, node: str) -> Data:
+def _given_now(turn: Turn, token: Token, node: Node) -> Data:
     """The same for another call, which cannot fail before it is made: what cannot be told any more is null."""
-    asked = turn.data_for(token, node)
-    return {name: value_of(each, asked) for name, each in (turn.routes.given(node) or {}).items()}
+    asked = turn.data_for(token, node.id)
+    if isinstance(node.op, Action):
+        return action_input(turn, asked, node.id)
+    return {name: value_of(each, asked) for name, each in (turn.routes.given(node.id) or {}).items()}
+
+
+def action_input(turn: Turn, asked: Data, node: str) -> Data:
+    """What the handler of an action gets: the document as it is, and the payload."""
+    payload = {name: plain(value_of(each, asked)) for name, each in turn.routes.payload(node).items()}
+    document = document_of(turn.state)
+    return {"document": {**document.own(), "data": document.data}, "payload": payload}
 
 
 def _held_at(token: Token) -> str | list[str] | None:
@@ -151,7 +160,7 @@ def _held_at(token: Token) -> str | list[str] | None:
     return list(answer) if all(name in data and data[name] == value for name, value in answer.items()) else None
 
 
-def _task(turn: Turn, step: Step) -> Task:
-    op = turn.routes.node(step.node).op
-    assert isinstance(op, Task)
-    return op
+def _work(node: Node) -> Work:
+    work = node.op.call
+    assert work is not None
+    return work

@@ -390,10 +390,113 @@ create table holdfast.task_decisions (
     document_version text,
     is_withdrawn     boolean not null,
     is_applied       boolean not null,
+    applied          boolean,
     decided_at       timestamptz not null,
     primary key (instance, number, sequence)
 );
 create index task_decisions_by_actor on holdfast.task_decisions (tenant, actor, decided_at, instance, number, sequence);
+
+-- Documents, each the run of its workflow: `documents` says how each stands, `document_versions` what it was, `mutations` what was done to it,
+-- and `audit` who did what, whose (the tenant), when (`at`) and why. All but the first are never written again.
+create table holdfast.documents (
+    instance      uuid not null,
+    type          text not null check (type <> ''),
+    id            text not null check (id <> ''),
+    tenant        text not null check (tenant <> ''),
+    definition    text not null,
+    status        text not null,
+    version       integer not null,
+    data          bytea not null,
+    amended_from  text not null,
+    superseded_by text not null,
+    requester     text not null,
+    round         integer not null,
+    is_resting    boolean not null,
+    updated_by    text not null,
+    created_at    timestamptz not null,
+    updated_at    timestamptz not null,
+    primary key (instance, type, id)
+);
+create unique index documents_by_id on holdfast.documents (tenant, type, id);
+create index documents_by_status on holdfast.documents (tenant, type, status, instance);
+create index documents_by_type on holdfast.documents (tenant, type, instance);
+create index documents_by_requester on holdfast.documents (tenant, requester, type, instance);
+create trigger documents_identity
+before update of instance, type, id, tenant, definition, amended_from, requester on holdfast.documents for each row
+when (new.instance <> old.instance or new.type <> old.type or new.id <> old.id or new.tenant <> old.tenant
+    or new.definition <> old.definition or new.amended_from <> old.amended_from or new.requester <> old.requester)
+execute function holdfast.refuse('HF130', 'the identity of a document never changes');
+create trigger documents_history before update of version on holdfast.documents for each row
+when (new.version < old.version) execute function holdfast.refuse('HF131', 'the version of a document never goes back');
+create trigger documents_final before update on holdfast.documents for each row
+when (old.superseded_by <> '')
+execute function holdfast.refuse('HF132', 'a document that another one has taken the place of never changes');
+create trigger documents_never_go before delete on holdfast.documents for each row
+when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance::text)
+execute function holdfast.refuse('HF133', 'documents are not deleted');
+
+create table holdfast.document_versions (
+    instance   uuid not null,
+    version    integer not null,
+    tenant     text not null check (tenant <> ''),
+    status     text not null,
+    data       bytea not null,
+    data_hash  text not null,
+    mutation   integer not null,
+    written_by text not null,
+    written_at timestamptz not null,
+    primary key (instance, version)
+);
+create trigger document_versions_never_change before update on holdfast.document_versions for each row
+execute function holdfast.refuse('HF134', 'a version of a document never changes');
+create trigger document_versions_never_go before delete on holdfast.document_versions for each row
+when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance::text) execute function holdfast.refuse('HF134', 'a version of a document never changes');
+
+create table holdfast.mutations (
+    instance       uuid not null,
+    sequence       integer not null,
+    tenant         text not null check (tenant <> ''),
+    kind           text not null check (kind in ('business', 'workflow')),
+    action         text not null,
+    version_before integer not null,
+    version_after  integer not null,
+    actor          text not null,
+    on_behalf_of   text not null,
+    run_as         text not null,
+    step           integer,
+    reason         text not null,
+    changes        bytea,
+    made_at        timestamptz not null,
+    primary key (instance, sequence)
+);
+create trigger mutations_never_change before update on holdfast.mutations for each row
+execute function holdfast.refuse('HF135', 'what was done to a document is never rewritten');
+create trigger mutations_never_go before delete on holdfast.mutations for each row
+when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance::text) execute function holdfast.refuse('HF135', 'what was done to a document is never rewritten');
+
+create table holdfast.audit (
+    instance uuid not null,
+    sequence integer not null,
+    tenant   text not null check (tenant <> ''),
+    who      text not null,
+    whom     text not null,
+    what     text not null,
+    which    text not null,
+    place    text not null,
+    why      text not null,
+    whence   text not null,
+    how      text not null,
+    at       timestamptz not null,
+    primary key (instance, sequence)
+);
+create trigger audit_never_change before update on holdfast.audit for each row
+execute function holdfast.refuse('HF136', 'the audit is never rewritten');
+create trigger audit_never_go before delete on holdfast.audit for each row
+when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance::text) execute function holdfast.refuse('HF136', 'the audit is never rewritten');
+
+create trigger task_decisions_applied before update of applied on holdfast.task_decisions for each row
+when (old.applied is not null and new.applied is distinct from old.applied)
+execute function holdfast.refuse('HF137', 'an approval is used up or void once and for all');
 
 create table holdfast.task_comments (
     instance    uuid not null,
@@ -737,7 +840,7 @@ declare
 begin
     foreach name in array array[
         'definitions', 'definition_triggers', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'task_people', 'task_decisions', 'task_comments', 'subscriptions', 'published_events', 'resume_requests',
+        'human_tasks', 'task_people', 'task_decisions', 'documents', 'document_versions', 'mutations', 'audit', 'task_comments', 'subscriptions', 'published_events', 'resume_requests',
         'observations', 'pauses', 'notifications', 'notification_reads'
     ] loop
         perform holdfast.wall_off(name);
@@ -759,7 +862,7 @@ grant select, insert, update, delete on all tables in schema holdfast to holdfas
 revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.task_people, holdfast.task_decisions,
-    holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.resume_requests, holdfast.observations,
+    holdfast.documents, holdfast.document_versions, holdfast.mutations, holdfast.audit, holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.resume_requests, holdfast.observations,
     holdfast.pauses, holdfast.notifications, holdfast.notification_reads to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;

@@ -355,10 +355,114 @@ create table task_decisions (
     document_version text,
     is_withdrawn     integer not null,
     is_applied       integer not null,
+    applied          integer,
     decided_at       text not null,
     primary key (instance, number, sequence)
 ) strict, without rowid;
 create index task_decisions_by_actor on task_decisions (tenant, actor, decided_at, instance, number, sequence);
+
+-- Documents, each the run of its workflow: `documents` says how each stands, `document_versions` what it was, `mutations` what was done to it,
+-- and `audit` who did what, whose (the tenant), when (`at`) and why. All but the first are never written again.
+create table documents (
+    instance      text not null,
+    type          text not null check (type <> ''),
+    id            text not null check (id <> ''),
+    tenant        text not null check (tenant <> ''),
+    definition    text not null,
+    status        text not null,
+    version       integer not null,
+    data          blob not null,
+    amended_from  text not null,
+    superseded_by text not null,
+    requester     text not null,
+    round         integer not null,
+    is_resting    integer not null,
+    updated_by    text not null,
+    created_at    text not null,
+    updated_at    text not null,
+    primary key (instance, type, id)
+) strict, without rowid;
+create unique index documents_by_id on documents (tenant, type, id);
+create index documents_by_status on documents (tenant, type, status, instance);
+create index documents_by_type on documents (tenant, type, instance);
+create index documents_by_requester on documents (tenant, requester, type, instance);
+create trigger documents_identity before update of instance, type, id, tenant, definition, amended_from, requester on documents
+when new.instance <> old.instance or new.type <> old.type or new.id <> old.id or new.tenant <> old.tenant
+    or new.definition <> old.definition or new.amended_from <> old.amended_from or new.requester <> old.requester
+begin select raise(abort, 'HF130 the identity of a document never changes'); end;
+create trigger documents_history before update of version on documents when new.version < old.version
+begin select raise(abort, 'HF131 the version of a document never goes back'); end;
+create trigger documents_final before update on documents when old.superseded_by <> ''
+begin select raise(abort, 'HF132 a document that another one has taken the place of never changes'); end;
+create trigger documents_never_go before delete on documents
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF133 documents are not deleted'); end;
+
+create table document_versions (
+    instance   text not null,
+    version    integer not null,
+    tenant     text not null check (tenant <> ''),
+    status     text not null,
+    data       blob not null,
+    data_hash  text not null,
+    mutation   integer not null,
+    written_by text not null,
+    written_at text not null,
+    primary key (instance, version)
+) strict, without rowid;
+create trigger document_versions_never_change before update on document_versions
+begin select raise(abort, 'HF134 a version of a document never changes'); end;
+create trigger document_versions_never_go before delete on document_versions
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF134 a version of a document never changes'); end;
+
+create table mutations (
+    instance       text not null,
+    sequence       integer not null,
+    tenant         text not null check (tenant <> ''),
+    kind           text not null check (kind in ('business', 'workflow')),
+    action         text not null,
+    version_before integer not null,
+    version_after  integer not null,
+    actor          text not null,
+    on_behalf_of   text not null,
+    run_as         text not null,
+    step           integer,
+    reason         text not null,
+    changes        blob,
+    made_at        text not null,
+    primary key (instance, sequence)
+) strict, without rowid;
+create trigger mutations_never_change before update on mutations
+begin select raise(abort, 'HF135 what was done to a document is never rewritten'); end;
+create trigger mutations_never_go before delete on mutations
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF135 what was done to a document is never rewritten'); end;
+
+create table audit (
+    instance text not null,
+    sequence integer not null,
+    tenant   text not null check (tenant <> ''),
+    who      text not null,
+    whom     text not null,
+    what     text not null,
+    which    text not null,
+    place    text not null,
+    why      text not null,
+    whence   text not null,
+    how      text not null,
+    at       text not null,
+    primary key (instance, sequence)
+) strict, without rowid;
+create trigger audit_never_change before update on audit
+begin select raise(abort, 'HF136 the audit is never rewritten'); end;
+create trigger audit_never_go before delete on audit
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF136 the audit is never rewritten'); end;
+
+create trigger task_decisions_applied before update of applied on task_decisions
+when old.applied is not null and new.applied is not old.applied
+begin select raise(abort, 'HF137 an approval is used up or void once and for all'); end;
 
 create table task_comments (
     instance    text not null,

@@ -69,7 +69,7 @@ order by p.opened_at, p.instance, p.number limit :limit;
 -- name: decisions_by
 -- What somebody has decided, newest first.
 select d.number, d.sequence, d.actor, d.on_behalf_of, d.outcome, d.comment, d.data, d.document_version, d.is_withdrawn,
-    d.is_applied, d.instance, d.decided_at,
+    d.is_applied, d.applied, d.instance, d.decided_at,
     t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from task_decisions d cross join human_tasks t on t.instance = d.instance and t.number = d.number

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holdfast.authoring.process.tree import Value
+from holdfast.authoring.files.tree import Value
 
 _WORDS: Final[dict[str, Value]] = {"null": None, "~": None, "": None, "true": True, "false": False}
 _WHOLE: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")

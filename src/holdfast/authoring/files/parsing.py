@@ -12,8 +12,8 @@ from typing import Final
 
 import yaml
 
-from holdfast.authoring.process.scalars import value_of
-from holdfast.authoring.process.tree import Field, Fields, Items, Mark, Scalar, Tree
+from holdfast.authoring.files.scalars import value_of
+from holdfast.authoring.files.tree import Field, Fields, Items, Mark, Scalar, Tree
 from holdfast.errors import Diagnostic
 
 LARGEST: Final = 4 * 1024 * 1024
@@ -130,7 +130,7 @@ class _Composer:
                 case _:
                     pass
         if self._root is None:
-            raise _Refused("empty", "the file is empty; give `domain` and `workflows`", _BEGIN)
+            raise _Refused("empty", "the file is empty; give at least what its schema requires", _BEGIN)
         return self._root
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:

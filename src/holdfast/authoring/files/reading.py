@@ -6,21 +6,23 @@ The format is declared once, as types; a reader knows none of its names.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from msgspec import inspect
 
-from holdfast.authoring.process.format import DURATION, Domain
-from holdfast.authoring.process.parsing import MOST_FINDINGS, shown
-from holdfast.authoring.process.tree import Field, Fields, Items, Mark, Scalar, Tree, plain
+from holdfast.authoring.files.parsing import MOST_FINDINGS, shown
+from holdfast.authoring.files.tree import Field, Fields, Items, Mark, Scalar, Tree, plain
+from holdfast.authoring.files.values import DURATION, REMEDIES
 from holdfast.errors import Diagnostic
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
 
 WRONG: Final = object()
 """What is read of something that is wrong."""
+
+T = TypeVar("T")
 
 _Struct = inspect.StructType
 
@@ -49,17 +51,19 @@ class Findings:
 class Reader:
     """Reads one file."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: Findings, *, noun: str = "step") -> None:
         self._findings = findings
+        self._noun = noun
+        """What messages call that which is told apart by its type."""
         self._places: dict[int, Fields] = {}
         """Where the structs that were read stand, by identity."""
         self._kept: list[object] = []
         """The structs themselves, so that no identity is used twice."""
 
-    def domain(self, tree: Tree) -> Domain | None:
-        """The file; None if not even its outline is there."""
-        found = self._read(_domain(), tree, "the file")
-        return None if found is WRONG else cast("Domain", found)
+    def read(self, form: type[T], tree: Tree) -> T | None:
+        """The file as this struct; None if not even its outline is there."""
+        found = self._read(_type_of(cast("Hashable", form)), tree, "the file")
+        return None if found is WRONG else cast("T", found)
 
     def at(self, part: object, name: str = "") -> Mark:
         """Where a struct stands, or one of its fields; the struct where the field was left out."""
@@ -95,8 +99,8 @@ class Reader:
                 return self._union(types, tree, what)
             case inspect.ListType():
                 return self._list(kind, tree, what)
-            case inspect.DictType(value_type=value_type):
-                return self._dict(value_type, tree, what)
+            case inspect.DictType():
+                return self._dict(kind, tree, what)
             case inspect.LiteralType(values=values):
                 return self._word(cast("tuple[str, ...]", values), tree, what)
             case inspect.CustomType():
@@ -169,7 +173,7 @@ class Reader:
             message = f"`{tag_field}` is {shown(tag)}; it can be {', '.join(by_tag)}{told}"
             self._findings.add("word", message, given.tree.at)
             return WRONG
-        return self._struct(kind, tree, f"a step of the type `{tag}`")
+        return self._struct(kind, tree, f"a {self._noun} of the type `{tag}`")
 
     def _list(self, kind: inspect.ListType, tree: Tree, what: str) -> object:
         if not isinstance(tree, Items):
@@ -181,11 +185,20 @@ class Reader:
         read = [self._read(kind.item_type, each, name) for each in tree.items]
         return [each for each in read if each is not WRONG]
 
-    def _dict(self, value_type: inspect.Type, tree: Tree, what: str) -> object:
+    def _dict(self, kind: inspect.DictType, tree: Tree, what: str) -> object:
         if not isinstance(tree, Fields):
             return self._wrong_type(tree, what, "an object")
+        if kind.min_length and len(tree.fields) < kind.min_length:
+            self._findings.add("empty", f"{what} is empty; give at least {kind.min_length}", tree.at)
+            return WRONG
+        key_type = _bare(kind.key_type)
+        for name, given in tree.fields.items():
+            problem = _text_problem(key_type, name) if isinstance(key_type, inspect.StrType) else None
+            if problem is not None:
+                self._findings.add(problem[0], f"a name in {what} is {shown(name)}; {problem[1]}", given.name)
         read = {
-            name: self._read(value_type, given.tree, f"{shown(name)} in {what}") for name, given in tree.fields.items()
+            name: self._read(kind.value_type, given.tree, f"{shown(name)} in {what}")
+            for name, given in tree.fields.items()
         }
         return {name: value for name, value in read.items() if value is not WRONG}
 
@@ -194,7 +207,8 @@ class Reader:
     def _word(self, words: Sequence[str], tree: Tree, what: str) -> object:
         value = plain(tree)
         if value in words:
-            return value
+            # The word itself, not one like it: what is left to its default is left out of a graph by identity, and its hash with it.
+            return words[words.index(value)]
         told = suggestion(value, words) if isinstance(value, str) else ""
         self._findings.add("word", f"{what} is {shown(value)}; it can be {', '.join(words)}{told}", tree.at)
         return WRONG
@@ -230,8 +244,8 @@ class Reader:
 
 
 @cache
-def _domain() -> inspect.Type:
-    return inspect.type_info(Domain)
+def _type_of(form: Hashable) -> inspect.Type:
+    return inspect.type_info(form)
 
 
 @cache
@@ -298,4 +312,6 @@ def _text_problem(kind: inspect.StrType, value: str) -> tuple[str, str] | None:
         return "empty", "give a text, or leave it out"
     if kind.max_length and len(value) > kind.max_length:
         return "too_long", f"use at most {kind.max_length} characters"
+    if kind.pattern in REMEDIES and (re.search(kind.pattern, value) is None or value.endswith("\n")):
+        return "name", REMEDIES[kind.pattern]
     return None

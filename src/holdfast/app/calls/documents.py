@@ -1,0 +1,337 @@
+"""Calls of documents: create, edit, ask for transitions, amend; and what they are, were, and can become."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.app import documents as d
+from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
+from holdfast.app.document_views import (
+    AuditLine,
+    DocumentMutation,
+    DocumentPage,
+    DocumentRound,
+    DocumentVersion,
+    DocumentView,
+    FieldDifference,
+)
+from holdfast.app.document_writing import (
+    act,
+    address_of,
+    amend,
+    handler_of,
+    looks_up,
+    made_id,
+    shown,
+    spec_of,
+    workflow_of,
+)
+from holdfast.app.references import InstanceLike, checked_instance
+from holdfast.app.rights import check_reader, check_repairer
+from holdfast.app.sequels import followed
+from holdfast.app.step_handlers import plain_data
+from holdfast.app.workflow_reads import LARGEST_PAGE
+from holdfast.errors import HoldfastError, PayloadError, RejectedError
+from holdfast.kernel.vocabulary import is_whole
+from holdfast.machine.graphs.graph import DocumentRule
+from holdfast.machine.runs.document_commands import CreateDocument, DocumentCommand, Mutate, RequestTransition
+from holdfast.machine.runs.refusals import Refusal
+from holdfast.runtime.commit.submissions import receipt_key
+from holdfast.runtime.replies import Reply
+from holdfast.store.documents import DocumentQuery
+from holdfast.store.reading import Reader
+
+T = TypeVar("T")
+Data = dict[str, object]
+
+_MOST_VERSIONS = 2**31 - 1
+
+
+class FutureDocuments:
+    """What can be asked of documents. Who acts, and for which tenant, is the request of these calls (`acting`).
+
+    A document is known by its type and id, and is one run of the workflow of its type for its whole life. Whatever is refused raises
+    RejectedError, whose `reason` is a stable code and whose message says what would be possible; it has changed nothing.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    # -- writing
+
+    def create(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        data: dict[str, object] | None = None,
+        *,
+        id: str = "",  # noqa: A002 - the word that everybody uses for it
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> Reply[DocumentView]:
+        """Create a document of a type; its workflow begins with it. Without an id it gets one of its own.
+
+        `idempotency_key` makes the call safe to repeat, with an id: the same key gives the same document.
+        """
+        try:
+            name, version = workflow_of(self._desk, type)
+            command = CreateDocument(
+                data=plain_data({} if data is None else data, "data", limit=self._desk.payload_limit),
+                reason=checked_text(reason, "reason"),
+                rules=self._rules(name, "create"),
+                org=self._org(),
+                looks_up=looks_up(self._desk),
+            )
+            key = checked_key(id, "document id", may_be_empty=True) or made_id(self._desk)
+            made = self._carry_out(name, key, command, idempotency_key, version=version)
+        except HoldfastError as error:
+            return failed(error)
+        return self._then(made, name, key)
+
+    def adopt(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        data: dict[str, object],
+        *,
+        status: str,
+        version: int = 1,
+        reason: str = "",
+    ) -> Reply[DocumentView]:
+        """Have a document managed that was there before: it waits at the status that it has, with its version.
+
+        It takes the capability `execution:repair`, because no gate has seen it come there.
+        """
+        try:
+            check_repairer(self._desk)
+            name, pinned = workflow_of(self._desk, type)
+            command = CreateDocument(
+                data=plain_data(data, "data", limit=self._desk.payload_limit),
+                status=checked_key(status, "status"),
+                version=_number(version, "version"),
+                reason=checked_text(reason, "reason"),
+                org=self._org(),
+                looks_up=looks_up(self._desk),
+            )
+            key = checked_key(id, "document id")
+        except HoldfastError as error:
+            return failed(error)
+        return self._then(self._carry_out(name, key, command, "", version=pinned), name, key)
+
+    def mutate(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        expected_version: int | None = None,
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> Reply[DocumentView]:
+        """Change a document: `changes` are laid over its fields, null takes one away; an action of the contract may ask for something else.
+
+        Where an edit is an amendment, that is made, in the same transaction: the answer is the document that takes the place of this
+        one, with `is_amendment`. `expected_version` is the one that the caller has seen: if there is another by now, `version_conflict`.
+        """
+        try:
+            name, _ = workflow_of(self._desk, type)
+            key = checked_key(id, "document id")
+            command = Mutate(
+                action=_verb(name, checked_key(action, "action")),
+                payload=plain_data({} if changes is None else changes, "changes", limit=self._desk.payload_limit),
+                expected_version=None if expected_version is None else _number(expected_version, "expected version"),
+                reason=checked_text(reason, "reason"),
+                rules=self._rules(name, _verb(name, action)),
+                org=self._org() or None,
+            )
+            checked_key(idempotency_key, "idempotency key", may_be_empty=True)
+        except HoldfastError as error:
+            return failed(error)
+        if handler_of(self._desk, name, command.action):
+            return self._desk.read(lambda: act(self._desk, (name, key), command, idempotency_key))
+        sent = self._carry_out(name, key, command, idempotency_key)
+
+        def amended(error: BaseException) -> Reply[DocumentView]:
+            if isinstance(error, RejectedError) and error.reason == Refusal.AMENDMENT_REQUIRED:
+                return self._desk.read(
+                    lambda: amend(self._desk, (name, key), command, made_id(self._desk), is_forced=True)
+                )
+            return failed(error)
+
+        return followed(sent, lambda _: self.get(name, key), self._desk.reply(), rescue=amended)
+
+    def transition(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        transition: str,
+        *,
+        expected_version: int | None = None,
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> Reply[DocumentView]:
+        """Ask for a transition of the lifecycle: submit, cancel, recall, whatever the contract has.
+
+        Its gate performs it: at once if nothing lies before it, else when the body of its slot is done. What is under way for another
+        transition is ended.
+        """
+        try:
+            name, _ = workflow_of(self._desk, type)
+            key = checked_key(id, "document id")
+            command = RequestTransition(
+                transition=checked_key(transition, "transition"),
+                expected_version=None if expected_version is None else _number(expected_version, "expected version"),
+                reason=checked_text(reason, "reason"),
+                rules=self._rules(name, transition),
+                org=self._org() or None,
+            )
+            sent = self._carry_out(name, key, command, idempotency_key)
+        except HoldfastError as error:
+            return failed(error)
+        return self._then(sent, name, key)
+
+    def amend(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        changes: dict[str, object],
+        *,
+        new_id: str = "",
+        expected_version: int | None = None,
+        reason: str = "",
+    ) -> Reply[DocumentView]:
+        """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew.
+
+        Both become true in one transaction. The answer is the new one. Where the contract amends in place, it is the same document.
+        """
+        try:
+            name, _ = workflow_of(self._desk, type)
+            key = checked_key(id, "document id")
+            made = checked_key(new_id, "new document id", may_be_empty=True) or made_id(self._desk)
+            command = Mutate(
+                payload=plain_data(changes, "changes", limit=self._desk.payload_limit),
+                expected_version=None if expected_version is None else _number(expected_version, "expected version"),
+                reason=checked_text(reason, "reason"),
+                rules=self._rules(name, "amend"),
+                org=self._org() or None,
+            )
+        except HoldfastError as error:
+            return failed(error)
+        if spec_of(self._desk, name).amendment == "in_place":
+            in_place = msgspec.structs.replace(command, amends=True)
+            return self._then(self._carry_out(name, key, in_place, ""), name, key)
+        return self._desk.read(lambda: amend(self._desk, (name, key), command, made, is_forced=False))
+
+    # -- reading
+
+    def get(self, type: str, id: str) -> Reply[DocumentView]:  # noqa: A002 - the words that everybody uses for it
+        """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
+        return self._look(type, id, lambda _, known: d.view_of(self._desk, known))
+
+    def versions(self, type: str, id: str) -> Reply[builtins.list[DocumentVersion]]:  # noqa: A002 - see get
+        """Every version that a document had, the first one first."""
+        return self._look(type, id, lambda reader, known: d.versions_of(self._desk, reader, known))
+
+    def version(self, type: str, id: str, version: int) -> Reply[DocumentVersion]:  # noqa: A002 - see get
+        """One version of a document, exactly as it was: what an approver of that version decides on."""
+        return self._look(
+            type, id, lambda reader, known: d.version_of(self._desk, reader, known, _number(version, "version"))
+        )
+
+    def diff(self, type: str, id: str, old: int, new: int) -> Reply[builtins.list[FieldDifference]]:  # noqa: A002 - see get
+        """What is different in two versions, field by field; of sensitive fields only that they are."""
+        return self._look(
+            type,
+            id,
+            lambda reader, known: d.differences(
+                self._desk, reader, known, (_number(old, "version"), _number(new, "version"))
+            ),
+        )
+
+    def mutations(self, type: str, id: str) -> Reply[builtins.list[DocumentMutation]]:  # noqa: A002 - see get
+        """What was done to a document, in order: business mutations, and those of its workflow."""
+        return self._look(type, id, lambda reader, known: d.mutations_of(self._desk, reader, known))
+
+    def audit(self, type: str, id: str) -> Reply[builtins.list[AuditLine]]:  # noqa: A002 - see get
+        """Who did what to a document, when, from where, why and how, steps of its workflow included."""
+        return self._look(type, id, lambda reader, known: d.audit_of(self._desk, reader, known))
+
+    def rounds(self, type: str, id: str) -> Reply[builtins.list[DocumentRound]]:  # noqa: A002 - see get
+        """The rounds of a document: its ways from a state to its rest."""
+        return self._look(type, id, d.rounds_of)
+
+    def list(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        *,
+        status: str = "",
+        requester: str = "",
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> Reply[DocumentPage]:
+        """Documents of a type, newest first. Whoever may not look at all runs sees their own, with `requester`."""
+
+        def read(reader: Reader) -> DocumentPage:
+            query = DocumentQuery(
+                type=checked_key(type, "type"),
+                status=checked_key(status, "status", may_be_empty=True),
+                requester=checked_key(requester, "requester", may_be_empty=True),
+                before=None if cursor is None else checked_instance(cursor),
+                limit=min(checked_limit(limit), LARGEST_PAGE),
+            )
+            check_reader(self._desk, query.requester, what="list the documents of others; name yourself as `requester`")
+            rows = reader.documents(query)
+            last = rows[-1].instance if len(rows) == query.limit else None
+            return DocumentPage(items=[d.summary_of(self._desk, row) for row in rows], next=last)
+
+        return self._desk.look(read)
+
+    # -- how
+
+    def _look(self, type_: str, id_: str, question: Callable[[Reader, d.Found], T]) -> Reply[T]:
+        return self._desk.look(lambda reader: question(reader, d.found(self._desk, reader, type_, id_)))
+
+    def _rules(self, name: str, action: str) -> builtins.list[DocumentRule]:
+        return self._desk.registry.charters.rules_for(self._desk.tenant, name, action)
+
+    def _org(self) -> Data:
+        given = self._desk.registry.charters.org_of(self._desk.tenant)
+        return plain_data(given, "organisation", limit=self._desk.payload_limit)
+
+    def _carry_out(
+        self, name: str, key: str, command: CreateDocument | DocumentCommand, repeated: str, *, version: str = ""
+    ) -> Reply[None]:
+        address = address_of(self._desk, name, key)
+        checked_key(repeated, "idempotency key", may_be_empty=True)
+        return self._desk.command(
+            address,
+            command,
+            nothing,
+            comment=command.reason,
+            receipt=receipt_key(address, repeated),
+            may_create=bool(version),
+            definition_version=version,
+        )
+
+    def _then(self, sent: Reply[None], name: str, key: str) -> Reply[DocumentView]:
+        """The document as it is once a command was carried out: whoever was let do that may look at it."""
+
+        def look(_: None) -> Reply[DocumentView]:
+            return self._desk.look(lambda reader: shown(self._desk, reader, name, key))
+
+        return followed(sent, look, self._desk.reply())
+
+
+def _verb(name: str, action: str) -> str:
+    """What is done, without the type that may stand before it: `invoice.post` is `post`."""
+    return action.removeprefix(f"{name}.")
+
+
+def _number(given: object, what: str) -> int:
+    if not is_whole(given, least=1, most=_MOST_VERSIONS) or isinstance(given, bool) or not isinstance(given, int):
+        raise PayloadError(f"the {what} must be a whole number from 1 on, not {given!r}")
+    return given

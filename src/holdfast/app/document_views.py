@@ -1,0 +1,148 @@
+"""Documents as callers see them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from holdfast.kernel.document_records import MutationKind
+from holdfast.kernel.ids import InstanceId
+from holdfast.machine.graphs.document import Window
+
+MASKED = "***"
+"""What stands for a value that is not shown."""
+
+
+class TransitionChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A transition that leads on from the status of a document."""
+
+    name: str
+    target: str
+    is_allowed: bool
+    """Whether the caller may ask for it now."""
+    why_not: str = ""
+
+
+class DocumentView(msgspec.Struct, frozen=True, kw_only=True):
+    """A document, and what can be done from here."""
+
+    type: str
+    id: str
+    status: str
+    version: int
+    data: dict[str, object]
+    """Its content; values that the caller may not see are masked."""
+    window: Window
+    """Whether it can be edited, an edit is an amendment, or it cannot be edited at all."""
+    places: list[str]
+    """The nodes of its workflow that are under way; empty while it rests."""
+    transitions: list[TransitionChoice]
+    amended_from: str
+    superseded_by: str
+    requester: str
+    round: int
+    is_resting: bool
+    """Whether nothing is under way for it."""
+    run_status: str
+    """How its run stands, and why: `running`, `paused`, or how it ended."""
+    run_reason: str
+    instance: InstanceId
+    workflow_version: str
+    created_at: datetime
+    updated_at: datetime
+    updated_by: str
+    is_amendment: bool = False
+    """Whether the edit that answers with it has made this document in the place of the one that was edited."""
+
+
+class DocumentSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A document in a list."""
+
+    type: str
+    id: str
+    status: str
+    version: int
+    data: dict[str, object]
+    amended_from: str
+    superseded_by: str
+    requester: str
+    is_resting: bool
+    instance: InstanceId
+    created_at: datetime
+    updated_at: datetime
+    updated_by: str
+
+
+class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a list."""
+
+    items: list[DocumentSummary]
+    next: InstanceId | None
+    """The cursor for the page behind; None if there is none."""
+
+
+class DocumentVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A version of a document, as it was."""
+
+    version: int
+    status: str
+    data: dict[str, object]
+    data_hash: str
+    written_by: str
+    written_at: datetime
+
+
+class FieldDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A field that is different in two versions."""
+
+    field: str
+    how: Literal["added", "removed", "changed"]
+    before: object
+    after: object
+    is_masked: bool
+    """Whether only that it changed is told, because it is sensitive, or not for the caller's eyes."""
+
+
+class DocumentMutation(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was done to a document."""
+
+    sequence: int
+    kind: MutationKind
+    action: str
+    version_before: int
+    version_after: int
+    actor: str
+    on_behalf_of: str
+    run_as: str
+    step: int | None
+    reason: str
+    changes: dict[str, object]
+    made_at: datetime
+
+
+class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did what to which document, from where, why, whence and how; whose it is, is the tenant that asks."""
+
+    sequence: int
+    who: str
+    whom: str
+    whose: str
+    what: str
+    which: str
+    at: datetime
+    place: str
+    why: str
+    whence: str
+    how: str
+
+
+class DocumentRound(msgspec.Struct, frozen=True, kw_only=True):
+    """A way of a document from a state to its rest."""
+
+    round: int
+    started_at: datetime
+    completed_at: datetime | None
+    status: str
+    """The status that it began with, or came to."""

@@ -1,0 +1,306 @@
+"""How documents are read: who may see what of them, what can be done with one, and how two versions differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.app.desk import Desk, checked_key
+from holdfast.app.document_views import (
+    MASKED,
+    AuditLine,
+    DocumentMutation,
+    DocumentRound,
+    DocumentSummary,
+    DocumentVersion,
+    DocumentView,
+    FieldDifference,
+    TransitionChoice,
+)
+from holdfast.app.rights import check_reader
+from holdfast.app.workflow_reads import folded_workflow
+from holdfast.errors import NotFoundError
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.document_records import AUDIT, DOCUMENT_VERSIONS, MUTATIONS, StoredDocument, StoredVersion
+from holdfast.kernel.people_records import TASK_PEOPLE
+from holdfast.kernel.program import Program
+from holdfast.machine.graphs.document import DocumentSpec
+from holdfast.machine.graphs.document_index import DocumentIndex
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.document import Document
+from holdfast.machine.runs.law import READ
+from holdfast.machine.runs.state import State
+from holdfast.machine.runs.windows import window_of
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Header
+
+Data = dict[str, object]
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+class Found(NamedTuple):
+    """A document as it stands."""
+
+    header: Header
+    state: State
+    document: Document
+    row: StoredDocument
+    program: Program
+
+    @property
+    def machine(self) -> GraphMachine:
+        """What runs it."""
+        assert isinstance(self.program.decider, GraphMachine)
+        return self.program.decider
+
+    @property
+    def parts(self) -> DocumentIndex:
+        """What its graph says of it."""
+        assert self.machine.routes.documents is not None
+        return self.machine.routes.documents
+
+
+def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = False) -> Found:
+    """A document of the tenant that the caller may read; NotFoundError if there is none, ForbiddenError if it is others' matter.
+
+    `is_own` if the machine has let them do something to it, or will be asked.
+    """
+    row = reader.document(checked_key(type_, "type"), checked_key(id_, "document id"))
+    if row is None:
+        raise NotFoundError("document", f"{type_}/{id_}")
+    tracked = folded_workflow(desk, reader, row.instance)
+    state = tracked.state
+    assert isinstance(state, State)
+    assert state.document is not None
+    if not is_own:
+        _check_reader(desk, reader, row)
+    return Found(tracked.header, state, state.document, row, tracked.program)
+
+
+def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
+    """Whoever wants a document may read it, who is asked about it, and who may look at all runs."""
+    actor = desk.request.actor
+    if actor.may(READ) or row.requester in {actor.id, actor.on_behalf_of}:
+        return
+    for person in reader.rows(TASK_PEOPLE, row.instance):
+        named = person.name in {actor.id, actor.on_behalf_of} if person.kind == "user" else person.name in actor.roles
+        if named:
+            return
+    check_reader(desk, row.requester, what=f"look at the document {row.id!r}")
+
+
+def spec_of(desk: Desk, row: StoredDocument) -> DocumentSpec | None:
+    """The fields of a document in a list: those of its type's newest workflow, which is remembered."""
+    program = desk.registry.library.program(desk.tenant, row.type)
+    machine = None if program is None else program.decider
+    return machine.graph.document if isinstance(machine, GraphMachine) else None
+
+
+# -- what a caller sees
+
+
+def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
+    """The content, with the fields masked that are for others' eyes."""
+    return {name: MASKED if is_hidden(spec, name, actor) else value for name, value in data.items()}
+
+
+def is_hidden(spec: DocumentSpec | None, name: str, actor: Actor) -> bool:
+    """Whether the values of a field are not for somebody's eyes."""
+    field = None if spec is None else spec.fields.get(name)
+    return field is not None and bool(field.visible_to) and not actor.is_one_of(frozenset(field.visible_to))
+
+
+def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> DocumentView:
+    """A document, and what the caller can do from here."""
+    header, document, row = known.header, known.document, known.row
+    actor = desk.request.actor
+    view = window_of(known.machine.routes, known.state)
+    status = known.machine.status(known.state)
+    return DocumentView(
+        type=document.type,
+        id=document.id,
+        status=document.status,
+        version=document.version,
+        data=visible(known.parts.spec, document.data, actor),
+        window="locked" if known.state.is_terminal else view.window,
+        places=list(view.places),
+        transitions=_choices(known, actor),
+        amended_from=document.amended_from,
+        superseded_by=document.superseded_by,
+        requester=row.requester,
+        round=document.round,
+        is_resting=document.is_resting,
+        run_status=status.word,
+        run_reason=status.reason,
+        instance=header.id,
+        workflow_version=header.definition_version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        updated_by=row.updated_by,
+        is_amendment=is_amendment,
+    )
+
+
+def _choices(known: Found, actor: Actor) -> list[TransitionChoice]:
+    if known.state.is_terminal:
+        return []
+    found = []
+    document = known.document
+    for each in known.parts.spec.transitions:
+        if document.status not in each.sources:
+            continue
+        is_under_way = document.way == each.name and not document.is_resting and not _waits(known)
+        why = "it is under way" if is_under_way else ""
+        if not actor.may(each.capability):
+            why = f"it needs the capability {each.capability!r}"
+        found.append(TransitionChoice(name=each.name, target=each.target, is_allowed=not why, why_not=why))
+    return found
+
+
+def _waits(known: Found) -> bool:
+    """Whether the document waits in its state."""
+    place = known.parts.state_of[known.document.status]
+    return any(step.node == place for step in known.state.open.values())
+
+
+def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
+    """A document in a list."""
+    return DocumentSummary(
+        type=row.type,
+        id=row.id,
+        status=row.status,
+        version=row.version,
+        data=visible(spec_of(desk, row), _decode(row.data), desk.request.actor),
+        amended_from=row.amended_from,
+        superseded_by=row.superseded_by,
+        requester=row.requester,
+        is_resting=row.is_resting,
+        instance=row.instance,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        updated_by=row.updated_by,
+    )
+
+
+# -- what it was
+
+
+def versions_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentVersion]:
+    """All versions of a document, the first one first."""
+    spec, actor = known.parts.spec, desk.request.actor
+    return [_version(each, spec, actor) for each in reader.rows(DOCUMENT_VERSIONS, known.header.id)]
+
+
+def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> DocumentVersion:
+    """One version; NotFoundError if the document never had it."""
+    row = _kept(reader, known, number)
+    return _version(row, known.parts.spec, desk.request.actor)
+
+
+def _kept(reader: Reader, known: Found, number: int) -> StoredVersion:
+    for each in reader.rows(DOCUMENT_VERSIONS, known.header.id):
+        if each.version == number:
+            return each
+    raise NotFoundError("version", f"{number} of {known.document.type}/{known.document.id}")
+
+
+def _version(row: StoredVersion, spec: DocumentSpec, actor: Actor) -> DocumentVersion:
+    return DocumentVersion(
+        version=row.version,
+        status=row.status,
+        data=visible(spec, _decode(row.data), actor),
+        data_hash=row.data_hash,
+        written_by=row.written_by,
+        written_at=row.written_at,
+    )
+
+
+def differences(desk: Desk, reader: Reader, known: Found, pair: tuple[int, int]) -> list[FieldDifference]:
+    """What is different in two versions, field by field; of sensitive ones, and those for others' eyes, only that they are."""
+    before, after = (_decode(_kept(reader, known, number).data) for number in pair)
+    spec, actor = known.parts.spec, desk.request.actor
+    return [
+        _difference(spec, name, (before, after), actor)
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name) or (name in before) != (name in after)
+    ]
+
+
+def _difference(spec: DocumentSpec, name: str, pair: tuple[Data, Data], actor: Actor) -> FieldDifference:
+    before, after = pair
+    field = spec.fields.get(name)
+    is_masked = (field is not None and field.sensitive) or is_hidden(spec, name, actor)
+    return FieldDifference(
+        field=name,
+        how="added" if name not in before else "removed" if name not in after else "changed",
+        before=MASKED if is_masked and name in before else before.get(name),
+        after=MASKED if is_masked and name in after else after.get(name),
+        is_masked=is_masked,
+    )
+
+
+def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutation]:
+    """What was done to a document, in order."""
+    spec, actor = known.parts.spec, desk.request.actor
+    found = []
+    for each in reader.rows(MUTATIONS, known.header.id):
+        changes = {} if each.changes is None else _decode(each.changes)
+        found.append(
+            DocumentMutation(
+                sequence=each.sequence,
+                kind=each.kind,
+                action=each.action,
+                version_before=each.version_before,
+                version_after=each.version_after,
+                actor=each.actor,
+                on_behalf_of=each.on_behalf_of,
+                run_as=each.run_as,
+                step=each.step,
+                reason=each.reason,
+                changes=visible(spec, changes, actor),
+                made_at=each.made_at,
+            )
+        )
+    return found
+
+
+def audit_of(desk: Desk, reader: Reader, known: Found) -> list[AuditLine]:
+    """The audit of a document, in order."""
+    return [
+        AuditLine(
+            sequence=each.sequence,
+            who=each.who,
+            whom=each.whom,
+            whose=desk.tenant,
+            what=each.what,
+            which=each.which,
+            at=each.at,
+            place=each.place,
+            why=each.why,
+            whence=each.whence,
+            how=each.how,
+        )
+        for each in reader.rows(AUDIT, known.header.id)
+    ]
+
+
+def rounds_of(reader: Reader, known: Found) -> list[DocumentRound]:
+    """The rounds of a document, in order."""
+    rounds: list[DocumentRound] = []
+    for stored in reader.events(known.header.id):
+        event = known.program.decode(stored)
+        match event:
+            case e.DocumentCreated():
+                first = DocumentRound(round=1, started_at=stored.at, completed_at=None, status=event.status)
+                rounds.append(first)
+            case e.RoundStarted():
+                begun = DocumentRound(round=event.round, started_at=stored.at, completed_at=None, status=event.status)
+                rounds.append(begun)
+            case e.RoundCompleted():
+                rounds[-1] = msgspec.structs.replace(rounds[-1], completed_at=stored.at, status=event.status)
+            case _:
+                pass
+    return rounds

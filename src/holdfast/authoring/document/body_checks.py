@@ -1,0 +1,170 @@
+"""What can be wrong with a body: its form, its base, and each of its patches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from holdfast.authoring.document import body_format as b
+from holdfast.authoring.document.contract_format import Contract
+from holdfast.authoring.document.contract_loading import by_place, check_hash, given_text
+from holdfast.authoring.document.drafting import Draft
+from holdfast.authoring.document.envelope import Envelope
+from holdfast.authoring.document.expressions import Formulas, declared, read_formulas, writes_of
+from holdfast.authoring.document.formulas import Related
+from holdfast.authoring.document.node_checks import check_nodes
+from holdfast.authoring.document.patch_checks import Shape, check_shape
+from holdfast.authoring.document.problems import Problem, ordered
+from holdfast.authoring.files.parsing import parse, shown
+from holdfast.authoring.files.reading import EnoughError, Findings, Reader
+from holdfast.authoring.files.schema import schema_of
+from holdfast.errors import DefinitionError
+from holdfast.expressions import Type
+from holdfast.expressions.suggestions import suggestion
+
+TITLE: Final = "Holdfast slot patches"
+UNKNOWN_SLOT: Final = "SLOT_UNKNOWN"
+MOST_PROBLEMS: Final = 500
+"""Problems that are listed; whoever has made more sees the others when these are mended."""
+NOTHING: Final[dict[str, Contract]] = {}
+"""No contracts of other types."""
+
+
+class Checked(NamedTuple):
+    """A patch that was found sound, with all that was found out about it."""
+
+    draft: Draft
+    shape: Shape
+    formulas: Formulas
+
+
+def read_body(text: str | bytes, *, name: str = "the body") -> b.Body:
+    """The body of a file in YAML or JSON; DefinitionError with every mistake of its form. Whether it fits an envelope is for the validator to say."""
+    return read_with_places(text, name)[0]
+
+
+def body_schema() -> dict[str, object]:
+    """The JSON Schema of bodies, as plain data."""
+    return schema_of(b.Body, TITLE)
+
+
+def examine(
+    envelope: Envelope, body: b.Body, *, related: Related = NOTHING, reader: Reader | None = None
+) -> tuple[dict[str, Checked], list[Problem]]:
+    """The patches of a body, as far as they are sound, and everything that is wrong with it."""
+    return _Examination(envelope, body, related, reader).run()
+
+
+def read_with_places(text: str | bytes, name: str) -> tuple[b.Body, Reader]:
+    """The body of a file, and where its parts stand."""
+    findings = Findings([])
+    reader = Reader(findings, noun="node")
+    body: b.Body | None = None
+    with suppress(EnoughError):
+        tree = parse(given_text(text, "a body"), findings.found)
+        body = None if tree is None else reader.read(b.Body, tree)
+        if body is not None:
+            check_hash(body, body.hash, reader, findings)
+    if findings.found or body is None:
+        raise DefinitionError(name, sorted(findings.found, key=by_place))
+    return body, reader
+
+
+class _Examination:
+    """Looks at one body."""
+
+    def __init__(self, envelope: Envelope, body: b.Body, related: Related, reader: Reader | None) -> None:
+        self._envelope = envelope
+        self._body = body
+        self._related: Mapping[str, Contract] = {envelope.entity_type: envelope.contract, **related}
+        self._reader = reader
+        self._problems: list[Problem] = []
+        self._slot = ""
+
+    def run(self) -> tuple[dict[str, Checked], list[Problem]]:
+        self._base()
+        drafts: dict[str, Draft] = {}
+        for name, patch in sorted(self._body.slots.items()):
+            self._slot = name
+            slot = self._envelope.slots.get(name)
+            if slot is None:
+                self._unknown_slot(name)
+            else:
+                drafts[name] = Draft(slot, patch, self._report)
+        checked = {
+            name: each for name, draft in drafts.items() if (each := self._patch(name, draft, drafts)) is not None
+        }
+        self._slot = ""
+        self._unique(drafts)
+        found = ordered(self._problems)
+        if len(found) > MOST_PROBLEMS:
+            more = f"there are {len(found) - MOST_PROBLEMS} more; mend these first"
+            found[MOST_PROBLEMS:] = [Problem("too_many_findings", more)]
+        return checked, found
+
+    def _base(self) -> None:
+        base, envelope = self._body.base, self._envelope
+        if base.entity_type != envelope.entity_type:
+            message = f"the body is for {shown(base.entity_type)}, and the envelope is that of {shown(envelope.entity_type)}; take the right one"
+            self._report("base", message, part=base, field="entity_type")
+        if base.envelope_version != envelope.version:
+            message = f"the body is for version {base.envelope_version} of the envelope, and this is version {envelope.version}; rebase it"
+            self._report("base", message, part=base, field="envelope_version")
+
+    def _unknown_slot(self, name: str) -> None:
+        known = sorted(self._envelope.slots)
+        told = suggestion(name, known) or f"; there are {', '.join(known) or 'none'}"
+        self._report(
+            UNKNOWN_SLOT, f"the envelope has no {shown(name)}{told}", part=self._body, field="slots", inner=name
+        )
+
+    def _patch(self, name: str, draft: Draft, drafts: Mapping[str, Draft]) -> Checked | None:
+        self._slot = name
+        shape = check_shape(draft, self._report)
+        check_nodes(draft, self._envelope.contract, self._report)
+        outside = declared(self._body.context)
+        for other, each in drafts.items():
+            if other != name:
+                outside |= {
+                    kept: Type("any") for node in each.nodes.values() for kept in writes_of(node) if kept not in outside
+                }
+        formulas = read_formulas(
+            draft,
+            [] if shape is None else shape.order,
+            contract=self._envelope.contract,
+            related=self._related,
+            outside=outside,
+            report=self._report,
+        )
+        return None if shape is None else Checked(draft, shape, formulas)
+
+    def _unique(self, drafts: Mapping[str, Draft]) -> None:
+        """Ids are unique over the whole graph."""
+        edges = Counter(
+            edge.id for draft in drafts.values() for edge in {edge.id: edge for edge in draft.edges}.values()
+        )
+        for name, count in sorted(edges.items()):
+            if count > 1 or name in self._envelope.edges:
+                where = "in the envelope too" if name in self._envelope.edges else "in several slots"
+                self._report(
+                    "duplicate_edge", f"the edge id {shown(name)} is used {where}; give each its own", edge=name
+                )
+
+    def _report(
+        self,
+        code: str,
+        message: str,
+        *,
+        node: str = "",
+        edge: str = "",
+        part: object = None,
+        field: str = "",
+        inner: str = "",
+    ) -> None:
+        position = edge or node or self._slot
+        if self._reader is not None and part is not None:
+            place = self._reader.inner(part, field, inner) if inner else self._reader.at(part, field)
+            position = str(place)
+        self._problems.append(Problem(code, message, position, slot=self._slot, node=node, edge=edge))

@@ -1,0 +1,118 @@
+"""What a graph says of its documents, from the contract and the compiled workflow."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from holdfast.authoring.document.contract_format import (
+    ComputedField,
+    Contract,
+    EnumField,
+    Field,
+    LifecycleTransition,
+    ListField,
+    ObjectField,
+    RefField,
+)
+from holdfast.authoring.document.effective import Effective
+from holdfast.authoring.document.formulas import Language, schema_type
+from holdfast.authoring.document.ids import IN, gate_id, proxy_id
+from holdfast.machine.graphs import document as d
+
+
+def document_spec(effective: Effective) -> d.DocumentSpec:
+    """The documents of a compiled workflow."""
+    contract = effective.contract
+    life = contract.lifecycle
+    return d.DocumentSpec(
+        entity_type=contract.entity_type,
+        fields=_fields(contract),
+        initial=life.initial,
+        states={name: state.window for name, state in life.states.items()},
+        terminal=tuple(life.terminal),
+        transitions=tuple(_transition(effective, each) for each in life.transitions),
+        actions=_actions(contract),
+        regions=_regions(effective),
+        windows=dict(effective.windows),
+        stable=tuple(effective.stable),
+        amendment=contract.amendment,
+        amended=life.amended or "",
+        superseded=life.superseded or life.terminal[0],
+        on_drift=contract.on_drift,
+        self_approval=contract.self_approval,
+        contract_version=str(contract.version),
+        envelope_version=str(effective.envelope_version),
+        compiler_version=effective.compiler_version,
+    )
+
+
+def verb(contract: Contract, action: str) -> str:
+    """The name of an action without its type, as graphs have it."""
+    return action.removeprefix(f"{contract.entity_type}.")
+
+
+def _fields(contract: Contract) -> dict[str, d.Field]:
+    language = Language(contract, schema_type(contract), {})
+    system = set(contract.system_fields)
+    return {name: _field(each, language, is_system=name in system) for name, each in contract.fields.items()}
+
+
+def _field(field: Field, language: Language, *, is_system: bool = False) -> d.Field:
+    kind = cast("d.FieldType", type(field).__struct_config__.tag)
+    return d.Field(
+        type=kind,
+        required=field.required,
+        values=tuple(field.values) if isinstance(field, EnumField) else (),
+        items=_field(field.items, language) if isinstance(field, ListField) and field.items is not None else None,
+        fields={name: _field(each, language) for name, each in field.fields.items()}
+        if isinstance(field, ObjectField)
+        else {},
+        of=field.of if isinstance(field, RefField) else "",
+        formula=language.mapping(field.formula) if isinstance(field, ComputedField) else None,
+        sensitive=field.sensitive,
+        visible_to=tuple(field.visible_to),
+        default=field.default,
+        system=is_system,
+    )
+
+
+def _transition(effective: Effective, transition: LifecycleTransition) -> d.Transition:
+    """What begins by itself does so only where an organisation has put something before its gate."""
+    slots = [slot.id for slot in effective.contract.slots if slot.exit == gate_id(transition.name)]
+    is_filled = any(proxy_id(slot, IN) in effective.nodes_by_id for slot in slots)
+    return d.Transition(
+        name=transition.name,
+        sources=tuple(transition.sources),
+        target=transition.to,
+        capability=transition.permission or "",
+        begins="by_itself" if transition.begins == "by_itself" and is_filled else "asked",
+        kind="" if transition.kind == "forward" else transition.kind,
+    )
+
+
+def _actions(contract: Contract) -> tuple[d.DocumentAction, ...]:
+    return tuple(
+        d.DocumentAction(
+            name=verb(contract, each.name),
+            payload=each.payload,
+            capability=each.permission or "",
+            workflow_allowed=each.workflow_allowed,
+            handler=each.handler or "",
+            creates=each.creates,
+        )
+        for each in contract.actions
+    )
+
+
+def _regions(effective: Effective) -> tuple[d.Region, ...]:
+    return tuple(
+        d.Region(
+            id=slot.id,
+            entry=slot.entry,
+            exit=slot.exit,
+            window=effective.windows.get(proxy_id(slot.id, IN), slot.window),
+            stable=slot.stable,
+            on_edit=slot.on_edit,
+        )
+        for slot in sorted(effective.contract.slots, key=lambda slot: slot.id)
+    )

@@ -1,0 +1,157 @@
+"""The expressions of documents: what they can read, by the contract, and the form in which a graph stores them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from holdfast.authoring.document.contract_format import (
+    ComputedField,
+    Contract,
+    EnumField,
+    Field,
+    ListField,
+    ObjectField,
+    RefField,
+)
+from holdfast.authoring.files.values import Condition, Formula
+from holdfast.errors import ExpressionError
+from holdfast.expressions import Expression, Options, Reason, Spelling, Type, parse
+from holdfast.expressions.suggestions import suggestion
+from holdfast.expressions.tree import variables
+
+Stored: TypeAlias = dict[str, object]
+"""The stored form of an expression, as graphs have it."""
+Related: TypeAlias = Mapping[str, Contract]
+"""The contracts of other types, by name, as far as they are known."""
+
+ENTITY: Final = "entity"
+SYSTEM: Final[dict[str, Type]] = {
+    "id": Type("string"),
+    "version": Type("number"),
+    "amended_from": Type("string"),
+    "superseded_by": Type("string"),
+}
+"""What every document has besides its fields, and its status."""
+STATUS: Final = "status"
+RESERVED: Final = frozenset({*SYSTEM, STATUS})
+"""Names that no field can have."""
+
+NAMESPACES: Final = frozenset({ENTITY, "actor", "org", "now", "context", "event", "approval"})
+OPTIONS: Final = Options(namespaces=NAMESPACES)
+_OPEN: Final = Type("object")
+_ACTOR: Final = Type(
+    "object",
+    fields={
+        "id": Type("string"),
+        "kind": Type("string"),
+        "roles": Type("list", items=Type("string")),
+        "capabilities": Type("list", items=Type("string")),
+    },
+)
+_PLAIN: Final = {
+    "string": Type("string"),
+    "int": Type("number"),
+    "money": Type("money"),
+    "bool": Type("bool"),
+    "date": Type("date"),
+    "datetime": Type("datetime"),
+}
+_REMEMBERED: Final = 4096
+_DEEPEST_REF: Final = 3
+"""Names in a path through a reference: the namespace, the field and one of the other document."""
+
+
+def entity_type(contract: Contract) -> Type:
+    """What an expression can read of a document."""
+    own = {name: field_type(each) for name, each in contract.fields.items()}
+    return Type("object", fields={**own, **SYSTEM, STATUS: Type("string", values=tuple(contract.lifecycle.states))})
+
+
+def field_type(field: Field) -> Type:
+    """The type of a field. A reference is not checked: it is an id, and the way to the other document's fields."""
+    match field:
+        case EnumField(values=values):
+            return Type("string", values=tuple(values))
+        case ListField(items=items):
+            return Type("list", items=None if items is None else field_type(items))
+        case ObjectField(fields=fields):
+            return Type("object", fields={name: field_type(each) for name, each in fields.items()} or None)
+        case RefField():
+            return Type("any")
+        case ComputedField(gives=gives):
+            return _PLAIN[gives]
+        case _:
+            return _PLAIN[str(type(field).__struct_config__.tag)]
+
+
+def schema_type(contract: Contract, context: Mapping[str, Type] | None = None) -> Type:
+    """All that an expression can read; `context` None means that anything may be in it."""
+    return Type(
+        "object",
+        fields={
+            ENTITY: entity_type(contract),
+            "actor": _ACTOR,
+            "org": _OPEN,
+            "now": Type("datetime"),
+            "context": _OPEN if context is None else Type("object", fields=dict(context)),
+            "event": _OPEN,
+            "approval": _OPEN,
+        },
+    )
+
+
+class Language:
+    """The expressions that one place of a document's workflow can have."""
+
+    def __init__(self, contract: Contract, schema: Type, related: Related) -> None:
+        self._refs = {name: each.of for name, each in contract.fields.items() if isinstance(each, RefField)}
+        self._schema = schema
+        self._related = related
+
+    def condition(self, given: Condition) -> Stored:
+        """The stored form of a condition, as text or as an object; ExpressionError if it is none."""
+        read = _parsed(given, "native") if isinstance(given, str) else _parsed(_json(given), "json")
+        self._check_references(read)
+        return read.check(self._schema, expects="bool").to_data()
+
+    def mapping(self, given: Formula) -> Stored:
+        """The stored form of a value; what is no text stands for itself."""
+        read = _parsed(given if isinstance(given, str) else _json(given), "mapping")
+        self._check_references(read)
+        return read.check(self._schema).to_data()
+
+    def template(self, given: str) -> Stored:
+        """The stored form of a text with `{path}` holes."""
+        read = _parsed(given, "template")
+        self._check_references(read)
+        return read.check(self._schema).to_data()
+
+    def _check_references(self, read: Expression) -> None:
+        for path, at in _paths(read):
+            if len(path) < _DEEPEST_REF or path[0] != ENTITY or path[1] not in self._refs:
+                continue
+            other = self._related.get(self._refs[path[1]])
+            if len(path) > _DEEPEST_REF:
+                message = f"'{'.'.join(path)}' leads through two documents; one is read, so let a computed field of it say the rest"
+                raise ExpressionError(message, reason=Reason.NOT_AN_OBJECT, source=read.source, position=at)
+            if other is not None and path[2] not in {*other.fields, *RESERVED}:
+                told = suggestion(path[2], other.fields)
+                message = f"there is no '{path[2]}' in '{other.entity_type}', which '{path[0]}.{path[1]}' is{told}"
+                raise ExpressionError(message, reason=Reason.UNKNOWN_NAME, source=read.source, position=at)
+
+
+def _paths(read: Expression) -> Iterator[tuple[tuple[str, ...], int]]:
+    for each in variables(read.tree):
+        yield tuple(each.path), each.at
+
+
+def _json(given: object) -> str:
+    return json.dumps(given, sort_keys=True, ensure_ascii=False)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _parsed(source: str, spelling: Spelling) -> Expression:
+    return parse(source, spelling=spelling, options=OPTIONS)

@@ -1,0 +1,337 @@
+"""From a compiled workflow to the graph that the machine runs: every node and edge of the artifact, in the machine's own kinds.
+
+A refusal that leaves its slot is no edge of the graph: the machine ends everything in the slot and tells the gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from holdfast.authoring.document import body_format as b
+from holdfast.authoring.document.contract_format import Contract
+from holdfast.authoring.document.document_spec import document_spec, verb
+from holdfast.authoring.document.effective import Effective, check_whole
+from holdfast.authoring.document.formulas import Stored
+from holdfast.authoring.document.ids import ENVELOPE, START
+from holdfast.authoring.document.node_checks import SERVICE
+from holdfast.authoring.document.outcomes import refusal_of
+from holdfast.authoring.document.parts import OK, SYSTEM_TYPES, Edge, Node
+from holdfast.authoring.files.values import milliseconds
+from holdfast.expressions import Options, parse
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask
+from holdfast.machine.graphs.calendars import UTC_ZONE
+from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.graphs.kinds.rule import DocumentRule
+
+WEBHOOK: Final = "holdfast.webhook"
+"""The engine's own handler for requests to the outside."""
+MOST_VISITS: Final = 100
+"""How often a token may enter one node before the run waits for an operator."""
+
+_POLICIES: Final = g.Policies(on_failure="pause", on_cancel="none", on_no_edge="pause", max_visits=MOST_VISITS)
+_ALWAYS: Final = parse("true").to_data()
+_RESPONSE: Final = parse("response", spelling="mapping", options=Options(namespaces=frozenset({"response"}))).to_data()
+_EVENT: Final = parse("event", spelling="mapping", options=Options(namespaces=frozenset({"event"}))).to_data()
+
+
+def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
+    """The graph of a compiled workflow, named after the type of its documents; `version` is that of the published workflow."""
+    check_whole(effective)
+    contract = effective.contract
+    return compile_graph(
+        kind="envelope",
+        name=effective.entity_type,
+        version=version,
+        entry=START,
+        nodes=[machine_node(contract, each) for each in effective.nodes_by_id.values()],
+        edges=list(_edges(effective)),
+        policies=_POLICIES,
+        document=document_spec(effective),
+    )
+
+
+# -- edges
+
+
+def machine_edges(effective: Effective) -> dict[str, str]:
+    """For each edge of the graph, by its id, the edge of the artifact that it stands for: what histories name, and what authors know."""
+    return {machine.id: edge.id for edge, machine in _pairs(effective)}
+
+
+def _edges(effective: Effective) -> Iterator[g.Edge]:
+    return (machine for _, machine in _pairs(effective))
+
+
+def _pairs(effective: Effective) -> Iterator[tuple[Edge, g.Edge]]:
+    for name, leaving in effective.adjacency.items():
+        node = effective.nodes_by_id[name]
+        for place, edge_id in enumerate(leaving):
+            edge = effective.edges_by_id[edge_id]
+            if not _is_refusal(effective, node, edge):
+                yield edge, _edge(node, edge, place)
+
+
+def _is_refusal(effective: Effective, node: Node, edge: Edge) -> bool:
+    """Whether an edge is a refusal that leaves its slot."""
+    is_out = effective.nodes_by_id[edge.target].type == "slot_proxy" and edge.target.endswith(":out")
+    return is_out and node.type in {"approval", "rule"} and edge.on == refusal_of(_patch_node(node))
+
+
+def _edge(node: Node, edge: Edge, place: int) -> g.Edge:
+    on, assign = edge.on, {}
+    if node.type == "wait_event" and on == "event":
+        on = g.OK
+        into = node.config.get("into")
+        assign = {str(into): _EVENT} if into else {}
+    if node.type == "condition" and "expression" not in node.config and on == OK:
+        on = g.TRUE
+    return g.Edge(
+        source=edge.source,
+        target=edge.target,
+        on=on,
+        when=edge.when,
+        priority=place,
+        rework=edge.rework,
+        assign=assign,
+    )
+
+
+# -- nodes
+
+
+def _patch_node(node: Node) -> b.PatchNode:
+    """What the author wrote of a node."""
+    found: b.PatchNode = msgspec.convert({**node.config, "id": node.id, "type": node.type}, b.PatchNode)
+    return found
+
+
+def machine_node(contract: Contract, node: Node) -> g.Node:
+    """A node of the artifact as the machine has it."""
+    region = "" if node.slot == ENVELOPE else node.slot
+    told = {name: text for name in ("title", "description") if (text := node.config.get(name))}
+    if node.type in SYSTEM_TYPES or "split" in node.config:
+        return g.Node(
+            id=node.id,
+            op=_system(contract, node),
+            region=region,
+            timeout_ms=milliseconds(_text(node, "timeout")),
+            run_as=_run_as(_text(node, "run_as") or ""),
+            metadata=told,
+        )
+    written = _patch_node(node)
+    undo = written.undo if isinstance(written, b.Action) else None
+    return g.Node(
+        id=node.id,
+        op=_op(contract, node, written),
+        region=region,
+        timeout_ms=milliseconds(written.timeout) if isinstance(written, b.Approval | b.WaitEvent) else None,
+        capability=(written.capability or "") if isinstance(written, b.Approval) else "",
+        run_as=_run_as(written.run_as) if isinstance(written, b.Action) else "",
+        compensation=None if undo is None else _handler(contract, undo),
+        metadata=told,
+    )
+
+
+def _system(contract: Contract, node: Node) -> g.Op:
+    match node.type:
+        case "start":
+            return g.Start()
+        case "end":
+            return g.Rest()
+        case "state":
+            status = str(node.config["status"])
+            intents = tuple(each.name for each in contract.lifecycle.transitions if status in each.sources)
+            return g.State(status=status, intents=intents)
+        case "lifecycle_gate":
+            return g.Gate(transition=str(node.config["transition"]))
+        case "policy_gate":
+            return g.PolicyGate(action=verb(contract, str(node.config["action"])))
+        case "slot_proxy":
+            return g.Proxy(slot=node.slot, side="in" if node.config["side"] == "in" else "out")
+        case _:
+            return _join(node)
+
+
+def _join(node: Node) -> g.Join:
+    losers = str(node.config.get("losers", "undo"))
+    return g.Join(
+        split=str(node.config["split"]),
+        strategy="any" if node.config.get("mode") == "any" else "all",
+        losers="finish" if losers == "finish" else "stop" if losers == "stop" else "undo",
+        accept=node.formulas.get("accept"),
+        abort=node.formulas.get("abort"),
+    )
+
+
+def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
+    match written:
+        case b.Action():
+            return g.Action(
+                action=verb(contract, written.action),
+                payload=_under(node, "payload."),
+                work=_handler(contract, written.action),
+            )
+        case b.Approval():
+            return _approval(contract, node, written)
+        case b.ConditionNode():
+            return g.Condition(expression=node.formulas.get("expression", _ALWAYS))
+        case b.ParallelSplit():
+            return g.Split()
+        case b.Script():
+            return g.Script(formula=node.formulas["formula"], into=written.into or "")
+        case b.Rule():
+            return g.Rule(rules=tuple(_rule(node, each) for each in written.rules))
+        case b.WaitTimer() | b.WaitEvent():
+            return _wait(node, written)
+        case _:
+            return _outward(node, written)
+
+
+def _wait(node: Node, written: b.WaitTimer | b.WaitEvent) -> g.Op:
+    if isinstance(written, b.WaitEvent):
+        awaited = g.Awaited(event=written.event, key=node.formulas.get("key"), match=node.formulas.get("match"))
+        return g.WaitEvents(events=(awaited,))
+    return g.WaitTimer(
+        duration_ms=milliseconds(written.duration),
+        until=node.formulas.get("until"),
+        cron=written.cron or "",
+        time_zone=written.time_zone or UTC_ZONE,
+    )
+
+
+def _outward(node: Node, written: b.PatchNode) -> g.Op:
+    """Nodes that have to do with the world outside of the database."""
+    match written:
+        case b.Notification():
+            templates = {
+                name: stored
+                for name, stored in node.formulas.items()
+                if name.split(".")[0] in {"subject", "body", "to"}
+            }
+            return g.Notice(
+                to=tuple(written.to),
+                subject=written.subject,
+                body=written.body,
+                templates=templates,
+                channels=tuple(written.channels) or ("in_app",),
+                wait=written.waits,
+            )
+        case b.WebhookOut():
+            work = g.Work(
+                handler=WEBHOOK,
+                retry=g.Retry(
+                    max_calls=1 if written.once else written.attempts,
+                    delay_ms=30_000,
+                    backoff="exponential",
+                    cap_ms=3_600_000,
+                    jitter_percent=20,
+                ),
+                once=written.once,
+                timeout_ms=milliseconds(written.timeout),
+            )
+            secret = {} if written.secret is None else {"secret": _constant(written.secret)}
+            return g.Task(
+                work=work,
+                input={"url": node.formulas["url"], **secret, **_under(node, "payload.", keep=True)},
+                output=_kept(written.into),
+            )
+        case _:
+            assert isinstance(written, b.Task)
+            retry = g.Retry(max_calls=written.attempts)
+            work = g.Work(handler=written.handler, retry=retry, timeout_ms=milliseconds(written.timeout))
+            return g.Task(work=work, input=_under(node, "input."), output=_kept(written.into))
+
+
+def _approval(contract: Contract, node: Node, written: b.Approval) -> g.Human:
+    allowed = contract.self_approval if written.self_approval is None else written.self_approval
+    return g.Human(
+        outcomes=("approved", "rejected", g.ABSTAINED),
+        approves="approved",
+        form=written.form,
+        subject=written.title,
+        template=node.formulas.get("title"),
+        shows=_under(node, "shows."),
+        asks=tuple(_ask(node, place, each) for place, each in enumerate(written.approvers)),
+        chain=written.chain or "",
+        agree=written.agree,
+        least=written.least,
+        requires_reason=written.requires_reason,
+        self_approval=allowed,
+        distinct_from=tuple(written.distinct_from),
+        distinct_approvers=written.distinct_approvers,
+        delegable=written.delegable,
+        times=_times(written),
+        channels=tuple(written.channels),
+        pins=True,
+        covers=tuple(written.covers),
+    )
+
+
+def _ask(node: Node, place: int, approver: b.Approver) -> Ask:
+    rule = node.formulas.get(f"approvers.{place}")
+    by, of = next(
+        (by, of)
+        for by, of in (
+            (ROLE, approver.role),
+            (USER, approver.user),
+            (RULE, approver.expression),
+            (approver.resolver or "", approver.of or ""),
+        )
+        if of is not None
+    )
+    return Ask(by=by, of=of, rule=rule, weight=approver.weight, pick=approver.pick)
+
+
+def _times(written: b.Approval) -> g.Times | None:
+    due = milliseconds(written.due)
+    if due is None and not written.remind:
+        return None
+    escalation = () if written.escalate_to is None or due is None else (g.Rung(after_ms=due, role=written.escalate_to),)
+    reminders = sorted(each for text in written.remind if (each := milliseconds(text)) is not None)
+    return g.Times(due_ms=due, reminders_ms=tuple(reminders), escalation=escalation)
+
+
+def _rule(node: Node, rule: b.FlatRule) -> DocumentRule:
+    return DocumentRule(
+        name=rule.name,
+        when=node.formulas.get(f"when.{rule.name}"),
+        effect=rule.effect,
+        field=rule.field or "",
+        reason=rule.reason,
+        outcome=rule.outcome or "",
+    )
+
+
+# -- values
+
+
+def _handler(contract: Contract, action: str) -> g.Work | None:
+    handler = next((each.handler for each in contract.actions if each.name == action), None)
+    return None if handler is None else g.Work(handler=handler, transactional=True)
+
+
+def _under(node: Node, prefix: str, *, keep: bool = False) -> dict[str, Stored]:
+    found = {name: stored for name, stored in node.formulas.items() if name.startswith(prefix)}
+    return found if keep else {name.removeprefix(prefix): stored for name, stored in found.items()}
+
+
+def _kept(into: str | None) -> dict[str, Stored]:
+    return {} if into is None else {into: _RESPONSE}
+
+
+def _constant(text: str) -> Stored:
+    return parse(msgspec.json.encode(text).decode(), spelling="mapping", options=Options(templates=False)).to_data()
+
+
+def _text(node: Node, name: str) -> str | None:
+    value = node.config.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _run_as(given: str) -> str:
+    """Whoever asks is nobody in particular; a service account goes by its own id."""
+    return "" if given == "actor" else given.removeprefix(SERVICE)

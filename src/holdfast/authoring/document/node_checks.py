@@ -1,0 +1,192 @@
+"""What can be wrong with what a node of a patch says of itself, expressions apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from holdfast.authoring.document import body_format as b
+from holdfast.authoring.document.contract_format import Contract
+from holdfast.authoring.document.drafting import Draft, Report
+from holdfast.authoring.files.parsing import shown
+from holdfast.expressions.suggestions import suggestion
+from holdfast.kernel.durations import duration_of
+from holdfast.machine.graphs.calendars import calendar_findings
+from holdfast.machine.graphs.forms import form_findings
+
+APPROVER: Final = ("role", "user", "expression", "resolver")
+TIMES: Final = ("duration", "until", "cron")
+SERVICE: Final = "service_account:"
+BUILT_IN: Final = ("create", "update")
+"""What can be done to every document."""
+
+
+def actions_of(contract: Contract) -> dict[str, bool]:
+    """What can be done to documents of a type, by full name, and whether the workflow may do it."""
+    built_in = {f"{contract.entity_type}.{verb}": False for verb in BUILT_IN}
+    return built_in | {each.name: each.workflow_allowed for each in contract.actions}
+
+
+def check_nodes(draft: Draft, contract: Contract, report: Report) -> None:
+    """Report all that is wrong with the nodes of a patch."""
+    checks = _NodeChecks(draft, contract, report)
+    for name, node in draft.nodes.items():
+        checks.look(name, node)
+
+
+class _NodeChecks:
+    def __init__(self, draft: Draft, contract: Contract, report: Report) -> None:
+        self._draft = draft
+        self._contract = contract
+        self._actions = actions_of(contract)
+        self._report = report
+
+    def look(self, name: str, node: b.PatchNode) -> None:
+        match node:
+            case b.Action():
+                self._action(name, node)
+            case b.Approval():
+                self._approval(name, node)
+            case b.WaitTimer():
+                self._timer(name, node)
+            case b.Rule():
+                self._rules(name, node)
+            case _:
+                pass
+
+    def _action(self, name: str, node: b.Action) -> None:
+        for field, action in (("action", node.action), ("undo", node.undo)):
+            if action is None:
+                continue
+            if action not in self._actions:
+                known = sorted(self._actions)
+                told = suggestion(action, known) or f"; there are {', '.join(known)}"
+                self._find(
+                    "unknown_action",
+                    f"{shown(name)} does {shown(action)}, which its contract does not have{told}",
+                    name,
+                    node,
+                    field,
+                )
+            elif not self._actions[action]:
+                message = f"{shown(action)} is for people: its contract does not say `workflow_allowed`; take another, or allow it"
+                self._find("action_not_allowed", message, name, node, field)
+        handlers = {each.name for each in self._contract.actions if each.handler is not None}
+        if node.undo in self._actions and node.undo not in handlers:
+            message = f"{shown(node.undo)} has no handler, so it cannot take back anything; give its action one"
+            self._find("undo", message, name, node, "undo")
+        if node.run_as not in {"actor", "system"} and not node.run_as.removeprefix(SERVICE).strip():
+            self._find("run_as", f"{shown(name)} names no account; write {SERVICE}<id>", name, node, "run_as")
+        elif node.run_as not in {"actor", "system"} and not node.run_as.startswith(SERVICE):
+            message = f"{shown(name)} runs as {shown(node.run_as)}; it can be actor, system, or {SERVICE}<id>"
+            self._find("run_as", message, name, node, "run_as")
+
+    def _approval(self, name: str, node: b.Approval) -> None:
+        if bool(node.approvers) is (node.chain is not None):
+            told = (
+                "both `approvers` and `chain`; keep one"
+                if node.approvers
+                else "neither `approvers` nor `chain`; give one"
+            )
+            self._find("approvers", f"{shown(name)} has {told}", name, node, "chain" if node.approvers else "")
+        for each in node.approvers:
+            self._approver(name, each)
+        self._agreement(name, node)
+        for field in node.covers:
+            if field not in self._contract.fields:
+                told = suggestion(field, self._contract.fields)
+                message = f"{shown(name)} covers {shown(field)}, which the contract does not have{told}; correct it"
+                self._find("covers", message, name, node, "covers")
+        for other in node.distinct_from:
+            if (
+                not isinstance(self._draft.nodes.get(self._draft.full(other)), b.Approval)
+                or self._draft.full(other) == name
+            ):
+                message = f"{shown(name)} is to differ from {shown(other)}, which is no other approval of this patch; correct it"
+                self._find("distinct_from", message, name, node, "distinct_from")
+        self._times(name, node)
+        if node.form is not None:
+            for wrong in form_findings(name, node.form):
+                self._find("form", wrong.message, name, node, "form")
+
+    def _agreement(self, name: str, node: b.Approval) -> None:
+        if node.agree in {"n", "weight"} and not node.least:
+            self._find("agree", f"{shown(name)} does not say how many; give `least`", name, node, "agree")
+        if node.agree not in {"n", "weight"} and node.least:
+            self._find("agree", f"{shown(name)} needs `agree: n` or `weight` for `least`", name, node, "least")
+        if node.chain is not None and node.agree is not None:
+            message = f"the stages of the chain of {shown(name)} say what has to be agreed; drop `agree`"
+            self._find("agree", message, name, node, "agree")
+
+    def _approver(self, name: str, each: b.Approver) -> None:
+        given = [field for field in APPROVER if getattr(each, field) is not None]
+        if len(given) != 1:
+            listed = ", ".join(f"`{field}`" for field in APPROVER)
+            message = (
+                f"an approver of {shown(name)} is one of {listed}, and not {'several' if given else 'none'} of them"
+            )
+            self._find("approvers", message, name, each)
+        if each.of is not None and each.resolver is None:
+            self._find("approvers", "`of` is what a `resolver` is given, and there is none; drop it", name, each, "of")
+
+    def _times(self, name: str, node: b.Approval) -> None:
+        """Due dates, reminders and escalation rise, and come before the time is over."""
+        over = None if node.timeout is None else duration_of(node.timeout)
+        given = [("due", node.due), *(("remind", each) for each in node.remind)]
+        for field, text in given:
+            time = None if text is None else duration_of(text)
+            if time is not None and over is not None and time >= over:
+                self._find(
+                    "times",
+                    f"`{field}` of {shown(name)} comes when its time is over; make it shorter",
+                    name,
+                    node,
+                    field,
+                )
+        reminders = [duration_of(each) for each in node.remind]
+        if len(set(reminders)) < len(reminders):
+            self._find(
+                "times", f"{shown(name)} reminds twice at the same time; name each time once", name, node, "remind"
+            )
+        if node.escalate_to is not None and node.due is None:
+            message = f"{shown(name)} escalates once it is due, and `due` is not there; give it"
+            self._find("times", message, name, node, "escalate_to")
+
+    def _timer(self, name: str, node: b.WaitTimer) -> None:
+        given = [field for field in TIMES if getattr(node, field) is not None]
+        if len(given) != 1:
+            listed = ", ".join(f"`{field}`" for field in TIMES)
+            message = f"{shown(name)} waits by one of {listed}, and not by {'several' if given else 'none'} of them"
+            self._find("wait", message, name, node)
+        if node.time_zone is not None and node.cron is None:
+            self._find("wait", f"{shown(name)} has a time zone and no `cron`; drop it", name, node, "time_zone")
+        if node.cron is not None:
+            for wrong in calendar_findings(name, node.cron, node.time_zone or "UTC"):
+                self._find("wait", wrong.message, name, node, "cron")
+
+    def _rules(self, name: str, node: b.Rule) -> None:
+        for called, count in Counter(each.name for each in node.rules).items():
+            if count > 1:
+                self._find(
+                    "rule", f"{shown(name)} has {count} rules {shown(called)}; name each once", name, node, "rules"
+                )
+        for rule in node.rules:
+            wanted = {"require_field": "field", "outcome": "outcome"}.get(rule.effect, "")
+            for field in ("field", "outcome"):
+                if (getattr(rule, field) is not None) is not (field == wanted):
+                    told = f"needs `{field}`" if field == wanted else f"has no use for `{field}`"
+                    message = f"the rule {shown(rule.name)} of {shown(name)} {told}; its effect is {rule.effect}"
+                    self._find("rule", message, name, rule, field)
+            if rule.field is not None and rule.field not in self._contract.fields:
+                told = suggestion(rule.field, self._contract.fields)
+                message = (
+                    f"the rule {shown(rule.name)} requires {shown(rule.field)}, which the contract does not have{told}"
+                )
+                self._find("rule", message, name, rule, "field")
+            if rule.outcome in {"error", "*"}:
+                self._find(
+                    "rule", f"{shown(rule.outcome)} is a word of the engine's; take another", name, rule, "outcome"
+                )
+
+    def _find(self, code: str, message: str, name: str, part: object, field: str = "") -> None:  # noqa: PLR0917 - a finding and its place
+        self._report(code, message, node=name, part=part, field=field)

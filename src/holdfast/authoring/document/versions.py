@@ -1,0 +1,48 @@
+"""When a compiled workflow may be used by a compiler of another version.
+
+New documents begin only with what this very compiler made. Open ones go on unless the form of the artifact, which the major version
+stands for, has changed. They move to a workflow that was compiled again only if its graph is the same byte for byte.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.authoring.document.effective import Effective
+from holdfast.errors import Diagnostic
+
+COMPILER_VERSION: Final = "1.0.0"
+"""Major: the form of the artifact; minor: what is compiled to what; patch: neither."""
+STALE: Final = "WORKFLOW_COMPILER_STALE"
+GRAPH_CHANGED: Final = "graph_changed"
+
+
+def start_problem(compiled_by: str, engine: str = COMPILER_VERSION) -> Diagnostic | None:
+    """Why no document may begin with a workflow that this compiler made; None if one may."""
+    return None if compiled_by == engine else _stale("no document can begin with it", compiled_by, engine)
+
+
+def advance_problem(compiled_by: str, engine: str = COMPILER_VERSION) -> Diagnostic | None:
+    """Why an open document cannot go on with a workflow that this compiler made; None if it can."""
+    if _major(compiled_by) == _major(engine):
+        return None
+    return _stale("open documents cannot go on with it", compiled_by, engine)
+
+
+def repin_problem(old: Effective, new: Effective) -> Diagnostic | None:
+    """Why open documents cannot be moved from one compiled workflow to another; None if they can."""
+    if old.graph_hash == new.graph_hash:
+        return None
+    message = "the workflow that was compiled again is another one, so open documents stay with theirs; let them end, or migrate them"
+    return Diagnostic(GRAPH_CHANGED, message, new.entity_type)
+
+
+def _stale(what: str, compiled_by: str, engine: str) -> Diagnostic:
+    message = (
+        f"the workflow was compiled by version {compiled_by}, and this is version {engine}: {what}; compile it again"
+    )
+    return Diagnostic(STALE, message)
+
+
+def _major(version: str) -> str:
+    return version.split(".", 1)[0]

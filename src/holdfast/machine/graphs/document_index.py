@@ -1,0 +1,77 @@
+"""What the machine asks of the document of its graph, found once."""
+
+from __future__ import annotations
+
+from holdfast.expressions import Expression
+from holdfast.machine.graphs.document import WINDOWS, DocumentSpec, Region, Transition, Window
+from holdfast.machine.graphs.document_checks import actions_of
+from holdfast.machine.graphs.forms import Form
+from holdfast.machine.graphs.graph import Graph, Proxy, State
+
+MOST_RULES = 1000
+"""Expressions of rules that are kept compiled; rules come with commands, and an organisation has few."""
+
+
+class DocumentIndex:
+    """Where the parts of an envelope are, by the words of its document."""
+
+    def __init__(self, graph: Graph, spec: DocumentSpec) -> None:
+        self.spec = spec
+        self.actions = actions_of(spec)
+        self.transitions = {each.name: each for each in spec.transitions}
+        self.regions = {each.id: each for each in spec.regions}
+        self.stable = frozenset(spec.stable)
+        self.system = frozenset(name for name, field in spec.fields.items() if field.system)
+        self.computed = {
+            name: Expression.from_data(field.formula)
+            for name, field in spec.fields.items()
+            if field.type == "computed" and field.formula is not None
+        }
+        nodes = graph.nodes.values()
+        self.state_of = {node.op.status: node.id for node in nodes if isinstance(node.op, State)}
+        """The node where a document stays that has a status."""
+        self._proxies = {(node.op.slot, node.op.side): node.id for node in nodes if isinstance(node.op, Proxy)}
+        self._payloads = {name: Form(each.payload) for name, each in self.actions.items() if each.payload is not None}
+        self._rules: dict[str, Expression] = {}
+
+    def way_in(self, slot: str) -> str:
+        """The node by which a token comes into a slot that somebody has filled; empty if nobody has."""
+        return self._proxies.get((slot, "in"), "")
+
+    def way_out(self, slot: str) -> str:
+        """The node by which it leaves the slot."""
+        return self._proxies.get((slot, "out"), "")
+
+    def payload(self, action: str) -> Form | None:
+        """What has to be given for an action, if it says so."""
+        return self._payloads.get(action)
+
+    def by_itself(self, status: str) -> Transition | None:
+        """The transition that begins as soon as a document rests with a status."""
+        return next((t for t in self.spec.transitions if t.begins == "by_itself" and status in t.sources), None)
+
+    def legal(self, status: str) -> list[str]:
+        """The transitions that the lifecycle has for a status."""
+        return [each.name for each in self.spec.transitions if status in each.sources]
+
+    def region_of(self, node: str, slot: str) -> Region | None:
+        """The slot that a node lies in, by the name that it bears, or at whose beginning it lies."""
+        if slot:
+            return self.regions.get(slot)
+        return next((each for each in self.spec.regions if each.entry == node), None)
+
+    def rule(self, stored: dict[str, object]) -> Expression:
+        """An expression of a rule that came with a command; ExpressionError if it is none."""
+        key = str(stored.get("hash", ""))
+        known = self._rules.get(key)
+        if known is None:
+            known = Expression.from_data(stored)
+            if len(self._rules) >= MOST_RULES:
+                self._rules.clear()
+            self._rules[key] = known
+        return known
+
+
+def strictest(*windows: Window) -> Window:
+    """The strictest of these windows; nothing at all is editable."""
+    return max(windows, key=WINDOWS.index, default=WINDOWS[0])

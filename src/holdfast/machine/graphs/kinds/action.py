@@ -1,0 +1,63 @@
+"""An action changes the document, in the name of the workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from holdfast.errors import Diagnostic
+from holdfast.machine.graphs.findings import name_findings, work_findings
+from holdfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
+from holdfast.machine.graphs.work import Work
+
+PAYLOAD = "payload."
+"""What the names of the expressions begin with that an action is given."""
+
+
+class Action(NodeOp, frozen=True, kw_only=True, tag="action"):
+    """Does something to the document: lays what it computes over the data, or has a handler compute the changes inside the commit."""
+
+    action: str
+    payload: dict[str, Stored] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What it is given: stored expressions, by name."""
+    work: Work | None = None
+    """The call of the handler; None if what it is given is laid over the data."""
+
+    word: ClassVar[str] = "action"
+    shape: ClassVar[Shape] = Shape(('["✎ ', '"]'), 'shape=component, style="filled"')
+    is_answering: ClassVar[bool] = True
+    is_named: ClassVar[bool] = True
+
+    @property
+    def execution(self) -> Execution:
+        """By a handler inside the commit, if there is one."""
+        return "pure" if self.work is None else "transactional"
+
+    @property
+    def exits(self) -> frozenset[str]:
+        """It is done, or it cannot be."""
+        return frozenset({OK, ERROR})
+
+    @property
+    def call(self) -> Work | None:
+        """The handler's, if there is one."""
+        return self.work
+
+    @property
+    def detail(self) -> str:
+        """What is done."""
+        return self.action
+
+    def formulas(self, node: str) -> Iterator[Formula]:
+        """What it is given."""
+        for name, stored in self.payload.items():
+            yield Formula(f"{PAYLOAD}{name}", f"{name!r}, which {node!r} is given,", stored)
+
+    def findings(self, node: str) -> Iterator[Diagnostic]:
+        """What is wrong with the name and the call."""
+        yield from name_findings(node, "document_action", f"the action of {node!r}", self.action)
+        if self.work is not None:
+            yield from work_findings(node, repr(node), self.work, least_calls=1)
+            if not self.work.transactional:
+                message = f"the handler of {node!r} changes a document, so it is called inside the commit; make it transactional"
+                yield Diagnostic("document_action", message, node)

@@ -1,0 +1,96 @@
+"""A document as a run holds it: a part of its state, so that an edit, the check of its window and what follows from it are one decision."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from holdfast.kernel.actor import Actor
+
+Data = dict[str, object]
+Verdict = Literal["", "approved", "declined", "void"]
+"""Not decided yet; decided for it, or in another way that an edge routes; or decided about something that is no more."""
+
+
+class Intent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """The transition that was asked for last, and in whose name its way is gone."""
+
+    transition: str
+    by: str
+    on_behalf_of: str = ""
+    roles: list[str] = []
+    capabilities: list[str] = []
+    reason: str = ""
+    is_pending: bool = True
+    """Whether the state has not been left by it yet."""
+
+    @property
+    def actor(self) -> Actor:
+        """Who asked, with what they could do then."""
+        kind: Literal["system", "user"] = "system" if self.by == "system" else "user"
+        return Actor(
+            id=self.by,
+            kind=kind,
+            roles=frozenset(self.roles),
+            capabilities=frozenset(self.capabilities),
+            on_behalf_of=self.on_behalf_of,
+        )
+
+
+class Approval(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """An approval that no gate has used up yet."""
+
+    node: str
+    version: int
+    """The version of the document that is asked about."""
+    verdict: Verdict = ""
+    given: list[int] = []
+    """The decisions on it that stand, by their numbers."""
+
+
+class Refused(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A rejection on its way from a slot to the gate."""
+
+    slot: str
+    step: int
+    node: str
+    by: str = ""
+    reason: str = ""
+
+
+class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A document, and how far its workflow is with it."""
+
+    type: str
+    id: str
+    status: str
+    version: int = 1
+    """Counts the mutations that wrote it; decisions and transitions are none."""
+    data: Data = {}
+    amended_from: str = ""
+    superseded_by: str = ""
+    org: Data = {}
+    """What the organisation's settings were when it was created, or a transition was asked for last."""
+    intent: Intent | None = None
+    approvals: dict[int, Approval] = {}
+    """Those of the present way to the next gate, by step."""
+    refused: Refused | None = None
+    round: int = 1
+    """Counts the ways from a state to the rest."""
+    is_resting: bool = False
+    """Whether the round is completed, and nothing is under way."""
+    sequence: int = 0
+    """Counts what the audit tells of it."""
+
+    way: str = ""
+    """The transition whose way is gone, or was last."""
+
+    def own(self) -> Data:
+        """What is known of it besides its content."""
+        known: Data = {"id": self.id, "type": self.type, "status": self.status, "version": self.version}
+        return {**known, "amended_from": self.amended_from or None}
+
+    def names(self) -> Data:
+        """What expressions read as `entity`."""
+        return {**self.data, **self.own()}

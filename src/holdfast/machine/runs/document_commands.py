@@ -1,0 +1,72 @@
+"""What can be asked of a document. Rules and settings of the organisation come along, so that the decision needs to ask nobody."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.machine.graphs.kinds.rule import DocumentRule
+
+Data = dict[str, object]
+
+
+class _DocumentCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Something asked of a document."""
+
+    reason: str = ""
+    rules: list[DocumentRule] = []
+    """What the organisation wants judged first."""
+    org: Data | None = None
+    """The settings of the organisation, as they are now; None means those that were told last."""
+
+
+class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
+    """Begin the life of a document; its id is the business key of the run."""
+
+    data: Data = {}
+    action: str = "create"
+    changes: Data | None = None
+    """What the handler of the action makes of it; None if it has none."""
+    amended_from: str = ""
+    """The document that it takes the place of."""
+    status: str = ""
+    """The status that it has had before the engine knew it; empty for a new one."""
+    version: int = 1
+    looks_up: bool = False
+    """Whether the engine looks up those whom the definition names before they are waited for."""
+
+
+class Mutate(_DocumentCommand, frozen=True, kw_only=True):
+    """Change a document."""
+
+    action: str = "update"
+    payload: Data = {}
+    changes: Data | None = None
+    """What the handler of the action makes of it; None if it has none."""
+    expected_version: int | None = None
+    """The version that the caller has seen; None means that it does not matter."""
+    amends: bool = False
+    """Whether the caller wants an amendment in place, whatever the window."""
+
+
+class RequestTransition(_DocumentCommand, frozen=True, kw_only=True):
+    """Ask for a lifecycle transition."""
+
+    transition: str
+    expected_version: int | None = None
+
+
+class SupersedeDocument(_DocumentCommand, frozen=True, kw_only=True):
+    """Another document takes the place of this one."""
+
+    superseded_by: str
+    expected_version: int | None = None
+    fields: list[str] = []
+    """What is different there."""
+    is_forced: bool = False
+    """Whether it follows from an edit that the window allows only as an amendment; otherwise somebody asks for it by name."""
+
+
+DocumentCommand: TypeAlias = Mutate | RequestTransition | SupersedeDocument
+"""What can be asked of a document that is there."""

@@ -1,0 +1,202 @@
+"""How events change a document, and what those of steps mean for its approvals. The state is changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.machine.graphs.graph import WITHDRAWN, Human, Proxy
+from holdfast.machine.graphs.graph import State as StateNode
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.document import Approval, Document, Intent, Refused
+from holdfast.machine.runs.state import State
+
+
+def _document(state: State) -> Document:
+    assert state.document is not None
+    return state.document
+
+
+def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> None:
+    state.document = Document(
+        type=event.entity_type,
+        id=event.id,
+        status=event.status,
+        version=event.version,
+        data=dict(event.data),
+        amended_from=event.amended_from,
+        org=event.org,
+    )
+
+
+def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> None:
+    document = _document(state)
+    laid = {**document.data, **event.changes}
+    document.data = {name: value for name, value in laid.items() if value is not None}
+    document.version = event.version
+
+
+def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
+    document = _document(state)
+    document.status, document.refused, document.approvals = event.status, None, {}
+
+
+def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:
+    document = _document(state)
+    document.intent = Intent(
+        transition=event.transition,
+        by=event.by,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        reason=event.reason,
+    )
+    if event.org is not None:
+        document.org = event.org
+    state.chain = 0
+
+
+def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None:
+    approvals = _document(state).approvals
+    for step in event.steps:
+        if event.why == "edited" and approvals[step].verdict == "approved":
+            approvals[step].verdict = "void"
+        else:
+            del approvals[step]
+
+
+def _applied(_routes: GraphIndex, state: State, event: e.ApprovalsApplied) -> None:
+    for step in event.steps:
+        del _document(state).approvals[step]
+
+
+def _rejected(_routes: GraphIndex, state: State, event: e.SlotRejected) -> None:
+    _document(state).refused = Refused(
+        slot=event.slot, step=event.step, node=event.node, by=event.by, reason=event.reason
+    )
+
+
+def _round_started(_routes: GraphIndex, state: State, event: e.RoundStarted) -> None:
+    document = _document(state)
+    document.round, document.is_resting = event.round, False
+
+
+def _round_completed(_routes: GraphIndex, state: State, _event: e.RoundCompleted) -> None:
+    _document(state).is_resting = True
+
+
+def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) -> None:
+    document = _document(state)
+    document.status, document.superseded_by = event.status, event.superseded_by
+
+
+TABLE: dict[type[e.Event], Callable[..., None]] = {
+    e.DocumentCreated: _created,
+    e.DocumentChanged: _changed,
+    e.DocumentMoved: _moved,
+    e.TransitionRequested: _requested,
+    e.ApprovalsVoided: _voided,
+    e.ApprovalsApplied: _applied,
+    e.SlotRejected: _rejected,
+    e.RoundStarted: _round_started,
+    e.RoundCompleted: _round_completed,
+    e.DocumentSuperseded: _superseded,
+}
+
+
+# -- what steps mean for a document
+
+
+def notice(routes: GraphIndex, state: State, event: e.Event) -> None:
+    """A document takes note of an event about one of its steps, after that has changed the rest of the state."""
+    look = _NOTICED.get(type(event))
+    if look is not None:
+        look(routes, _document(state), state, event)
+    if type(event) in AUDITED:
+        _document(state).sequence += 1
+
+
+def _step_started(routes: GraphIndex, document: Document, _state: State, event: e.StepStarted) -> None:
+    op = routes.node(event.node).op
+    if isinstance(op, Human) and op.pins:
+        document.approvals[event.step] = Approval(node=event.node, version=document.version)
+
+
+def _decided(_routes: GraphIndex, document: Document, state: State, event: e.TaskDecided) -> None:
+    approval = document.approvals.get(event.step)
+    if approval is not None:
+        approval.given = [*approval.given, state.questions[event.step].decisions]
+
+
+def _withdrawn(_routes: GraphIndex, document: Document, state: State, event: e.DecisionWithdrawn) -> None:
+    approval = document.approvals.get(event.step)
+    if approval is not None:
+        approval.given = [given.sequence for given in state.questions[event.step].given]
+
+
+def _answered(routes: GraphIndex, document: Document, state: State, event: e.StepAnswered) -> None:
+    approval = document.approvals.get(event.step)
+    if approval is None:
+        return
+    op = routes.node(approval.node).op
+    assert isinstance(op, Human)
+    approval.verdict = "approved" if event.outcome == op.approval else "declined"
+    if not event.decisions and event.outcome != WITHDRAWN:
+        question = state.questions.get(event.step)
+        approval.given = [1 if question is None else question.decisions + 1]
+
+
+def _step_completed(routes: GraphIndex, document: Document, state: State, event: e.StepCompleted) -> None:
+    node = event.node or _node_of(state, event)
+    op = routes.node(node).op if node else None
+    if isinstance(op, Proxy) and op.side == "in":
+        document.approvals = {}
+    elif isinstance(op, StateNode):
+        document.way = event.outcome
+        if document.intent is not None:
+            document.intent.is_pending = False
+    else:
+        _forget(document, event.step)
+
+
+def _node_of(state: State, event: e.StepCompleted) -> str:
+    """Where a step was that has just ended: it is the last one that was executed."""
+    executed = state.executed.get(event.step)
+    return "" if executed is None else executed.node
+
+
+def _step_ended(_routes: GraphIndex, document: Document, _state: State, event: e.StepFailed | e.StepPaused) -> None:
+    _forget(document, event.step)
+
+
+def _forget(document: Document, step: int) -> None:
+    """A question that ended without a decision approves nothing."""
+    approval = document.approvals.get(step)
+    if approval is not None and not approval.verdict:
+        del document.approvals[step]
+
+
+_NOTICED: dict[type[e.Event], Callable[..., None]] = {
+    e.StepStarted: _step_started,
+    e.TaskDecided: _decided,
+    e.DecisionWithdrawn: _withdrawn,
+    e.StepAnswered: _answered,
+    e.StepCompleted: _step_completed,
+    e.StepFailed: _step_ended,
+    e.StepPaused: _step_ended,
+    e.StepSkipped: _step_ended,
+}
+
+AUDITED: frozenset[type[e.Event]] = frozenset(
+    {
+        *TABLE,
+        e.StepAnswered,
+        e.TaskDecided,
+        e.DecisionWithdrawn,
+        e.StepCompleted,
+        e.StepFailed,
+        e.StepPaused,
+        e.StepSkipped,
+    }
+)
+"""What the audit of a document tells of."""

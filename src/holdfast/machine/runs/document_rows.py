@@ -1,0 +1,283 @@
+"""The rows of a document, made from events alone: itself, its versions, what was done to it, and the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.document_records import (
+    AuditMade,
+    DocumentOpened,
+    DocumentTouched,
+    MutationKind,
+    MutationMade,
+    VersionKept,
+)
+from holdfast.kernel.people_records import DecisionMoved
+from holdfast.kernel.rows import Record
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.document import Data, Document
+from holdfast.machine.runs.document_folds import AUDITED
+from holdfast.machine.runs.patches import fingerprint
+from holdfast.machine.runs.state import State
+
+_encode = msgspec.json.Encoder().encode
+CHANGED = {"changed": True}
+"""All that is told of a field whose values are nobody's business."""
+
+
+class View(Protocol):
+    """A run as it was before an event."""
+
+    routes: GraphIndex
+    state: State
+
+
+class _Told(NamedTuple):
+    """What the audit says of an event."""
+
+    what: str
+    who: str = ""
+    whom: str = ""
+    why: str = ""
+    step: int = 0
+    kind: MutationKind | None = None
+    """What sort of mutation it is; None for a step, which is none."""
+    version: int | None = None
+    """The version after it; None means the one before."""
+    changes: Data | None = None
+    run_as: str = ""
+
+
+def records_of(view: View, event: e.Event) -> list[Record]:
+    """All that an event about a document, or about one of its steps, leaves in the rows of the document."""
+    if type(event) not in AUDITED:
+        return []
+    make = _ROWS.get(type(event))
+    return [*(make(view, event) if make is not None else ()), *_audited(view, event)]
+
+
+# -- the document and its versions
+
+
+def _document(view: View) -> Document:
+    assert view.state.document is not None
+    return view.state.document
+
+
+def _sequence(view: View) -> int:
+    return 1 + (0 if view.state.document is None else view.state.document.sequence)
+
+
+def _created(view: View, event: e.DocumentCreated) -> list[Record]:
+    data = _encode(event.data)
+    return [
+        DocumentOpened(
+            type=event.entity_type,
+            id=event.id,
+            status=event.status,
+            version=event.version,
+            data=data,
+            amended_from=event.amended_from,
+            requester=view.state.requester,
+            updated_by=event.by,
+        ),
+        VersionKept(
+            version=event.version,
+            status=event.status,
+            data=data,
+            data_hash=fingerprint(event.data),
+            mutation=_sequence(view),
+            written_by=event.by,
+        ),
+    ]
+
+
+def _changed(view: View, event: e.DocumentChanged) -> list[Record]:
+    document = _document(view)
+    laid = {**document.data, **event.changes}
+    content = {name: value for name, value in laid.items() if value is not None}
+    data = _encode(content)
+    return [
+        _touched(document, version=event.version, data=data, updated_by=event.by),
+        VersionKept(
+            version=event.version,
+            status=document.status,
+            data=data,
+            data_hash=fingerprint(content),
+            mutation=_sequence(view),
+            written_by=event.by,
+        ),
+    ]
+
+
+def _touched(document: Document, **fields: object) -> DocumentTouched:
+    return DocumentTouched(type=document.type, id=document.id, **fields)  # type: ignore[arg-type]
+
+
+def _moved(view: View, event: e.DocumentMoved) -> list[Record]:
+    return [_touched(_document(view), status=event.status, updated_by=event.by)]
+
+
+def _superseded(view: View, event: e.DocumentSuperseded) -> list[Record]:
+    return [_touched(_document(view), status=event.status, superseded_by=event.superseded_by, updated_by=event.by)]
+
+
+def _round_started(view: View, event: e.RoundStarted) -> list[Record]:
+    return [_touched(_document(view), round=event.round, is_resting=False)]
+
+
+def _round_completed(view: View, _event: e.RoundCompleted) -> list[Record]:
+    return [_touched(_document(view), is_resting=True)]
+
+
+def _voided(view: View, event: e.ApprovalsVoided) -> Iterable[Record]:
+    return _decisions(view, event.steps, applied=False)
+
+
+def _applied(view: View, event: e.ApprovalsApplied) -> Iterable[Record]:
+    return _decisions(view, event.steps, applied=True)
+
+
+def _decisions(view: View, steps: Sequence[int], *, applied: bool) -> Iterable[Record]:
+    """Every decision of these approvals is used up, or never will be."""
+    approvals = _document(view).approvals
+    for step in steps:
+        for sequence in approvals[step].given:
+            yield DecisionMoved(number=step, sequence=sequence, applied=applied)
+
+
+_ROWS: dict[type[e.Event], Callable[..., Iterable[Record]]] = {
+    e.DocumentCreated: _created,
+    e.DocumentChanged: _changed,
+    e.DocumentMoved: _moved,
+    e.DocumentSuperseded: _superseded,
+    e.RoundStarted: _round_started,
+    e.RoundCompleted: _round_completed,
+    e.ApprovalsVoided: _voided,
+    e.ApprovalsApplied: _applied,
+}
+
+
+# -- the audit
+
+
+def _audited(view: View, event: e.Event) -> list[Record]:
+    told = _told(view, event)
+    document = view.state.document
+    name, before = (document, document.version) if document is not None else (event, 0)
+    after = before if told.version is None else told.version
+    entity = name.entity_type if isinstance(name, e.DocumentCreated) else getattr(name, "type", "")
+    sequence = _sequence(view)
+    who = told.who or _asker(document)
+    line = AuditMade(
+        sequence=sequence,
+        who=who,
+        whom=told.whom or told.run_as,
+        what=told.what,
+        which=f"{entity}/{getattr(name, 'id', '')}@{after}",
+        place="engine" if told.kind is None or told.run_as or who == SYSTEM.id else "call",
+        why=told.why,
+        whence=f"step {told.step}" if told.step else f"mutation {sequence}",
+        how=told.kind or "step",
+    )
+    if told.kind is None:
+        return [line]
+    made = MutationMade(
+        sequence=sequence,
+        kind=told.kind,
+        action=told.what,
+        version_before=before,
+        version_after=after,
+        actor=who,
+        on_behalf_of=told.whom,
+        run_as=told.run_as,
+        step=told.step or None,
+        reason=told.why,
+        changes=None if told.changes is None else _encode(told.changes),
+    )
+    return [line, made]
+
+
+def _asker(document: Document | None) -> str:
+    """In whose name steps are done that nobody else did."""
+    return SYSTEM.id if document is None or document.intent is None else document.intent.by
+
+
+def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911 - a line for each event
+    match event:
+        case e.DocumentCreated():
+            changes = _differences(view, {}, event.data)
+            return _Told(
+                event.action, event.by, event.on_behalf_of, event.reason, 0, "business", event.version, changes
+            )
+        case e.DocumentChanged():
+            changes = _differences(view, _document(view).data, event.changes)
+            return _Told(
+                event.action,
+                event.by,
+                event.on_behalf_of,
+                event.reason,
+                event.step,
+                "business",
+                event.version,
+                changes,
+                event.run_as,
+            )
+        case e.DocumentMoved():
+            what = f"{event.how} {event.transition or event.status}"
+            return _Told(what, event.by, event.on_behalf_of, event.reason, kind="workflow")
+        case e.TransitionRequested():
+            what = f"request {event.transition}"
+            return _Told(what, event.by, event.on_behalf_of, event.reason, kind="workflow")
+        case e.DocumentSuperseded():
+            why = event.reason or f"{event.superseded_by} took its place"
+            changes = {"superseded_by": event.superseded_by, "fields": event.fields}
+            return _Told("supersede", event.by, event.on_behalf_of, why, 0, "workflow", None, changes)
+        case e.StepAnswered() | e.TaskDecided():
+            return _Told(
+                f"decide {event.outcome}", event.actor, event.on_behalf_of, event.comment, event.step, "workflow"
+            )
+        case e.ApprovalsVoided():
+            return _Told("void approvals", event.by, why=f"{event.why}: {', '.join(event.fields) or 'all'}")
+        case e.ApprovalsApplied():
+            return _Told("apply approvals", why=event.transition)
+        case e.SlotRejected():
+            return _Told("reject slot", event.by, why=event.reason, step=event.step)
+        case e.RoundStarted() | e.RoundCompleted():
+            return _Told(f"round {event.round} {'begins' if isinstance(event, e.RoundStarted) else 'ends'}")
+        case _:
+            return _of_step(view, event)
+
+
+def _of_step(view: View, event: e.Event) -> _Told:
+    number: int = getattr(event, "step", 0)
+    node = getattr(event, "node", "") or _node(view, number)
+    outcome = getattr(event, "outcome", "") or getattr(event, "error", "")
+    word = {
+        e.StepCompleted: "pass",
+        e.StepFailed: "end",
+        e.StepPaused: "fail",
+        e.StepSkipped: "skip",
+        e.DecisionWithdrawn: "withdraw",
+    }[type(event)]
+    return _Told(f"{word} {node}", why=outcome, step=number)
+
+
+def _node(view: View, number: int) -> str:
+    state = view.state
+    step = state.open.get(number) or state.dead.get(number) or state.frozen.get(number)
+    return "" if step is None else step.node
+
+
+def _differences(view: View, before: Data, changes: Data) -> Data:
+    """What changed, with the values before and after; of sensitive fields only that they did."""
+    fields = {} if view.routes.documents is None else view.routes.documents.spec.fields
+    return {
+        name: CHANGED if name in fields and fields[name].sensitive else [before.get(name), value]
+        for name, value in changes.items()
+    }

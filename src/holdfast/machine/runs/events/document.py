@@ -1,0 +1,150 @@
+"""What can happen to a document. Each event says who brought it about, so that rows and the audit can be made from it alone."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.events.happening import Data, Happening
+
+How = Literal["passed", "rejected", "amended", "adopted"]
+"""How a document came to a status: through a gate; back from one; by an amendment; it had it before the engine knew it."""
+Voiding = Literal["edited", "rejected", "entered_again", "interrupted", "superseded"]
+
+
+@message(name="document_created")
+class DocumentCreated(Happening, frozen=True, kw_only=True):
+    """A document came to be."""
+
+    entity_type: str
+    id: str
+    data: Data
+    status: str
+    version: int = 1
+    amended_from: str = ""
+    action: str = "create"
+    by: str = ""
+    on_behalf_of: str = ""
+    reason: str = ""
+    org: Data = {}  # noqa: RUF012 - every struct gets one of its own
+    warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    is_adopted: bool = False
+    """Whether it was there before the engine managed it."""
+
+
+@message(name="document_changed")
+class DocumentChanged(Happening, frozen=True, kw_only=True):
+    """Fields of a document have other values."""
+
+    version: int
+    changes: Data
+    """The new values by field; null for a field that has none any more."""
+    action: str = "update"
+    by: str = ""
+    on_behalf_of: str = ""
+    run_as: str = ""
+    """As whom a step of the workflow itself did it; empty if a person did."""
+    step: int = 0
+    """The step that did it; 0 if none."""
+    reason: str = ""
+    warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+
+
+@message(name="document_moved")
+class DocumentMoved(Happening, frozen=True, kw_only=True):
+    """A document has another status, or is back where it was."""
+
+    status: str
+    how: How
+    transition: str = ""
+    by: str = ""
+    on_behalf_of: str = ""
+    reason: str = ""
+
+
+@message(name="transition_requested")
+class TransitionRequested(Happening, frozen=True, kw_only=True):
+    """Somebody asked for a transition: its way is gone in their name, and the gate performs it."""
+
+    transition: str
+    by: str
+    on_behalf_of: str = ""
+    roles: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    capabilities: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    reason: str = ""
+    org: Data | None = None
+    warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+
+
+@message(name="approvals_voided")
+class ApprovalsVoided(Happening, frozen=True, kw_only=True):
+    """Approvals that no gate has used up count for nothing any more."""
+
+    steps: list[int]
+    why: Voiding
+    fields: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """What has changed that they were about."""
+    by: str = ""
+
+
+@message(name="approvals_applied")
+class ApprovalsApplied(Happening, frozen=True, kw_only=True):
+    """A gate has used up approvals: they count once."""
+
+    steps: list[int]
+    transition: str
+
+
+@message(name="slot_rejected")
+class SlotRejected(Happening, frozen=True, kw_only=True):
+    """A rejection leaves a slot; all that was under way there is ended."""
+
+    slot: str
+    step: int
+    node: str
+    by: str = ""
+    reason: str = ""
+
+
+@message(name="round_started")
+class RoundStarted(Happening, frozen=True, kw_only=True):
+    """The workflow of a document that rested goes on."""
+
+    round: int
+    status: str
+    by: str = ""
+
+
+@message(name="round_completed")
+class RoundCompleted(Happening, frozen=True, kw_only=True):
+    """Nothing is under way for the document any more."""
+
+    round: int
+    status: str
+
+
+@message(name="document_superseded")
+class DocumentSuperseded(Happening, frozen=True, kw_only=True):
+    """Another document has taken the place of this one."""
+
+    superseded_by: str
+    status: str
+    by: str = ""
+    on_behalf_of: str = ""
+    reason: str = ""
+    fields: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """What is different there."""
+
+
+DocumentEvent: TypeAlias = (
+    DocumentCreated
+    | DocumentChanged
+    | DocumentMoved
+    | TransitionRequested
+    | ApprovalsVoided
+    | ApprovalsApplied
+    | SlotRejected
+    | RoundStarted
+    | RoundCompleted
+    | DocumentSuperseded
+)

@@ -1,0 +1,114 @@
+"""Whether values are those that the fields of a document ask for; every fault with its place, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from typing import Final
+
+from holdfast.errors import ExpressionError, indefinite
+from holdfast.machine.graphs.document import Field
+from holdfast.machine.graphs.document_index import DocumentIndex
+
+Data = dict[str, object]
+MOST_FAULTS = 20
+"""Faults that a message lists."""
+
+
+_PLAIN: Final[dict[str, tuple[type, str]]] = {
+    "int": (int, "a whole number"),
+    "money": (int, "a whole number of the smallest unit"),
+    "bool": (bool, "true or false"),
+}
+
+
+def faults_of(index: DocumentIndex, data: Data) -> list[str]:
+    """What is wrong with the content of a whole document."""
+    return [fault for _, fault in zip(range(MOST_FAULTS), _object(index.spec.fields, data, ""), strict=False)]
+
+
+def defaults_of(index: DocumentIndex) -> Data:
+    """What a document is created with."""
+    return {name: each.default for name, each in index.spec.fields.items() if each.default is not None}
+
+
+def with_computed(index: DocumentIndex, data: Data) -> Data:
+    """The content with its computed fields anew; what cannot be computed has no value."""
+    computed = dict(data)
+    for name, formula in index.computed.items():
+        try:
+            computed[name] = formula.evaluate({"entity": computed})
+        except ExpressionError:
+            computed.pop(name, None)
+    return computed
+
+
+def not_given(index: DocumentIndex, changes: Mapping[str, object], *, is_workflow: bool) -> list[str]:
+    """Fields that nobody gives: computed ones, and those of the workflow, unless it is the one who gives them."""
+    found = [f"{name!r} is computed" for name in changes if name in index.computed]
+    if not is_workflow:
+        found += [f"{name!r} is set by the workflow" for name in changes if name in index.system]
+    return found
+
+
+def _object(fields: Mapping[str, Field], data: Mapping[str, object], place: str) -> Iterator[str]:
+    for name in data:
+        if name not in fields:
+            yield f"{place}{name}: there is no such field"
+    for name, field in fields.items():
+        value = data.get(name)
+        if value is not None:
+            yield from _value(field, value, f"{place}{name}")
+        elif field.required and field.type != "computed":
+            yield f"{place}{name}: a value is required"
+
+
+def _value(field: Field, value: object, place: str) -> Iterator[str]:
+    match field.type:
+        case "string" | "ref" | "enum" | "date" | "datetime":
+            yield from _text(field, value, place)
+        case "int" | "money" | "bool":
+            wanted, told = _PLAIN[field.type]
+            if type(value) is not wanted:
+                yield f"{place}: give {told}, not {indefinite(type(value))}"
+        case "list" | "object":
+            yield from _parts(field, value, place)
+        case "computed":
+            pass
+
+
+def _parts(field: Field, value: object, place: str) -> Iterator[str]:
+    if field.type == "list" and isinstance(value, list):
+        for number, each in enumerate(value if field.items is not None else ()):
+            yield from _value(field.items, each, f"{place}[{number}]") if field.items else ()
+    elif field.type == "object" and isinstance(value, dict):
+        yield from _object(field.fields, value, f"{place}.") if field.fields else ()
+    else:
+        yield f"{place}: give {indefinite(list if field.type == 'list' else dict)}, not {indefinite(type(value))}"
+
+
+def _text(field: Field, value: object, place: str) -> Iterator[str]:
+    if not isinstance(value, str):
+        yield f"{place}: give a text, not {indefinite(type(value))}"
+    elif field.type == "enum" and value not in field.values:
+        yield f"{place}: it can be {', '.join(map(repr, field.values))}"
+    elif field.type == "ref" and not value:
+        yield f"{place}: name a document"
+    elif field.type == "date" and not _is_date(value):
+        yield f"{place}: give a date as 2026-11-17"
+    elif field.type == "datetime" and not _is_instant(value):
+        yield f"{place}: give an instant with its zone, as 2026-11-17T09:30:00+00:00"
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _is_instant(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).utcoffset() is not None
+    except ValueError:
+        return False

@@ -1,0 +1,267 @@
+"""The one way in which a document changes: what is given, who may, where it is allowed, what rules say; then all at once.
+
+The order is that of the refusals: nothing that comes later has been looked at when something before it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from holdfast.errors import ExpressionError
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import Answer, Ignored, Rejection
+from holdfast.machine.graphs.document import DocumentAction
+from holdfast.machine.graphs.graph import AMEND, DocumentRule, Human
+from holdfast.machine.runs.answers import is_within, too_large
+from holdfast.machine.runs.document import Approval
+from holdfast.machine.runs.document_commands import Mutate
+from holdfast.machine.runs.ending import stop_step
+from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
+from holdfast.machine.runs.fields import Data, defaults_of, faults_of, not_given, with_computed
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.rounds import begin_round
+from holdfast.machine.runs.rules import judge
+from holdfast.machine.runs.slots import LEFT, interrupt, standing, void
+from holdfast.machine.runs.state import ROOT
+from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import document_of, index_of, window_of
+
+UNCHANGED = Ignored(reason="the document has these values already")
+EDITED = "the document was edited"
+
+
+class Author(NamedTuple):
+    """Who changes a document."""
+
+    actor: Actor
+    run_as: str = ""
+    """As whom a step of the workflow does; empty if a person does."""
+    step: int = 0
+    reason: str = ""
+    rules: Sequence[DocumentRule] = ()
+    """What the organisation wants judged first."""
+    org: Data | None = None
+    """Its settings, if they come along."""
+
+
+class Draft(NamedTuple):
+    """A change that nothing is wrong with."""
+
+    data: Data
+    """The whole content after it."""
+    changes: Data
+    """The fields that are different, with null for those that are gone."""
+    warnings: list[str]
+
+
+# -- what people ask for
+
+
+def mutate(turn: Turn, command: Mutate) -> Answer | None:
+    """Change the document of a run, as somebody asks; why not, if it cannot be changed so."""
+    action, wrong = action_for(turn, command.action)
+    if action is None:
+        return wrong
+    changes = command.payload if command.changes is None else command.changes
+    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
+    refusal = (
+        _payload_refusal(turn, action, command)
+        or _content_refusal(turn, changes)
+        or may_do(turn, action, turn.moment.actor)
+        or _window_refusal(turn, command)
+        or version_refusal(turn, command.expected_version)
+    )
+    if refusal is not None:
+        return refusal
+    draft = drafted(turn, document_of(turn.state).data, changes, author)
+    if not isinstance(draft, Draft):
+        return draft
+    if not draft.changes:
+        return UNCHANGED
+    if command.amends or window_of(turn.routes, turn.state).window != "editable":
+        return _amend_in_place(turn, draft, action.name, author)
+    change(turn, draft, action.name, author)
+    _restart_slots(turn)
+    return None
+
+
+def action_for(turn: Turn, name: str) -> tuple[DocumentAction | None, Rejection]:
+    """What can be done to a document under a name, and what to say if nothing can."""
+    index = index_of(turn.routes)
+    known = index.actions.get(name)
+    found = None if known is None or known.creates else known
+    possible = ", ".join(repr(each.name) for each in index.actions.values() if not each.creates)
+    told = f"{name!r} cannot be done to a document of the type {index.spec.entity_type!r}; there are {possible}"
+    return found, refused(Refusal.UNKNOWN_ACTION, told)
+
+
+def _payload_refusal(turn: Turn, action: DocumentAction, command: Mutate) -> Rejection | None:
+    form = index_of(turn.routes).payload(action.name)
+    faults = [] if form is None else form.faults(command.payload)
+    return invalid(f"what {action.name!r} is given", faults)
+
+
+def _content_refusal(turn: Turn, changes: Data) -> Rejection | None:
+    return invalid("the edit", not_given(index_of(turn.routes), changes, is_workflow=False))
+
+
+def invalid(what: str, faults: list[str]) -> Rejection | None:
+    """A refusal that lists every fault; None if there are none."""
+    if not faults:
+        return None
+    return refused(Refusal.INVALID_DOCUMENT, f"{what} does not fit the contract: {'; '.join(faults)}")
+
+
+def may_do(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
+    """Why somebody may not do something to a document."""
+    if actor.may(action.capability):
+        return None
+    told = f"{actor.id!r} may not do {action.name!r}: that needs the capability {action.capability!r}"
+    return refused(Refusal.NOT_ALLOWED, f"{told} on {index_of(turn.routes).spec.entity_type!r}")
+
+
+def _window_refusal(turn: Turn, command: Mutate) -> Rejection | None:
+    spec, document = index_of(turn.routes).spec, document_of(turn.state)
+    if command.amends and spec.amendment == "new_row":
+        told = f"an amendment of {spec.entity_type!r} is a document of its own; amend it by name"
+        return refused(Refusal.AMENDMENT_REQUIRED, told)
+    view = window_of(turn.routes, turn.state)
+    if view.window == "editable" or command.amends:
+        return None
+    where = f"{document.id!r} is {document.status}" + (f", at {', '.join(view.places)}" if view.places else "")
+    if view.window == "locked":
+        told = f"{where}, and cannot be edited there; {_instead(turn)}"
+        return refused(Refusal.WORKFLOW_EDIT_LOCKED, told)
+    if view.is_stable and spec.on_drift == "fail":
+        told = f"{where}, where its content must not change, because others decide on version {document.version}; {_instead(turn)}"
+        return refused(Refusal.WORKFLOW_VERSION_DRIFT, told)
+    if spec.amendment == "in_place":
+        return None
+    told = f"{where}, where an edit is an amendment: a document of its own takes its place; amend it by name"
+    return refused(Refusal.AMENDMENT_REQUIRED, told)
+
+
+def _instead(turn: Turn) -> str:
+    """What would be possible."""
+    index, document = index_of(turn.routes), document_of(turn.state)
+    legal = index.legal(document.status)
+    asked = f", or ask for {' or '.join(map(repr, legal))}" if legal else ""
+    return f"amend it{asked}"
+
+
+def version_refusal(turn: Turn, expected: int | None) -> Rejection | None:
+    """Why somebody cannot go on from a version that they have seen."""
+    document = document_of(turn.state)
+    if expected in {None, document.version}:
+        return None
+    told = f"{document.id!r} has the version {document.version} by now, and you have seen {expected}; compare them, and decide anew"
+    return refused(Refusal.VERSION_CONFLICT, told)
+
+
+# -- any change
+
+
+def drafted(turn: Turn, before: Data, changes: Data, author: Author) -> Draft | Rejection:
+    """The content with changes laid over it, judged by rules and fields; why not, if it would not be sound."""
+    index = index_of(turn.routes)
+    try:
+        judged = judge(
+            turn, with_computed(index, _laid(before, changes)), author.rules, actor=author.actor, org=author.org
+        )
+    except ExpressionError as error:
+        return refused(
+            Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"
+        )
+    if judged.blocked:
+        return refused(Refusal.RULE_BLOCKED, judged.blocked)
+    data = with_computed(index, _laid(judged.data, {}))
+    refusal = invalid("the document", faults_of(index, data))
+    if refusal is None and not is_within(turn.routes, data):
+        refusal = too_large(turn.routes, "the document")
+    if refusal is not None:
+        return refusal
+    return Draft(data, _differences(before, data), judged.warnings)
+
+
+def created(turn: Turn, given: Data, author: Author) -> Draft | Rejection:
+    """The content of a document that is created with what is given."""
+    refusal = _content_refusal(turn, given)
+    return refusal or drafted(turn, defaults_of(index_of(turn.routes)), given, author)
+
+
+def _laid(data: Data, changes: Data) -> Data:
+    """Field by field; null takes a field away."""
+    return {name: value for name, value in {**data, **changes}.items() if value is not None}
+
+
+def _differences(before: Data, after: Data) -> Data:
+    gone: Data = {name: None for name in before if name not in after}
+    return gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
+
+
+def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
+    """Write a change: version, approvals that were about what has changed, and questions about it, which are put anew."""
+    document = document_of(turn.state)
+    turn.emit(
+        DocumentChanged(
+            version=document.version + 1,
+            changes=draft.changes,
+            action=action,
+            by=author.actor.id,
+            on_behalf_of=author.actor.on_behalf_of,
+            run_as=author.run_as,
+            step=author.step,
+            reason=author.reason,
+            warnings=draft.warnings,
+        )
+    )
+    _void_covered(turn, draft.changes)
+
+
+def _void_covered(turn: Turn, changes: Data) -> None:
+    index = index_of(turn.routes)
+    content = changes.keys() - index.system
+    hit = {number: each for number, each in standing(turn).items() if _concerns(turn, each, content)}
+    void(turn, hit, "edited", fields=content)
+    for number in hit:
+        step = turn.state.open.get(number)
+        if step is not None:
+            stop_step(turn, step, "drop", error=EDITED, reason=LEFT)
+            turn.move(step.token, step.node)
+
+
+def _concerns(turn: Turn, approval: Approval, fields: set[str]) -> bool:
+    op = turn.routes.node(approval.node).op
+    assert isinstance(op, Human)
+    return bool(fields.intersection(op.covers) if op.covers else fields)
+
+
+def _restart_slots(turn: Turn) -> None:
+    """Slots whose body is to begin anew with every edit."""
+    index = index_of(turn.routes)
+    for token in (*turn.state.tokens.values(), *turn.state.parked.values()):
+        region = index.regions.get(turn.routes.node(token.node).region) if token.node else None
+        if region is not None and region.on_edit == "restart":
+            interrupt(turn, "edited", EDITED)
+            turn.move(ROOT, index.way_in(region.id), is_asked=True)
+            return
+
+
+def _amend_in_place(turn: Turn, draft: Draft, action: str, author: Author) -> Rejection | None:
+    """The same row, with another version: all approvals are void, and it goes back to where amended ones are."""
+    index, document = index_of(turn.routes), document_of(turn.state)
+    ways = turn.routes.ways(index.state_of[document.status], AMEND)
+    if not ways:
+        told = f"{document.id!r} is {document.status}, and no amendment leads on from there; {_instead(turn)}"
+        return refused(Refusal.WORKFLOW_EDIT_LOCKED, told)
+    begin_round(turn)
+    interrupt(turn, "edited", EDITED)
+    change(turn, draft, action, author)
+    actor = author.actor
+    status = index.spec.amended
+    turn.emit(
+        DocumentMoved(status=status, how="amended", by=actor.id, on_behalf_of=actor.on_behalf_of, reason=author.reason)
+    )
+    turn.move(ROOT, ways[0].target, is_asked=True)
+    return None

@@ -1,0 +1,101 @@
+"""An action changes the document, in the name of the workflow.
+
+Entered when: a token arrives. May do: change the document; one with a handler has that compute the changes, inside the commit. Left when: the document is
+changed (`ok`), or it cannot be (`error`, if there is such an edge). On compensation: its own undoing work is called, if it has any; a change is
+undone by another one, never taken back.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import ExpressionError
+from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.graph import Action, Node
+from holdfast.machine.runs.acting import acting
+from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.fields import not_given
+from holdfast.machine.runs.leaving import pass_through
+from holdfast.machine.runs.mutations import Author, Draft, change, drafted, invalid
+from holdfast.machine.runs.nodes.task import TaskKind
+from holdfast.machine.runs.plain import plain
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.state import Data, Step, Token
+from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import document_of, index_of, window_of
+
+
+class ActionKind(TaskKind):
+    """Changes the document."""
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """Change it, or have a handler called that says how. What it is given must be there and fit."""
+        assert isinstance(node.op, Action)
+        try:
+            payload = given(turn, token, node)
+        except ExpressionError as error:
+            self.fail(turn, token, node, f"what {node.id!r} is given cannot be told: {error}")
+            return
+        form = index_of(turn.routes).payload(node.op.action)
+        wrong = invalid(f"what {node.id!r} is given", [] if form is None else form.faults(payload)) or _closed(
+            turn, node
+        )
+        if wrong is not None:
+            self.fail(turn, token, node, wrong.message)
+        elif node.op.work is not None:
+            super().enter(turn, token, node)
+        else:
+            draft = _drafted(turn, node, payload, turn.next_step)
+            if isinstance(draft, Draft):
+                output = _done(turn, node, draft, turn.next_step)
+                pass_through(turn, token, node, output=output)
+            else:
+                self.fail(turn, token, node, draft.message)
+
+
+def given(turn: Turn, token: Token, node: Node) -> Data:
+    """What an action is given; ExpressionError if something of it cannot be told."""
+    asked = turn.data_for(token, node.id)
+    return {name: plain(each.evaluate(asked)) for name, each in turn.routes.payload(node.id).items()}
+
+
+def completed(turn: Turn, step: Step, output: object) -> Rejection | None:
+    """The handler of an action came back with changes; if they do not fit, what it wrote goes with the refusal."""
+    node = turn.routes.node(step.node)
+    if output is not None and not isinstance(output, dict):
+        told = f"the handler of {step.node!r} gives changes by field, or nothing; it gave {output!r:.200}"
+        return refused(Refusal.INVALID_DOCUMENT, told)
+    draft = _drafted(turn, node, output or {}, step.number)
+    if not isinstance(draft, Draft):
+        return draft
+    turn.cancel_step_timer(step)
+    take_answer(turn, step, _done(turn, node, draft, step.number))
+    return None
+
+
+def _closed(turn: Turn, node: Node) -> Rejection | None:
+    """Why the workflow's own step may not change the document here."""
+    assert isinstance(node.op, Action)
+    action = index_of(turn.routes).actions[node.op.action]
+    view = window_of(turn.routes, turn.state)
+    if action.workflow_allowed or view.window == "editable":
+        return None
+    told = f"{action.name!r} is not allowed to the workflow while the document is {view.window.replace('_', ' ')}"
+    return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; allow it in the contract, or put the step elsewhere")
+
+
+def _drafted(turn: Turn, node: Node, changes: Data, step: int) -> Draft | Rejection:
+    wrong = invalid(f"what {node.id!r} gives", not_given(index_of(turn.routes), changes, is_workflow=True))
+    return wrong or drafted(turn, document_of(turn.state).data, changes, _author(turn, node, step))
+
+
+def _author(turn: Turn, node: Node, step: int) -> Author:
+    return Author(acting(turn, node.run_as), run_as=node.run_as or "actor", step=step)
+
+
+def _done(turn: Turn, node: Node, draft: Draft, step: int) -> Data:
+    """Write the change; the receipt, as the steps behind find it."""
+    assert isinstance(node.op, Action)
+    document = document_of(turn.state)
+    before = document.version
+    if draft.changes:
+        change(turn, draft, node.op.action, _author(turn, node, step))
+    return {"action": node.op.action, "version_before": before, "version_after": document.version}

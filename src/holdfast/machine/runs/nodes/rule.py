@@ -1,0 +1,47 @@
+"""A rule node judges a document by flat rules.
+
+Entered when: a token arrives. May do: set fields of the document. Left when: at once, by the word that a rule has for it, by `blocked`, or by `ok`; where no edge
+leads on from `blocked`, the document leaves the slot as if somebody had rejected it; a rule that cannot be judged is a failure of the step. On compensation: nothing to undo.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import ExpressionError
+from holdfast.machine.graphs.graph import BLOCKED, OK, Node, Rule
+from holdfast.machine.runs.acting import acting
+from holdfast.machine.runs.leaving import pass_through
+from holdfast.machine.runs.mutations import Author, Draft, change, drafted
+from holdfast.machine.runs.nodes.kind import Kind
+from holdfast.machine.runs.rules import judge
+from holdfast.machine.runs.slots import block_slot, can_leave_slot
+from holdfast.machine.runs.state import Token
+from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import document_of
+
+
+class RuleKind(Kind):
+    """Judges a document."""
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """Judge it; what rules set is a change by the workflow."""
+        assert isinstance(node.op, Rule)
+        document, actor = document_of(turn.state), acting(turn, node.run_as)
+        try:
+            judged = judge(turn, document.data, node.op.rules, actor=actor)
+        except ExpressionError as error:
+            self.fail(turn, token, node, f"{node.id!r} cannot judge: {error}")
+            return
+        if judged.blocked and not turn.routes.ways(node.id, BLOCKED) and can_leave_slot(turn, node.id):
+            block_slot(turn, token, node, BLOCKED, by=actor.id, reason=judged.blocked)
+            return
+        if judged.blocked:
+            pass_through(turn, token, node, BLOCKED)
+            return
+        author = Author(actor, run_as=node.run_as or "actor", step=turn.next_step)
+        draft = drafted(turn, document.data, judged.data, author)
+        if not isinstance(draft, Draft):
+            self.fail(turn, token, node, draft.message)
+            return
+        if draft.changes:
+            change(turn, draft, "rule", author)
+        pass_through(turn, token, node, judged.outcome or OK)

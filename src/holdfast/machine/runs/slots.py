@@ -1,0 +1,74 @@
+"""How a body leaves its slot before its end: by a rejection, because another transition was asked for, or because the document was edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.machine.graphs.graph import Node
+from holdfast.machine.runs.document import Approval
+from holdfast.machine.runs.ending import stop_step, unended
+from holdfast.machine.runs.events import ApprovalsVoided, BranchesClosed, SlotRejected, StepCompleted
+from holdfast.machine.runs.events.document import Voiding
+from holdfast.machine.runs.leaving import complete_at_once, end_branches
+from holdfast.machine.runs.state import ROOT, Data, Step, Token
+from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import document_of, index_of
+
+LEFT = "slot_left"
+"""Why a step ended that was under way in a slot which was left."""
+
+
+def void(turn: Turn, steps: Iterable[int], why: Voiding, *, fields: Iterable[str] = ()) -> None:
+    """These approvals count for nothing any more."""
+    named = list(steps)
+    if named:
+        turn.emit(ApprovalsVoided(steps=named, why=why, fields=sorted(fields), by=turn.moment.actor.id))
+
+
+def standing(turn: Turn) -> dict[int, Approval]:
+    """The approvals that no gate has used up and nothing has voided."""
+    approvals = document_of(turn.state).approvals
+    return {number: each for number, each in approvals.items() if each.verdict in {"", "approved"}}
+
+
+def interrupt(turn: Turn, why: Voiding, told: str) -> None:
+    """End all that is under way for the document, so that its token can be sent elsewhere. Nothing of it is undone."""
+    void(turn, standing(turn), why)
+    _gather(turn, told)
+
+
+def _gather(turn: Turn, told: str) -> None:
+    """End every branch and every step; the token that the run began with is left."""
+    for scope in [each for each in turn.state.scopes.values() if each.parent == ROOT]:
+        end_branches(turn, list(scope.live), error=told)
+        turn.emit(BranchesClosed(step=scope.step))
+    for step in unended(turn):
+        if step.of is None:
+            stop_step(turn, step, "drop", error=told, reason=LEFT)
+
+
+def reject_slot(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
+    """A rejection that no edge routes leaves the slot: the others are ended, and the gate hears of it."""
+    turn.emit(StepCompleted(step=step.number, outcome=outcome, output=answer))
+    by, reason = str(answer.get("decided_by", "")), str(answer.get("comment", ""))
+    _leave(turn, step.number, step.node, outcome, by=by, reason=reason)
+
+
+def block_slot(turn: Turn, token: Token, node: Node, outcome: str, *, by: str, reason: str) -> None:
+    """A rule that blocks the document where no edge leads on from that refuses it, like somebody who rejects it."""
+    number = complete_at_once(turn, token, node, outcome, output={"reason": reason})
+    _leave(turn, number, node.id, outcome, by=by, reason=reason)
+
+
+def _leave(turn: Turn, step: int, node: str, outcome: str, *, by: str, reason: str) -> None:
+    slot = turn.routes.node(node).region
+    void(turn, standing(turn), "rejected")
+    _gather(turn, f"{node!r} was {outcome}")
+    turn.emit(SlotRejected(slot=slot, step=step, node=node, by=by, reason=reason))
+    turn.move(ROOT, index_of(turn.routes).way_out(slot))
+
+
+def can_leave_slot(turn: Turn, node: str) -> bool:
+    """Whether a node lies in a slot that a rejection can leave."""
+    documents = turn.routes.documents
+    return documents is not None and bool(documents.way_out(turn.routes.node(node).region))

@@ -1,0 +1,222 @@
+"""The life of a document: how it begins, how people ask for its transitions, and how another one takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.kernel.decision import Answer, Rejection
+from holdfast.machine.graphs.document import Transition
+from holdfast.machine.graphs.graph import State as StateNode
+from holdfast.machine.runs.document_commands import CreateDocument, RequestTransition, SupersedeDocument
+from holdfast.machine.runs.events import (
+    DocumentCreated,
+    DocumentSuperseded,
+    TransitionRequested,
+    WorkflowCancelled,
+    WorkflowStarted,
+)
+from holdfast.machine.runs.leaving import finish
+from holdfast.machine.runs.mutations import Author, Draft, change, created, drafted, may_do, version_refusal
+from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
+from holdfast.machine.runs.rounds import begin_round
+from holdfast.machine.runs.slots import interrupt
+from holdfast.machine.runs.state import ROOT, State, Step
+from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import document_of, index_of, window_of
+
+AMENDED = "amended"
+"""Why the run of a document was cancelled that another one has taken the place of."""
+GoOn = Callable[[Turn], None]
+
+
+# -- the beginning
+
+
+def create(turn: Turn, command: CreateDocument) -> Answer | None:
+    """Begin the life of a document; why not, if it cannot be."""
+    refusal = _uncreatable(turn, command)
+    if refusal is not None:
+        return refusal
+    index, actor = index_of(turn.routes), turn.moment.actor
+    author = Author(actor, reason=command.reason, rules=command.rules, org=command.org)
+    given = command.data if command.changes is None else command.changes
+    draft = drafted(turn, {}, given, author) if command.status else created(turn, given, author)
+    if not isinstance(draft, Draft):
+        return draft
+    spec = index.spec
+    status = command.status or (spec.amended if command.amended_from else spec.initial)
+    turn.emit(WorkflowStarted(input={}, requester=actor.on_behalf_of or actor.id, looks_up=command.looks_up))
+    turn.emit(
+        DocumentCreated(
+            entity_type=spec.entity_type,
+            id=turn.moment.key,
+            data=draft.data,
+            status=status,
+            version=command.version,
+            amended_from=command.amended_from,
+            action=command.action,
+            by=actor.id,
+            on_behalf_of=actor.on_behalf_of,
+            reason=command.reason,
+            org=command.org or {},
+            warnings=draft.warnings,
+            is_adopted=bool(command.status),
+        )
+    )
+    turn.move(ROOT, index.state_of[status] if command.status else turn.routes.graph.entry)
+    return None
+
+
+def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
+    if turn.routes.documents is None:
+        told = f"{turn.routes.graph.name!r} manages no documents; start it, or name the workflow of a document"
+        return refused(Refusal.NO_DOCUMENT, told)
+    index = turn.routes.documents
+    action = index.actions.get(command.action)
+    if action is None or not action.creates:
+        possible = ", ".join(repr(each.name) for each in index.actions.values() if each.creates)
+        told = f"{command.action!r} creates no document of the type {index.spec.entity_type!r}; there are {possible}"
+        return refused(Refusal.UNKNOWN_ACTION, told)
+    if not turn.moment.key:
+        return refused(Refusal.NO_DOCUMENT, "a document is found by its id; give one")
+    spec = index.spec
+    if command.amended_from and (spec.amendment != "new_row" or spec.amended not in spec.states):
+        told = f"documents of the type {spec.entity_type!r} are amended in place, or not at all"
+        return refused(Refusal.NO_DOCUMENT, f"{told}; go on with the one that is there")
+    known = set(spec.states) - set(spec.terminal)
+    if command.status and command.status not in known:
+        possible = ", ".join(map(repr, sorted(known)))
+        told = f"a document cannot be taken over as {command.status!r}; it can be {possible}"
+        return refused(Refusal.NO_DOCUMENT, told)
+    return may_do(turn, action, turn.moment.actor)
+
+
+def ended(state: State) -> Rejection:
+    """What is said to those who ask something of a document whose life is over."""
+    document = state.document
+    if document is None:
+        return already_terminal(state.status)
+    if document.superseded_by:
+        told = f"{document.superseded_by!r} has taken the place of {document.id!r}; go on with that one"
+        return refused(Refusal.ALREADY_SUPERSEDED, told)
+    told = f"{document.id!r} is {document.status}, which is final; create another document"
+    return refused(Refusal.WORKFLOW_EDIT_LOCKED, told)
+
+
+# -- transitions
+
+
+def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | None:
+    """Ask for a transition: its gate performs it, at once if nothing lies before it."""
+    index, document = index_of(turn.routes), document_of(turn.state)
+    transition = index.transitions.get(command.transition)
+    if transition is None:
+        possible = ", ".join(map(repr, sorted(index.transitions)))
+        told = f"{index.spec.entity_type!r} has no transition {command.transition!r}; there are {possible}"
+        return refused(Refusal.UNKNOWN_TRANSITION, told)
+    refusal = _illegal(turn, transition) or version_refusal(turn, command.expected_version)
+    if refusal is not None:
+        return refusal
+    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
+    draft = drafted(turn, document.data, {}, author)
+    if not isinstance(draft, Draft):
+        return draft
+    if draft.changes and window_of(turn.routes, turn.state).window == "editable":
+        change(turn, draft, "update", author)
+    _ask(turn, command, draft.warnings)
+    _go(turn, transition, go_on)
+    return None
+
+
+def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
+    index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
+    name, legal = transition.name, index.legal(document.status)
+    possible = f"from there lead {', '.join(map(repr, legal))}" if legal else "nothing leads on from there"
+    if document.status not in transition.sources:
+        told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
+        return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
+    if not actor.may(transition.capability):
+        told = f"{actor.id!r} may not ask for {name!r}: that needs the capability {transition.capability!r}"
+        return refused(Refusal.NOT_ALLOWED, told)
+    if not turn.routes.ways(index.state_of[document.status], name):
+        told = f"no way leads from {document.status!r} to the gate of {name!r}; {possible}"
+        return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
+    if document.way == name and not document.is_resting and _waiting(turn) is None:
+        told = f"{name!r} of {document.id!r} is under way, and its gate opens when these are done: {_open(turn)}"
+        return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
+    return None
+
+
+def _open(turn: Turn) -> str:
+    steps = [*turn.state.open.values(), *turn.state.dead.values()]
+    return ", ".join(repr(step.node) for step in steps if step.of is None) or "those that are under way"
+
+
+def _waiting(turn: Turn) -> Step | None:
+    """The step by which the document waits in its state."""
+    steps = turn.state.open.values()
+    return next((step for step in steps if isinstance(turn.routes.node(step.node).op, StateNode)), None)
+
+
+def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
+    actor = turn.moment.actor
+    turn.emit(
+        TransitionRequested(
+            transition=command.transition,
+            by=actor.id,
+            on_behalf_of=actor.on_behalf_of,
+            roles=sorted(actor.roles),
+            capabilities=sorted(actor.capabilities),
+            reason=command.reason,
+            org=command.org,
+            warnings=warnings,
+        )
+    )
+
+
+def _go(turn: Turn, transition: Transition, go_on: GoOn) -> None:
+    """Leave the state by the transition; what is under way for another one is ended."""
+    waiting = _waiting(turn)
+    if waiting is not None:
+        turn.cancel_step_timer(waiting)
+        finish(turn, waiting, transition.name)
+        return
+    begin_round(turn)
+    interrupt(turn, "interrupted", f"{transition.name!r} was asked for")
+    if turn.state.status == "paused" and turn.state.pause is None:
+        go_on(turn)  # What had it wait for an operator is ended.
+    turn.move(ROOT, index_of(turn.routes).state_of[document_of(turn.state).status], is_asked=True)
+
+
+# -- the place of another
+
+
+def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
+    """Have another document take the place of this one, whose run ends. Nothing that it did is undone."""
+    index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
+    if index.spec.amendment != "new_row":
+        told = f"documents of the type {index.spec.entity_type!r} are amended in place; edit this one as an amendment"
+        return refused(Refusal.AMENDMENT_REQUIRED, told)
+    if index.spec.amended not in index.spec.states:
+        told = f"the lifecycle of {index.spec.entity_type!r} has no status for amendments; create another document"
+        return refused(Refusal.NOT_AMENDABLE, told)
+    action = index.actions.get("amend") or index.actions["update"]
+    refusal = may_do(turn, action, actor) or version_refusal(turn, command.expected_version)
+    if refusal is not None:
+        return refusal
+    if window_of(turn.routes, turn.state).window == "editable":
+        told = f"{document.id!r} is {document.status}, and can be edited as it is; nothing has to take its place"
+        return refused(Refusal.NOT_AMENDABLE, told)
+    interrupt(turn, "superseded", f"{command.superseded_by!r} takes its place")
+    turn.emit(
+        DocumentSuperseded(
+            superseded_by=command.superseded_by,
+            status=index.spec.superseded,
+            by=actor.id,
+            on_behalf_of=actor.on_behalf_of,
+            reason=command.reason,
+            fields=command.fields,
+        )
+    )
+    turn.emit(WorkflowCancelled(requested_by=actor.id, reason=AMENDED))
+    return None

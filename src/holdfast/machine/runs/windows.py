@@ -1,0 +1,45 @@
+"""How a document may be edited now: the strictest of what its status and the places of its tokens say."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.machine.graphs.document import Window
+from holdfast.machine.graphs.document_index import DocumentIndex, strictest
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.document import Document
+from holdfast.machine.runs.state import State
+
+
+class View(NamedTuple):
+    """A window, and what it comes from."""
+
+    window: Window
+    places: tuple[str, ...]
+    """The nodes that tokens are at."""
+    is_stable: bool
+    """Whether the content may not change there."""
+
+
+def index_of(routes: GraphIndex) -> DocumentIndex:
+    """What the graph says of its documents."""
+    assert routes.documents is not None
+    return routes.documents
+
+
+def document_of(state: State) -> Document:
+    """The document of a run that has one."""
+    assert state.document is not None
+    return state.document
+
+
+def window_of(routes: GraphIndex, state: State) -> View:
+    """How the document may be edited."""
+    index, document = index_of(routes), document_of(state)
+    resting = () if document.is_resting else (*state.tokens.values(), *state.parked.values())
+    places = tuple(dict.fromkeys(token.node for token in resting if token.node))
+    window = strictest(
+        index.spec.states[document.status], *(index.spec.windows.get(place, "editable") for place in places)
+    )
+    is_stable = not index.stable.isdisjoint(places)
+    return View("amend_only" if is_stable and window == "editable" else window, places, is_stable)

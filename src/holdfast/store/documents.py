@@ -1,0 +1,35 @@
+"""What is asked of a database about documents."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from holdfast.kernel.document_records import StoredDocument
+from holdfast.kernel.ids import InstanceId
+
+
+class DocumentQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which documents a page shows, newest first."""
+
+    type: str
+    status: str = ""
+    """Empty means any."""
+    requester: str = ""
+    """Empty means anybody's."""
+    before: InstanceId | None = None
+    """The last one of the page before."""
+    limit: int = 100
+
+
+class Documents(Protocol):
+    """The documents of one tenant."""
+
+    def document(self, type_: str, id_: str) -> StoredDocument | None:
+        """One document; None if there is none."""
+        ...
+
+    def documents(self, query: DocumentQuery) -> list[StoredDocument]:
+        """A page of documents, newest first."""
+        ...

@@ -1,0 +1,51 @@
+"""Documents of one tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from psycopg.types.numeric import Int8
+
+from holdfast.kernel.document_records import DOCUMENTS, StoredDocument
+from holdfast.store.documents import DocumentQuery
+from holdfast.store.paging import LAST_ID
+from holdfast.store.postgres.records import reading
+from holdfast.store.postgres.rows import Row
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    document: str
+    documents_of_type: str
+    documents_of_status: str
+    documents_of_requester: str
+
+
+_sql = read_statements(_Sql, __package__, "documents.sql")
+_read = reading(DOCUMENTS)
+
+
+class DocumentReads:
+    """Documents of one tenant; whoever inherits it can ask the database."""
+
+    _tenant: str
+
+    def document(self, type_: str, id_: str) -> StoredDocument | None:
+        """One document."""
+        found = self._all(_sql.document, [self._tenant, type_, id_])
+        return _read(found[0]) if found else None
+
+    def documents(self, query: DocumentQuery) -> list[StoredDocument]:
+        """A page of documents, newest first."""
+        values: list[object] = [self._tenant, query.type, query.before or LAST_ID, Int8(query.limit)]
+        if query.status:
+            found = self._all(_sql.documents_of_status, [*values, query.status, query.requester])
+        elif query.requester:
+            found = self._all(_sql.documents_of_requester, [*values, query.requester])
+        else:
+            found = self._all(_sql.documents_of_type, values)
+        return [_read(row) for row in found]
+
+    def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
+        raise NotImplementedError

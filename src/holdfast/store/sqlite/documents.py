@@ -1,0 +1,58 @@
+"""Documents of one tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.kernel.document_records import DOCUMENTS, StoredDocument
+from holdfast.store.documents import DocumentQuery
+from holdfast.store.paging import LAST_ID
+from holdfast.store.sqlite.records import reading
+from holdfast.store.sqlite.rows import Row
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    document: str
+    documents_of_type: str
+    documents_of_status: str
+    documents_of_requester: str
+
+
+_sql = read_statements(_Sql, __package__, "documents.sql")
+_read = reading(DOCUMENTS)
+
+
+class DocumentReads:
+    """Documents of one tenant; whoever inherits it can ask the database."""
+
+    _tenant: str
+
+    def document(self, type_: str, id_: str) -> StoredDocument | None:
+        """One document."""
+        found = self._all(_sql.document, {"tenant": self._tenant, "type": type_, "id": id_})
+        return _read(found[0]) if found else None
+
+    def documents(self, query: DocumentQuery) -> list[StoredDocument]:
+        """A page of documents, newest first."""
+        values = {
+            "tenant": self._tenant,
+            "type": query.type,
+            "status": query.status,
+            "requester": query.requester,
+            "before": str(query.before or LAST_ID),
+            "limit": query.limit,
+        }
+        if query.status:
+            statement = _sql.documents_of_status
+        elif query.requester:
+            statement = _sql.documents_of_requester
+        else:
+            statement = _sql.documents_of_type
+        return [_read(row) for row in self._all(statement, values)]
+
+    def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[Row]:
+        raise NotImplementedError

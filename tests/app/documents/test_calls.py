@@ -1,0 +1,324 @@
+"""The calls of documents, on both stores: what is created, edited, approved and amended, what is refused, and what can be read of it later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from app.documents.acting import ANN, BOB, CARL, EVE, FINANCE, GIVEN, active, approve, asking, graph, opened, submitted
+from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, StepContext
+from holdfast.app.document_views import MASKED
+from holdfast.authoring.definition import Definition
+from holdfast.errors import HoldfastError, ReusedIdError
+from holdfast.machine.graphs.graph import DocumentRule
+from holdfast.runtime.commit.joint import Joint
+from holdfast.testing import ManualEngine
+from support.engines import Place
+from support.envelopes import when
+
+
+def refused(call: Callable[[], object]) -> str:
+    """The code by which a call is refused."""
+    with pytest.raises(RejectedError) as caught:
+        call()
+    assert len(str(caught.value)) > 30
+    return caught.value.reason
+
+
+@pytest.mark.row("E-001", "E-110", "E-741", "E-261")
+def test_an_invoice_is_created_edited_submitted_and_approved(place: Place) -> None:
+    """The whole way: a draft that is edited, two approvals of the version that was seen, posted by the workflow, active and locked."""
+    engine = opened(place)
+    mine = asking(engine, BOB).documents
+    made = mine.create("invoice", GIVEN, id="INV-1", reason="a delivery")
+    assert (made.status, made.version, made.window, made.requester) == ("draft", 1, "editable", "bob")
+    assert [(each.name, each.is_allowed) for each in made.transitions] == [("submit", True), ("cancel", True)]
+    assert mine.mutate("invoice", "INV-1", {"total": 700}, action="invoice.update").version == 2
+    sent = mine.transition("invoice", "INV-1", "submit")
+    assert (sent.status, sent.window, sent.places) == ("submitted", "amend_only", ["first"])
+    assert [each.why_not for each in sent.transitions if each.name == "approve"] == ["it is under way"]
+    approve(engine, ANN)
+    approve(engine, CARL)
+    done = mine.get("invoice", "INV-1")
+    assert (done.status, done.version, done.window, done.is_resting) == ("active", 3, "locked", True)
+    assert (done.data["posting"], done.run_status, done.run_reason) == ("GL-1", "running", "round_completed")
+    assert done.workflow_version == "1"
+
+
+@pytest.mark.row("E-239", "E-882", "E-222")
+def test_refusals_have_stable_codes_and_change_nothing(place: Place) -> None:
+    """Locked, illegal, not ready, stale, in conflict, invalid: each by its code, and the document is as it was."""
+    engine = opened(place)
+    active(engine)
+    mine = asking(engine, BOB).documents
+    before = mine.get("invoice", "INV-1")
+    assert refused(lambda: mine.mutate("invoice", "INV-1", {"total": 1})) == "WORKFLOW_EDIT_LOCKED"
+    assert refused(lambda: mine.transition("invoice", "INV-1", "submit")) == "WORKFLOW_TRANSITION_ILLEGAL"
+    assert refused(lambda: mine.transition("invoice", "INV-1", "fly")) == "unknown_transition"
+    assert refused(lambda: mine.mutate("invoice", "INV-1", {}, action="explode")) == "unknown_action"
+    assert mine.get("invoice", "INV-1") == before
+    mine.create("invoice", GIVEN, id="INV-2")
+    assert refused(lambda: mine.create("invoice", GIVEN, id="INV-2")) == "already_started"
+    assert refused(lambda: mine.mutate("invoice", "INV-2", {"total": 1}, expected_version=9)) == "version_conflict"
+    assert refused(lambda: mine.mutate("invoice", "INV-2", {"colour": "red"})) == "invalid_document"
+    mine.transition("invoice", "INV-2", "submit")
+    assert refused(lambda: mine.transition("invoice", "INV-2", "approve")) == "WORKFLOW_GATE_NOT_READY"
+    assert refused(lambda: approve(engine, ANN, version="7")) == "APPROVAL_VERSION_STALE"
+
+
+@pytest.mark.row("E-576")
+def test_wrong_input_is_told_and_other_tenants_see_nothing(place: Place) -> None:
+    """A wrong type, an unknown name, something huge, another tenant's id: each is answered in words, and nothing is written."""
+    engine = opened(place)
+    submitted(engine)
+    mine = asking(engine, BOB).documents
+    theirs = asking(engine, BOB, tenant="other").documents
+    unknown: list[Callable[[], object]] = [
+        lambda: theirs.get("invoice", "INV-1"),
+        lambda: theirs.mutate("invoice", "INV-1", {"total": 1}),
+        lambda: theirs.transition("invoice", "INV-1", "cancel"),
+        lambda: theirs.amend("invoice", "INV-1", {"total": 1}),
+        lambda: theirs.versions("invoice", "INV-1"),
+        lambda: theirs.audit("invoice", "INV-1"),
+        lambda: mine.create("nothing", GIVEN),
+        lambda: mine.get("invoice", "INV-9"),
+        lambda: mine.version("invoice", "INV-1", 9),
+    ]
+    for call in unknown:
+        with pytest.raises(NotFoundError):
+            call()
+    assert theirs.list("invoice", requester="bob").items == []
+    wrong: list[Callable[[], object]] = [
+        lambda: mine.create("", GIVEN),
+        lambda: mine.create(7, GIVEN),  # type: ignore[arg-type]
+        lambda: mine.create("invoice", 7),  # type: ignore[arg-type]
+        lambda: mine.create("invoice", {"total": object()}),
+        lambda: mine.create("invoice", GIVEN, id="x" * 5000),
+        lambda: mine.mutate("invoice", "INV-1", {"note": "x" * 9_000_000}),
+        lambda: mine.mutate("invoice", "INV-1", {}, expected_version="1"),  # type: ignore[arg-type]
+        lambda: mine.transition("invoice", "INV-1", ""),
+        lambda: mine.version("invoice", "INV-1", 0),
+        lambda: mine.list("invoice", limit=0),
+    ]
+    for call in wrong:
+        with pytest.raises(PayloadError):
+            call()
+    assert mine.get("invoice", "INV-1").version == 1
+
+
+@pytest.mark.row("E-240", "E-669", "E-862")
+def test_versions_and_their_differences_are_read(place: Place) -> None:
+    """Every version as it was; two of them field by field, sensitive ones masked, and what is not for one's eyes masked everywhere."""
+    engine = opened(place)
+    mine, finance = asking(engine, BOB).documents, asking(engine, FINANCE).documents
+    mine.create("invoice", GIVEN, id="INV-1")
+    mine.mutate("invoice", "INV-1", {"total": 700, "iban": "DE2", "note": "new"})
+    assert [(each.version, each.data["total"]) for each in mine.versions("invoice", "INV-1")] == [(1, 500), (2, 700)]
+    assert finance.version("invoice", "INV-1", 1).data["iban"] == "DE1"
+    assert mine.version("invoice", "INV-1", 1).data["iban"] == MASKED
+    assert mine.get("invoice", "INV-1").data["iban"] == MASKED
+    told = {
+        each.field: (each.how, each.before, each.after, each.is_masked)
+        for each in finance.diff("invoice", "INV-1", 1, 2)
+    }
+    assert told == {
+        "total": ("changed", 500, 700, False),
+        "note": ("added", None, "new", False),
+        "iban": ("changed", MASKED, MASKED, True),
+    }
+    (made, changed) = finance.mutations("invoice", "INV-1")
+    assert (made.action, changed.action, changed.kind) == ("create", "update", "business")
+    assert changed.changes == {"total": [500, 700], "note": [None, "new"], "iban": {"changed": True}}
+
+
+@pytest.mark.row("E-235", "E-240", "E-746", "E-068", "E-946", "E-750")
+def test_an_edit_of_what_others_decide_on_makes_an_amendment(place: Place) -> None:
+    """The caller gets the document that takes the place of his; the old one is as it was, its questions are gone, and approvals begin anew."""
+    engine = opened(place)
+    submitted(engine)
+    approve(engine, ANN)
+    mine = asking(engine, BOB).documents
+    new = mine.mutate("invoice", "INV-1", {"total": 900}, reason="a typo")
+    assert (new.is_amendment, new.status, new.version, new.amended_from) == (True, "amended", 1, "INV-1")
+    assert (new.data["total"], new.data["vendor"]) == (900, "acme")
+    old = mine.get("invoice", "INV-1")
+    assert (old.status, old.superseded_by, old.data["total"]) == ("cancelled", new.id, 500)
+    assert (old.run_status, old.window, old.transitions) == ("cancelled", "locked", [])
+    assert engine.tasks.list() == []
+    assert refused(lambda: mine.mutate("invoice", "INV-1", {"total": 1})) == "ALREADY_SUPERSEDED"
+    assert refused(lambda: mine.amend("invoice", "INV-1", {"total": 1})) == "ALREADY_SUPERSEDED"
+    mine.transition("invoice", new.id, "submit")
+    approve(engine, ANN)
+    approve(engine, CARL)
+    assert mine.get("invoice", new.id).status == "active"
+
+
+@pytest.mark.row("E-239")
+def test_an_active_document_is_amended_by_name_or_not_at_all(place: Place) -> None:
+    """An amendment that does not fit the contract leaves the old document as it was; a good one carries nothing over that the workflow had set."""
+    engine = opened(place)
+    active(engine)
+    mine = asking(engine, BOB).documents
+    before = mine.get("invoice", "INV-1")
+    assert refused(lambda: mine.amend("invoice", "INV-1", {"total": "much"})) == "invalid_document"
+    assert refused(lambda: mine.amend("invoice", "INV-1", {"total": 1}, expected_version=1)) == "version_conflict"
+    mine.create("invoice", GIVEN, id="INV-7")
+    assert refused(lambda: mine.amend("invoice", "INV-1", {"total": 1}, new_id="INV-7")) == "already_started"
+    assert mine.get("invoice", "INV-1") == before
+    new = mine.amend("invoice", "INV-1", {"total": 900}, new_id="INV-1a")
+    assert (new.id, new.status, "posting" in new.data) == ("INV-1a", "amended", False)
+    assert mine.get("invoice", "INV-1").superseded_by == "INV-1a"
+
+
+def test_a_contract_may_amend_in_place(place: Place) -> None:
+    """The same document, with another version, approved anew."""
+    engine = opened(place, amendment="in_place")
+    active(engine)
+    mine = asking(engine, BOB).documents
+    again = mine.amend("invoice", "INV-1", {"total": 900})
+    assert (again.id, again.status, again.version, again.is_amendment) == ("INV-1", "amended", 3, False)
+    assert [each.completed_at is None for each in mine.rounds("invoice", "INV-1")] == [False, True]
+
+
+@pytest.mark.row("E-114")
+def test_documents_are_adopted_and_later_moved(place: Place) -> None:
+    """One that was active before is taken over by who may repair, and cancelled in a round of its own."""
+    engine = opened(place)
+    with pytest.raises(ForbiddenError):
+        asking(engine, EVE).documents.adopt("invoice", "OLD", {**GIVEN, "currency": "EUR"}, status="active")
+    seen = engine.documents.adopt(
+        "invoice", "OLD", {**GIVEN, "currency": "EUR", "posting": "P"}, status="active", version=4
+    )
+    assert (seen.status, seen.version, seen.window) == ("active", 4, "locked")
+    assert engine.documents.transition("invoice", "OLD", "cancel").status == "cancelled"
+    assert [each.status for each in engine.documents.rounds("invoice", "OLD")] == ["active", "cancelled"]
+
+
+@pytest.mark.row("E-310")
+def test_documents_are_listed_by_type_status_and_requester(place: Place) -> None:
+    """Newest first, page by page; who may not look at all of them sees their own."""
+    engine = opened(place)
+    for number in range(5):
+        asking(engine, BOB if number % 2 else ANN).documents.create("invoice", GIVEN, id=f"I{number}")
+        place.clock.move(timedelta(seconds=1))
+    asking(engine, BOB).documents.transition("invoice", "I3", "submit")
+    look = asking(engine, FINANCE).documents
+    first = look.list("invoice", limit=3)
+    assert [each.id for each in first.items] == ["I4", "I3", "I2"]
+    assert [each.id for each in look.list("invoice", limit=3, cursor=first.next).items] == ["I1", "I0"]
+    assert [each.id for each in look.list("invoice", status="submitted").items] == ["I3"]
+    assert [each.id for each in look.list("invoice", status="draft", requester="bob").items] == ["I1"]
+    assert [each.id for each in asking(engine, BOB).documents.list("invoice", requester="bob").items] == ["I3", "I1"]
+    with pytest.raises(ForbiddenError):
+        asking(engine, BOB).documents.list("invoice")
+    assert look.list("order").items == []
+
+
+@pytest.mark.row("E-669", "E-923")
+def test_who_is_asked_may_look_and_others_may_not(place: Place) -> None:
+    """The requester, those who are asked and who may look at all runs read a document; anybody else is refused."""
+    engine = opened(place)
+    submitted(engine)
+    for actor in (BOB, ANN, FINANCE):
+        assert asking(engine, actor).documents.version("invoice", "INV-1", 1).data["total"] == 500
+    for call in (
+        lambda: asking(engine, EVE).documents.get("invoice", "INV-1"),
+        lambda: asking(engine, EVE).documents.audit("invoice", "INV-1"),
+    ):
+        with pytest.raises(ForbiddenError):
+            call()
+
+
+def test_a_repeated_call_is_carried_out_once(place: Place) -> None:
+    """The same key gives the same answer and no second version; another edit under it is refused."""
+    engine = opened(place)
+    mine = asking(engine, BOB).documents
+    for _ in range(2):
+        mine.create("invoice", GIVEN, id="INV-1", idempotency_key="c")
+        assert mine.mutate("invoice", "INV-1", {"total": 700}, idempotency_key="m").version == 2
+    with pytest.raises(ReusedIdError):
+        mine.mutate("invoice", "INV-1", {"total": 800}, idempotency_key="m")
+
+
+@pytest.mark.row("E-884", "E-933")
+def test_rules_and_settings_of_the_organisation_are_asked_each_time(place: Place) -> None:
+    """What a tenant's rules say is judged with its settings, for its own documents alone."""
+    engine = opened(place)
+    cap = DocumentRule(
+        name="cap", when=when("entity.total > org.limit"), reason="this is above the limit of the organisation"
+    )
+    engine.govern(rules=lambda tenant, _type, _action: [cap] if tenant == "default" else [])
+    engine.govern(organisation=lambda _tenant: {"limit": 1000})
+    mine = asking(engine, BOB).documents
+    mine.create("invoice", GIVEN, id="INV-1")
+    assert refused(lambda: mine.mutate("invoice", "INV-1", {"total": 2000})) == "rule_blocked"
+    other = asking(engine, BOB, tenant="other").documents
+    assert other.create("invoice", {**GIVEN, "total": 2000}).data["total"] == 2000
+
+
+@pytest.mark.row("E-420", "E-224")
+def test_the_handler_of_an_action_writes_in_the_same_transaction(place: Place) -> None:
+    """It gets the document, the payload and the open connection; what it writes goes with a refusal, and it is not called where nothing may change."""
+    engine = opened(place)
+    calls: list[str] = []
+    mark = "insert into discounts values ('INV-1')"
+
+    @engine.handler("give_discount")
+    def give_discount(
+        context: StepContext, document: dict[str, object], payload: dict[str, object]
+    ) -> dict[str, object]:
+        calls.append(str(document["id"]))
+        _run(context.connection, mark)
+        data = document["data"]
+        assert isinstance(data, dict)
+        return {"total": data["total"] - payload["by"]}
+
+    engine.service.joints.run(_made)
+    clerk = Actor(id="dora", capabilities=frozenset({"invoice.*", "execution:read"}))
+    mine = asking(engine, clerk).documents
+    mine.create("invoice", GIVEN, id="INV-1")
+    assert mine.mutate("invoice", "INV-1", {"by": 100}, action="discount").data["total"] == 400
+    assert (
+        refused(lambda: asking(engine, BOB).documents.mutate("invoice", "INV-1", {"by": 1}, action="discount"))
+        == "not_allowed"
+    )
+    assert (calls, _count(engine)) == (["INV-1"], 1)
+    with pytest.raises(HoldfastError):
+        mine.mutate("invoice", "INV-1", {"by": 0.5}, action="discount")
+    assert (len(calls), _count(engine)) == (2, 1)
+    mine.transition("invoice", "INV-1", "submit")
+    assert (
+        refused(lambda: mine.mutate("invoice", "INV-1", {"by": 1}, action="discount")) == "WORKFLOW_AMENDMENT_REQUIRED"
+    )
+    assert len(calls) == 2
+
+
+def _made(joint: Joint) -> None:
+    with joint.lend("default") as connection:
+        _run(connection, "create table discounts (id text)")
+
+
+def _run(connection: object, statement: str) -> list[tuple[int]]:
+    cursor = connection.execute(statement)  # type: ignore[attr-defined]
+    return list(cursor.fetchall()) if statement.startswith("select") else []
+
+
+def _count(engine: ManualEngine) -> int:
+    def count(joint: Joint) -> int:
+        with joint.lend("default") as connection:
+            return _run(connection, "select count(*) from discounts")[0][0]
+
+    return engine.service.joints.run(count)
+
+
+@pytest.mark.row("E-264")
+def test_a_document_stays_with_the_version_of_its_workflow(place: Place) -> None:
+    """A new version of the workflow serves new documents; those that are there keep theirs."""
+    engine = opened(place)
+    mine = asking(engine, BOB).documents
+    mine.create("invoice", GIVEN, id="A")
+    engine.register(Definition(graph=graph(version="2", amendment="in_place")))
+    mine.create("invoice", GIVEN, id="B")
+    assert [mine.get("invoice", each).workflow_version for each in ("A", "B")] == ["1", "2"]

@@ -1,0 +1,135 @@
+"""Real contracts, templates and their compiler, run to the end on both stores: the lanes of an invoice, its rejection, and its amendment."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.documents.acting import asking
+from holdfast import Actor, StepContext
+from holdfast.authoring.definition import Definition
+from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, instantiate, ready_contract
+from holdfast.machine.graphs.asks import Ask
+from holdfast.machine.graphs.asks import Stage as ChainStage
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+CLERK = Actor(id="bob", capabilities=frozenset({"invoice.*"}))
+FINANCE = Actor(id="fay", roles=frozenset({"finance_manager"}))
+OWNER = Actor(id="otto")
+GIVEN: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": 40_000, "budget_owner_id": "otto"}
+
+
+def opened(place: Place, *, is_bare: bool = False) -> ManualEngine:
+    """An engine with invoices as the library has them, filled in by the template of invoice approval."""
+    engine = place.engine()
+    envelope = generate_envelope(ready_contract("invoice"))
+    body = None if is_bare else instantiate("invoice_approval")
+    effective = compile_effective(envelope, body)
+    engine.register(Definition(graph=graph_of(effective)))
+    engine.govern(organisation=lambda _tenant: {"trusted_vendors": ["V-1"]})
+
+    @engine.handler("invoice.post")
+    def post(context: StepContext, document: dict[str, object]) -> dict[str, object]:
+        assert context.connection is not None
+        return {"posting_ref": f"GL-{document['id']}"}
+
+    return engine
+
+
+def sent(engine: ManualEngine, total: int, *, vendor: str = "V-1") -> None:
+    """An invoice that bob has submitted."""
+    mine = asking(engine, CLERK).documents
+    mine.create("invoice", {**GIVEN, "grand_total": total, "vendor_id": vendor}, id="I-1")
+    mine.transition("invoice", "I-1", "submit")
+    engine.drain()
+
+
+def decide(engine: ManualEngine, actor: Actor, name: str, decision: str = "approved") -> None:
+    """Decide the question of a node."""
+    (task,) = [each for each in engine.tasks.list() if each.name.endswith(f":{name}")]
+    asking(engine, actor).tasks.decide(task, decision, document_version=task.document_version, comment="because")
+    engine.drain()
+
+
+def stood(engine: ManualEngine) -> tuple[str, object]:
+    """Status and ledger entry."""
+    seen = engine.documents.get("invoice", "I-1")
+    return seen.status, seen.data.get("posting_ref")
+
+
+@pytest.mark.row("E-742", "E-701", "E-705", "E-741")
+def test_a_small_invoice_of_a_trusted_vendor_needs_nobody(place: Place) -> None:
+    """The fast lane: no question is asked, and the invoice is posted and active."""
+    engine = opened(place)
+    sent(engine, 40_000)
+    assert engine.tasks.list() == []
+    assert stood(engine) == ("active", "GL-I-1")
+
+
+@pytest.mark.row("E-743", "E-016")
+def test_a_large_invoice_needs_two_people_at_once(place: Place) -> None:
+    """The high lane: active only after finance and the budget owner, in any order."""
+    engine = opened(place)
+    sent(engine, 2_000_000)
+    decide(engine, OWNER, "owner")
+    assert stood(engine) == ("submitted", None)
+    decide(engine, FINANCE, "finance")
+    assert stood(engine) == ("active", "GL-I-1")
+
+
+@pytest.mark.row("E-744", "E-662")
+def test_other_invoices_go_through_a_chain(place: Place) -> None:
+    """The middle lane: the second stage is asked only after the first has approved, both about the same version."""
+    engine = opened(place)
+    engine.chains.publish(
+        "invoice_standard",
+        [ChainStage(asks=[Ask(by="user", of="fay")]), ChainStage(asks=[Ask(by="user", of="otto")])],
+    )
+    sent(engine, 400_000, vendor="V-9")
+    decide(engine, FINANCE, "standard")
+    assert stood(engine) == ("submitted", None)
+    decide(engine, OWNER, "standard")
+    assert stood(engine) == ("active", "GL-I-1")
+
+
+@pytest.mark.row("E-745", "E-105")
+def test_a_rejected_invoice_is_submitted_again_unchanged(place: Place) -> None:
+    """One of two rejects: the other's question is withdrawn, the invoice is a draft with the reason, and a second round asks both again."""
+    engine = opened(place)
+    sent(engine, 2_000_000)
+    decide(engine, OWNER, "owner", "rejected")
+    assert (stood(engine), engine.tasks.list()) == (("draft", None), [])
+    audit = engine.documents.audit("invoice", "I-1")
+    assert ("rejected draft", "because") in [(each.what, each.why) for each in audit]
+    asking(engine, CLERK).documents.transition("invoice", "I-1", "submit")
+    engine.drain()
+    decide(engine, FINANCE, "finance")
+    decide(engine, OWNER, "owner")
+    assert stood(engine) == ("active", "GL-I-1")
+
+
+@pytest.mark.row("E-746", "E-750", "E-704")
+def test_an_edit_during_approval_is_approved_anew(place: Place) -> None:
+    """The edit makes an amendment; what was decided about the old one counts for nothing, and the new one is approved as it is."""
+    engine = opened(place)
+    sent(engine, 2_000_000)
+    decide(engine, FINANCE, "finance")
+    mine = asking(engine, CLERK).documents
+    new = mine.mutate("invoice", "I-1", {"grand_total": 3_000_000})
+    assert (new.status, new.is_amendment, stood(engine)[0]) == ("amended", True, "cancelled")
+    mine.transition("invoice", new.id, "submit")
+    engine.drain()
+    decide(engine, FINANCE, "finance")
+    decide(engine, OWNER, "owner")
+    assert engine.documents.get("invoice", new.id).status == "active"
+
+
+@pytest.mark.row("E-110", "E-013")
+def test_a_contract_alone_is_a_workflow(place: Place) -> None:
+    """Without anything from the organisation a document rests in each state until somebody asks for the next."""
+    engine = opened(place, is_bare=True)
+    mine = asking(engine, CLERK).documents
+    mine.create("invoice", GIVEN, id="I-1")
+    assert mine.transition("invoice", "I-1", "submit").status == "submitted"
+    assert mine.transition("invoice", "I-1", "approve").status == "active"
+    assert mine.transition("invoice", "I-1", "cancel").status == "cancelled"

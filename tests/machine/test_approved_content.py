@@ -1,0 +1,159 @@
+"""What becomes active is what was approved, byte for byte, whatever edits, decisions and deliveries come in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import msgspec
+import pytest
+
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.document import DocumentAction
+from holdfast.machine.graphs.graph import Human, Node
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.document_commands import Mutate, RequestTransition
+from machine.documents import ANN, BOB, CARL, Case
+from machine.hosting import OLGA
+from support.envelopes import (
+    ACTIVE_SLOT,
+    AMEND_SLOT,
+    APPROVE_SLOT,
+    SUBMIT_SLOT,
+    approval,
+    both,
+    chain,
+    invoice,
+    value,
+)
+
+ACTS = 60
+NEEDED = {"draft": {"early"}, "amended": {"again"}, "submitted": {"a", "b"}}
+"""Who has to approve what leads on from a status, as far as the envelope asks them."""
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def graph(rng: Random) -> g.Graph:
+    """An envelope with approvals in several slots, some of them of single fields, at once or one after the other, and with waits between them."""
+
+    def covers() -> list[str]:
+        return rng.choice(([], [], ["total"], ["note", "vendor"]))
+
+    pause = Node(id="pause", op=g.WaitTimer(duration_ms=1000))
+    mark = Node(id="mark", op=g.Action(action="mark", payload={"posting": value("'GL-1'")}))
+    bodies = {
+        APPROVE_SLOT: rng.choice(
+            (
+                both(approval("a", covers=covers()), approval("b", who="user:carl", covers=covers())),
+                chain(approval("a", covers=covers()), pause, approval("b", who="user:carl", covers=covers())),
+            )
+        ),
+        ACTIVE_SLOT: chain(mark),
+    }
+    if rng.random() < 0.7:
+        bodies[SUBMIT_SLOT] = chain(approval("early", covers=covers()), Node(id="rest", op=g.WaitTimer(duration_ms=9)))
+    if rng.random() < 0.3:
+        bodies[AMEND_SLOT] = chain(approval("again", who="user:carl"))
+    return invoice(
+        bodies,
+        amendment="in_place",
+        on_edit=rng.choice(("keep", "restart")),
+        actions=[DocumentAction(name="mark", workflow_allowed=True)],
+    )
+
+
+def acts(case: Case, rng: Random) -> Iterator[None]:
+    """What people and the world may do next, well meant or not."""
+    for _ in range(ACTS):
+        if case.host.state.is_terminal:
+            return
+        chance = rng.random()
+        if chance < 0.25:
+            field, values = rng.choice((("total", (1, 2, 3)), ("note", ("x", "y")), ("vendor", ("acme", "zeta"))))
+            case.tell(Mutate(payload={field: rng.choice(values)}, amends=rng.random() < 0.2), BOB)
+        elif chance < 0.5:
+            wanted = rng.choice(
+                ("submit", "submit", "submit", "approve", "recall", "cancel" if chance > 0.48 else "submit")
+            )
+            case.tell(RequestTransition(transition=wanted), BOB)
+        elif chance < 0.6 and case.host.timers:
+            key, command = rng.choice(list(case.host.timers.items()))
+            case.host.now = case.host.due[key]
+            case.host.tell(command, OLGA, timer=key)
+        else:
+            _decide(case, rng)
+        yield
+
+
+def _decide(case: Case, rng: Random) -> None:
+    """Somebody decides a question, about whatever version."""
+    asked = [step for step in case.host.state.open.values() if step.number in case.document.approvals]
+    if not asked:
+        return
+    step = rng.choice(asked)
+    right = str(case.document.approvals[step.number].version)
+    version = right if rng.random() < 0.9 else str(rng.randint(1, 9))
+    outcome = "approved" if rng.random() < 0.85 else "rejected"
+    told = c.AnswerStep(step=step.number, outcome=outcome, document_version=version, comment="because")
+    case.tell(told, ANN if step.node in {"a", "early"} else CARL)
+
+
+def content(data: bytes, fields: tuple[str, ...]) -> bytes:
+    """The bytes of a version, the workflow's own field aside; of these fields alone, if some are named."""
+    whole = {name: each for name, each in msgspec.json.decode(data).items() if name != "posting"}
+    return _encode({name: each for name, each in whole.items() if not fields or name in fields})
+
+
+def check(case: Case) -> None:
+    """Each approval that a gate used up was about the content that passed, and nothing became active without all of its approvals."""
+    versions = {row.version: row.data for row in case.versions}
+    current, asked, used, status = 0, dict[int, tuple[str, int]](), set[str](), "draft"
+    for event in case.host.history:
+        match event:
+            case e.DocumentCreated() | e.DocumentChanged():
+                current = event.version
+            case e.StepStarted():
+                asked[event.step] = (event.node, current)
+            case e.ApprovalsApplied():
+                used = {asked[step][0] for step in event.steps}
+                for step in event.steps:
+                    node, version = asked[step]
+                    op = case.host.graph.nodes[node].op
+                    assert isinstance(op, Human)
+                    assert content(versions[version], op.covers) == content(versions[current], op.covers)
+            case e.TransitionRequested():
+                used = set()
+            case e.DocumentMoved():
+                if event.transition in {"submit", "approve"}:
+                    assert used == NEEDED[status] & case.host.graph.nodes.keys(), f"{event.transition} of a {status}"
+                used, status = set(), event.status
+            case _:
+                pass
+
+
+@pytest.mark.row("E-751", "E-750", "E-026")
+@pytest.mark.parametrize("seed", range(60))
+def test_what_becomes_active_is_what_was_approved(seed: int) -> None:
+    """Over random edits, amendments, decisions, rejections, recalls and timers: nothing passes a gate that was not approved as it is."""
+    rng = Random(seed)
+    for _ in range(3):
+        case = Case(graph(rng))
+        for _act in acts(case, rng):
+            pass
+        check(case)
+
+
+def test_the_interleavings_meet_what_they_are_to_meet() -> None:
+    """The runs above do reach active documents, void approvals and gates that have their slot gone through again."""
+    met: set[str] = set()
+    for seed in range(60):
+        rng = Random(seed)
+        case = Case(graph(rng))
+        for _act in acts(case, rng):
+            pass
+        met |= {type(event).__name__ for event in case.host.history}
+        met |= {f"{event.node} {event.outcome}" for event in case.host.history if isinstance(event, e.StepCompleted)}
+        met |= {f"moved {event.status}" for event in case.host.history if isinstance(event, e.DocumentMoved)}
+    wanted = {"moved active", "ApprovalsVoided", "ApprovalsApplied", "SlotRejected", "sys:gate:submit again"}
+    assert wanted <= met
