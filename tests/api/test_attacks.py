@@ -370,7 +370,6 @@ MALFORMED: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "method that is none": ("BREW", START, {}, 405),
     "TRACE": ("TRACE", START, {}, 405),
     "OPTIONS": ("OPTIONS", START, {}, 405),
-    "head of a stream": ("HEAD", f"{START}/events", {}, 405),
     "DELETE of a run": ("DELETE", f"{START}/0193a2b4-0000-7000-8000-000000000001", {}, 405),
     "a slash more": ("GET", f"{START}/", {}, 404),
     "two slashes": ("GET", "//api/v1/executions", {}, 404),
