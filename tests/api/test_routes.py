@@ -326,3 +326,16 @@ def test_every_answer_has_the_headers_of_security(world: World) -> None:
         assert answer.headers["cache-control"] == "no-store"
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert len(answer.headers["traceparent"]) == 55
+
+
+def test_what_can_be_looked_at_has_a_head(world: World) -> None:
+    """A head has the headers of the whole and no body; a stream, which has no end, has none."""
+    client = world.client()
+    whole, head = client.get(RUNS), client.ask("HEAD", RUNS)
+    assert (head.status_code, head.headers["content-length"], head.content) == (
+        200,
+        whole.headers["content-length"],
+        b"",
+    )
+    stream = client.ask("HEAD", f"{RUNS}/events")
+    assert (stream.status_code, stream.headers["allow"]) == (405, "GET")

@@ -83,14 +83,12 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
 async def start_execution(call: Call[NoQuery, Start]) -> Answer:
     """Start a run; it is stored when this answers. The same `Idempotency-Key` gives the same run, with status 200."""
     asked, key = call.body, call.idempotency_key
-    # Whoever is bound to a partition does not meet the keys of another one.
-    scoped = f"{call.identity.partition}/{key}" if key and call.identity.partition else key
     run = await call.calls.start(
         asked.definition,
         asked.input,
         version=asked.version,
         key=asked.key,
-        idempotency_key=scoped,
+        idempotency_key=call.start_key,
         delay=asked.delay_seconds,
         comment=asked.comment,
     )
