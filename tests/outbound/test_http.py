@@ -269,7 +269,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encodi
         b"HTTP/1.1 abc OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"X: " + b"x" * 70_000,
         b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 200 + b"\r\n",
-        answer(raw=gzip.compress(b"{}" * 100)[:20], headers={"Content-Encoding": "gzip"}),
+        answer(raw=gzip.compress(b"{}" * 100, mtime=0)[:20], headers={"Content-Encoding": "gzip"}),
     ],
     ids=lambda said: repr(said[-30:]),
 )
@@ -301,7 +301,7 @@ def _endless(line: Line, _request: Received) -> None:
         answer(raw=b"1" * 10_001),
         answer({}, headers={"Content-Length": "99999999999"}),
         _endless,
-        answer(raw=gzip.compress(b"0" * 10_000_000), headers={"Content-Encoding": "gzip"}),
+        answer(raw=gzip.compress(b"0" * 10_000_000, mtime=0), headers={"Content-Encoding": "gzip"}),
         answer(raw=zlib.compress(b"0" * 10_000_000), headers={"Content-Encoding": "deflate"}),
     ],
     ids=["long", "said-long", "endless", "gzip-bomb", "deflate-bomb"],
@@ -316,7 +316,7 @@ def test_an_answer_is_not_read_further_than_it_may_be(server: Server, said: byte
 def test_a_packed_answer_is_unpacked(server: Server) -> None:
     """Some pack although nobody asked; what is no gzip, or something else, is said to be so."""
     server.answers = [
-        answer(raw=gzip.compress(b'{"a":1}'), headers={"Content-Encoding": "GZIP"}),
+        answer(raw=gzip.compress(b'{"a":1}', mtime=0), headers={"Content-Encoding": "GZIP"}),
         answer({}, headers={"Content-Encoding": "gzip"}),
         answer({}, headers={"Content-Encoding": "br"}),
     ]
