@@ -1,7 +1,7 @@
 """The one door to this repository: sets up `.venv` from the lock file, then runs a task in it.
 
     python3 dev.py run      try Holdfast: an order that is undone although its worker is killed half-way
-    python3 dev.py test     the checks and all tests (arguments after `test` go to pytest; --long adds the slow campaigns)
+    python3 dev.py test     all tests, and the checks beside them (arguments after `test` go to pytest; --long adds the slow campaigns)
     python3 dev.py check    formatting, lint, types, layers, generated code and pages
     python3 dev.py bench    the benchmark (see bench/README.md)
     python3 dev.py docs     write the generated code and pages anew
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -77,6 +78,13 @@ def run(arguments: list[str]) -> int:
 
 def check(_arguments: list[str]) -> int:
     """Everything that can be judged without running the product."""
+    told, code = checked()
+    print(told, flush=True)
+    return code
+
+
+def checked() -> tuple[str, int]:
+    """What all checks have to say, and their code."""
     steps = (
         ("ruff", "format", "--check", "--quiet", "."),
         ("ruff", "check", "--quiet", "."),
@@ -85,26 +93,45 @@ def check(_arguments: list[str]) -> int:
         ("python", "devtools/faces.py", "--check"),
         ("python", "docs/generate.py", "--check"),
     )
-    failed = [" ".join(step) for step in steps if tool(*step)]
-    print(f"check: {'all good' if not failed else 'failed: ' + '; '.join(failed)}", flush=True)
-    return 1 if failed else 0
+    done = [
+        subprocess.run(
+            [str(BIN / step[0]), *step[1:]],
+            check=False,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for step in steps
+    ]
+    failed = [" ".join(step) for step, each in zip(steps, done, strict=True) if each.returncode]
+    verdict = f"check: {'all good' if not failed else 'failed: ' + '; '.join(failed)}"
+    return "\n".join([*(each.stdout.strip() for each in done if each.stdout.strip()), verdict]), 1 if failed else 0
 
 
 def test(arguments: list[str]) -> int:
-    """The checks, then pytest. With arguments of its own pytest runs alone, for the quick loop at the desk."""
+    """The checks, and beside them pytest. With arguments of its own pytest runs alone, for the quick loop at the desk."""
     long = "--long" in arguments
     rest = [word for word in arguments if word != "--long"]
     marks = [] if "-m" in rest else ["-m", "long or not long" if long else "not long"]
     if rest:
         return tool("pytest", *marks, *rest)
-    codes = (check([]), tool("pytest", "-n", "2", *marks))
-    return max(codes)
+    # A test waits for a server or a clock for a part of its time, so one process more than there are processors keeps them busy.
+    processes = str((os.cpu_count() or 1) + 1)
+    with ThreadPoolExecutor(1) as aside:
+        checks = aside.submit(checked)
+        code = tool("pytest", "-n", processes, "--dist", "worksteal", *marks)
+        told, verdict = checks.result()
+    print(told, flush=True)
+    return max(code, verdict)
 
 
 def bench(arguments: list[str]) -> int:
-    """The benchmark; `bench expressions` compares the expression language with others."""
+    """The benchmark; `bench expressions` compares the expression language with others, `bench spiff` is what advances are compared with."""
     if arguments[:1] == ["expressions"]:
         return tool("python", "bench/expressions.py", *arguments[1:])
+    if arguments[:1] == ["spiff"]:
+        return tool("python", "bench/spiff.py", *arguments[1:])
     return tool("python", "bench/run.py", *arguments)
 
 

@@ -11,6 +11,8 @@ from bench.workloads import (
     append,
     claim,
     compiling,
+    domain_files,
+    human_steps,
     inbox,
     limit,
     long_saga,
@@ -38,6 +40,10 @@ class Case(NamedTuple):
 
 CLAIM_FEW, CLAIM_MANY = "claim 1,000", "claim 1,000,000"
 INBOX_FEW, INBOX_MANY = "inbox 1,000", "inbox 100,000"
+ADVANCE_FEW, ADVANCE_MANY = "advance alone 1,000", "advance alone 1,000,000"
+ALONE = 1_000
+"""Advances that one caller makes."""
+LISTS_FEW, LISTS_MANY = "lists 1,000", "lists 1,000,000"
 
 CASES = (
     Case("limit", "limit", limit.prepare, limit.measure),
@@ -62,6 +68,20 @@ CASES = (
     Case("approval", "approval", waiting.asking, waiting.measure_approval),
     Case("inbox", INBOX_FEW, inbox.preparation(inbox.FEW), inbox.measure),
     Case("inbox", INBOX_MANY, inbox.preparation(inbox.MANY), inbox.measure),
+    Case(
+        "advance",
+        "advance",
+        human_steps.preparation(human_steps.FEW, human_steps.ADVANCES),
+        human_steps.measure_advance,
+    ),
+    Case("advance", ADVANCE_FEW, human_steps.preparation(human_steps.FEW, ALONE), human_steps.measure_advance_in_turn),
+    Case(
+        "advance", ADVANCE_MANY, human_steps.preparation(human_steps.MANY, ALONE), human_steps.measure_advance_in_turn
+    ),
+    Case("lists", LISTS_FEW, human_steps.preparation(human_steps.FEW, human_steps.OPEN), human_steps.measure_lists),
+    Case("lists", LISTS_MANY, human_steps.preparation(human_steps.MANY, human_steps.OPEN), human_steps.measure_lists),
+    Case("domain", "domain 200", sagas.prepare, domain_files.measure_compiling),
+    Case("domain", "domain limits", sagas.prepare, domain_files.measure_limits),
 )
 
 WORKLOADS = tuple(dict.fromkeys(case.workload for case in CASES))

@@ -7,7 +7,19 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from bench.cases import CASES, CLAIM_FEW, CLAIM_MANY, INBOX_FEW, INBOX_MANY, WORKLOADS, Case
+from bench.cases import (
+    ADVANCE_FEW,
+    ADVANCE_MANY,
+    CASES,
+    CLAIM_FEW,
+    CLAIM_MANY,
+    INBOX_FEW,
+    INBOX_MANY,
+    LISTS_FEW,
+    LISTS_MANY,
+    WORKLOADS,
+    Case,
+)
 from bench.databases import Databases, SQLiteDatabases, postgres_databases
 from bench.figures import Figures, Row, medians
 from bench.printing import json_line, table
@@ -89,7 +101,8 @@ def _one_round(case: Case, databases: Databases, scale: float) -> Figures:
 
 def _relate(found: dict[str, Figures]) -> None:
     """Say how rows of one store compare: what is found among many to what is found among few, jobs to what can be written at all."""
-    for one, other in ((CLAIM_FEW, CLAIM_MANY), (INBOX_FEW, INBOX_MANY)):
+    pairs = ((CLAIM_FEW, CLAIM_MANY), (INBOX_FEW, INBOX_MANY), (ADVANCE_FEW, ADVANCE_MANY), (LISTS_FEW, LISTS_MANY))
+    for one, other in pairs:
         few, many = found.get(one), found.get(other)
         if few and many and few.p50_ms and many.p50_ms:
             many.extra["times_p50_of_few"] = many.p50_ms / few.p50_ms

@@ -41,6 +41,8 @@ MODULES = (
     "instances",
     "inbox",
     "pauses",
+    "keys",
+    "refusals",
     "projections",
     "admin",
     "faces",

@@ -27,10 +27,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
 import holdfast
 from holdfast.authoring.document import body_schema, contract_schema
 from holdfast.authoring.process import process_schema
+from holdfast.cli import main as main_command
+from holdfast.cli.exits import OF_ERRORS, Exit
+from holdfast.cli.frame import Verb
 from holdfast.errors import HoldfastError
+from holdfast.http.options import ROLES
+from holdfast.http.problems import EdgeCode, edge_status
+from holdfast.http.routes import ROUTES
+from holdfast.http.routing import Route
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.refusals import PeopleRefusal
 
@@ -276,21 +285,146 @@ def family(error: type[HoldfastError]) -> Iterator[type[HoldfastError]]:
 # The page of settings.
 
 
+SETTINGS_INTRODUCTION = """Given as `Engine(url, settings=Settings(concurrency=50))`, by variables (`Settings.from_environment()`), or, to
+[the command line](cli.md), by the file `holdfast.toml`. A variable is the name in capitals behind `HOLDFAST_`, such as
+`HOLDFAST_CONCURRENCY`; those of `retry` and `command_retry` begin with that name, such as `HOLDFAST_RETRY_MAX_ATTEMPTS`."""
+PROGRAM_INTRODUCTION = """What programs such as the command line are told besides: at the top of `holdfast.toml`, by a variable, or by a flag. The file
+says least, then the environment, then flags. An unknown name is an error. `holdfast config` shows every value and where it came from.
+
+```toml
+database = "postgresql://app@db/orders"
+tenant = "acme"
+app = "shop.workflows:register"
+
+[settings]
+concurrency = 50
+lease = "10s"
+
+[settings.retry]
+max_attempts = 7
+```
+"""
+
+
 def settings_page() -> str:
-    """Every setting with its default and its meaning, from the source of `Settings`."""
-    tree = ast.parse((ROOT / "src/holdfast/runtime/settings.py").read_text(encoding="utf-8"))
-    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
-    body = [
-        (f"`{ast.unparse(field.target)}`", f"`{ast.unparse(field.value)}`", text.value.value)
-        for field, text in pairwise(declared.body)
+    """Every setting with its default and its meaning, from the sources of the structs that declare them."""
+    lines = ["# Settings", "", NOTICE, "", "## Of an engine", "", SETTINGS_INTRODUCTION, ""]
+    lines += table(("setting", "default", "meaning"), declared_fields("runtime/settings.py", "Settings"))
+    lines += ["", "## Of a program", "", PROGRAM_INTRODUCTION]
+    lines += table(("setting", "default", "meaning"), declared_fields("app/configuration.py", "Configuration"))
+    return "\n".join(lines) + "\n"
+
+
+def declared_fields(module: str, name: str) -> list[tuple[str, ...]]:
+    """Each field of a class with its default and the sentences below it."""
+    tree = ast.parse((ROOT / "src/holdfast" / module).read_text(encoding="utf-8"))
+    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    return [
+        (
+            f"`{ast.unparse(field.target)}`",
+            "" if field.value is None else f"`{ast.unparse(field.value)}`",
+            _sentences(below),
+        )
+        for field, below in zip(declared.body, [*declared.body[1:], None], strict=True)
         if isinstance(field, ast.AnnAssign)
-        and field.value
+    ]
+
+
+def _sentences(below: ast.stmt | None) -> str:
+    """What is said below a field; empty if nothing is."""
+    if not isinstance(below, ast.Expr) or not isinstance(below.value, ast.Constant):
+        return ""
+    return " ".join(str(below.value.value).split())
+
+
+# The page of the command line.
+
+CLI_INTRODUCTION = """`holdfast` is the engine from the outside: the same words, on a database. [How to use it](../how-to/command-line.md) tells
+where it finds that, and how output, pages and exit codes are meant."""
+
+
+def cli_page() -> str:
+    """Every command with its arguments, options and examples, from the commands themselves; and the exit codes."""
+    lines = ["# The command line", "", NOTICE, "", CLI_INTRODUCTION, "", "## Exit codes", ""]
+    codes = enum_rows("cli/exits.py", "Exit", lambda name: str(Exit[name].value))
+    lines += table(("code", "when"), codes)
+    errors = [(f"`{error.code}`", str(OF_ERRORS[error].value)) for error in error_classes()]
+    lines += ["", "An error ends with the code of its class:", "", *table(("error", "code"), errors)]
+    shared = shared_options()
+    lines += [
+        "",
+        "## Options of all commands",
+        "",
+        "Those about the database and the actor where a command works on one.",
+        "",
+    ]
+    lines += table(("option", "meaning"), [option_row(each) for each in shared.values()])
+    for title, names in main_command.sections.items():
+        lines += ["", f"## {title}"]
+        for name in names:
+            for path, command in cli_commands(name, main_command.commands[name]):
+                lines += command_lines(f"holdfast {path}", command, shared)
+    return "\n".join(lines) + "\n"
+
+
+def cli_commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """A command by the words that call it, and those of a group behind it."""
+    yield path, command
+    for name, each in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from cli_commands(f"{path} {name}", each)
+
+
+def shared_options() -> dict[str, click.Option]:
+    """The options that every command on a database has."""
+    command = main_command.commands["why"]
+    return {each.opts[0]: each for each in command.params if isinstance(each, click.Option) and each.name != "as_json"}
+
+
+def command_lines(path: str, command: click.Command, shared: Mapping[str, click.Option]) -> list[str]:
+    """The section of a command."""
+    lines = ["", f"### {path}", "", " ".join((command.help or "").split("\n\n")[0].split())]
+    for paragraph in (command.help or "").split("\n\n")[1:]:
+        lines += ["", " ".join(paragraph.split())]
+    if not isinstance(command, Verb):
+        return lines
+    arguments = " ".join(argument_text(each) for each in command.params if isinstance(each, click.Argument))
+    lines += ["", f"    {path} {arguments}".rstrip(), ""]
+    own = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    body = [option_row(each) for each in own if each.opts[0] not in shared]
+    lines += [*table(("option", "meaning"), body), ""] if body else []
+    has_place = any(each.opts[0] == "--tenant" for each in own)
+    lines += ["On a database, for a tenant and an actor.", ""] if has_place else []
+    return [*lines, "```console", *(f"$ {each}" for each in command.examples), "```"]
+
+
+def argument_text(argument: click.Argument) -> str:
+    """An argument as the usage has it."""
+    name = argument.metavar or (argument.name or "").upper()
+    return name if argument.required else f"[{name}]"
+
+
+def option_row(option: click.Option) -> tuple[str, ...]:
+    """An option with its words and its meaning."""
+    words = ", ".join(f"`{each}`" for each in (*option.opts, *option.secondary_opts))
+    is_told = option.show_default and isinstance(option.default, str | int)
+    default = f" Default: `{option.default}`." if is_told else ""
+    choices = f" One of {', '.join(option.type.choices)}." if isinstance(option.type, click.Choice) else ""
+    needed = " Needed." if option.required else ""
+    return words, f"{option.help}{choices}{default}{needed}"
+
+
+def enum_rows(module: str, name: str, told: Callable[[str], str]) -> list[tuple[str, ...]]:
+    """Each member of an enumeration with the sentence below it."""
+    tree = ast.parse((ROOT / "src/holdfast" / module).read_text(encoding="utf-8"))
+    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    return [
+        (told(ast.unparse(member.targets[0])), text.value.value)
+        for member, text in pairwise(declared.body)
+        if isinstance(member, ast.Assign)
         and isinstance(text, ast.Expr)
         and isinstance(text.value, ast.Constant)
         and isinstance(text.value.value, str)
     ]
-    lines = ["# Settings", "", NOTICE, "", "Given as `Engine(url, settings=Settings(concurrency=50))`.", ""]
-    return "\n".join(lines + table(("setting", "default", "meaning"), body)) + "\n"
 
 
 # The page of rejections.
@@ -312,19 +446,52 @@ def rejections_page() -> str:
 
 def refusal_rows(module: str, codes: type[StrEnum]) -> list[tuple[str, ...]]:
     """Each code of a list with the sentence below it."""
-    tree = ast.parse((ROOT / "src/holdfast" / module).read_text(encoding="utf-8"))
-    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == codes.__name__)
-    body: list[tuple[str, ...]] = [
-        (f"`{codes[ast.unparse(member.targets[0])].value}`", text.value.value)
-        for member, text in pairwise(declared.body)
-        if isinstance(member, ast.Assign)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-        and isinstance(text.value.value, str)
-    ]
+    body = enum_rows(module, codes.__name__, lambda name: f"`{codes[name].value}`")
     if len(body) != len(codes):
         raise PageError(f"every member of {codes.__name__} needs a sentence below it that says what it means")
     return body
+
+
+# The page of the HTTP API.
+
+
+HTTP_INTRODUCTION = """All addresses of the API, with the capability that each takes; how to serve it and what its words mean is told in
+[serve HTTP](../how-to/serve-http.md). The server's own `/openapi.json` has the bodies, answers and examples.
+
+*Reach* is what a route is about: the caller (`own`), one run (`run`), the whole tenant (`tenant`), all tenants (`platform`), or nothing of
+anybody (`public`). A credential that is bound to a partition finds runs of that one alone, and is refused what is about the whole tenant; only
+credentials of the platform's tenant are let through to what is about all."""
+
+
+def http_page() -> str:
+    """Every route, every code of the edge, every option, every role."""
+    lines = ["# The HTTP API", "", NOTICE, "", HTTP_INTRODUCTION, ""]
+    for tag in dict.fromkeys(route.tag for route in ROUTES):
+        lines += [f"## {tag.capitalize()}", ""]
+        lines += table(("address", "does", "permission", "reach"), [http_row(x) for x in ROUTES if x.tag == tag])
+        lines += [""]
+    lines += [
+        "## Codes of the edge",
+        "",
+        "Beside these, `code` is that of [an error](errors.md) or [a rejection](rejections.md).",
+        "",
+    ]
+    meanings = {row[0]: row[1] for row in refusal_rows("http/problems.py", EdgeCode)}
+    rows = [(f"`{code}`", str(edge_status(code)), meanings[f"`{code}`"]) for code in EdgeCode]
+    lines += table(("code", "status", "meaning"), rows)
+    lines += ["", "## Roles", "", "What a role stands for, unless `HttpOptions.roles` says otherwise:", ""]
+    lines += table(("role", "capabilities"), [(f"`{x}`", ", ".join(f"`{y}`" for y in sorted(ROLES[x]))) for x in ROLES])
+    for name in ("HttpOptions", "Issuer", "InboundHook"):
+        lines += ["", f"## {name}", ""]
+        lines += table(("option", "default", "meaning"), declared_fields("http/options.py", name))
+    return "\n".join(lines) + "\n"
+
+
+def http_row(route: Route) -> tuple[str, ...]:
+    """The cells of one route; the docstring of its handler says what it does."""
+    told = " ".join((inspect.getdoc(route.handler) or "").split())
+    permission = f"`{route.permission}`" if route.permission else ""
+    return (f"`{route.method} {route.path}`", told, permission, route.reach)
 
 
 # The JSON Schemas of files that people write, on a page and in the package.
@@ -353,7 +520,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "requirements.md": requirements_page,
     "reference/errors.md": errors_page,
     "reference/settings.md": settings_page,
+    "reference/cli.md": cli_page,
     "reference/rejections.md": rejections_page,
+    "reference/http.md": http_page,
     "reference/process.schema.json": process_schema_page,
     "../src/holdfast/authoring/process/process.schema.json": process_schema_page,
     "reference/contract.schema.json": contract_schema_page,

@@ -1,5 +1,6 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
+from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -15,9 +16,11 @@ from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
 from holdfast.app.forking import ForkPreview, RepeatedCall
+from holdfast.app.letter_groups import LetterGroup, LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
+    DefinitionCheck,
     DefinitionInfo,
     Hold,
     InboxMessage,
@@ -94,6 +97,10 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.graphs.asks import Ask, Stage
 from holdfast.machine.graphs.graph import DocumentRule
+from holdfast.outbound.http import Outbound
+from holdfast.outbound.invokers import Invocation, Invoker
+from holdfast.outbound.openapi.invoker import ApiDocument, OpenApi
+from holdfast.people.capabilities import Capabilities, CapabilityResolver, ClaimedCapabilities
 from holdfast.people.chains import Chain
 from holdfast.people.directory import Directory
 from holdfast.people.notices.mail import Mail
@@ -109,6 +116,8 @@ from holdfast.runtime.settings import Settings
 __all__ = [
     "Absence",
     "Actor",
+    "ApiDocument",
+    "ApiKey",
     "Ask",
     "AsyncCalls",
     "AsyncRun",
@@ -116,8 +125,11 @@ __all__ = [
     "Backlog",
     "Branch",
     "Calls",
+    "Capabilities",
+    "CapabilityResolver",
     "Chain",
     "Channel",
+    "ClaimedCapabilities",
     "Codec",
     "CommandError",
     "ConfigurationError",
@@ -129,6 +141,7 @@ __all__ = [
     "Decider",
     "Decision",
     "Definition",
+    "DefinitionCheck",
     "DefinitionError",
     "DefinitionInfo",
     "Delegation",
@@ -164,16 +177,23 @@ __all__ = [
     "Instance",
     "InstanceInfo",
     "InstanceSummary",
+    "Invocation",
+    "Invoker",
     "JsonCodec",
+    "LetterGroup",
+    "LetterGroups",
     "Mail",
     "Message",
     "MessagePackCodec",
     "MissingHandler",
     "Moment",
+    "NewApiKey",
     "NotFoundError",
     "Notice",
     "Notification",
     "Observation",
+    "OpenApi",
+    "Outbound",
     "Page",
     "PauseInfo",
     "PayloadError",
@@ -193,6 +213,7 @@ __all__ = [
     "PublishedEvent",
     "Reason",
     "Recorded",
+    "RefusedRequest",
     "RejectedError",
     "Rejection",
     "RepeatedCall",
@@ -237,6 +258,8 @@ __all__ = [
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",
+    "Written",
+    "WrittenPage",
     "ask",
     "event",
     "handler",

@@ -14,7 +14,7 @@
     ├── ReplayError
     │   └── UnknownEventError      the history holds an event that this code does not know
     ├── StoreError
-    │   ├── StoreUnavailableError  the database is gone, full, read-only or locked; retryable
+    │   ├── StoreUnavailableError  the database is gone, full, read-only or locked, or a directory hangs; retryable
     │   ├── SchemaMismatchError    migrations are missing, or newer than the code
     │   └── CorruptHistoryError    stored rows contradict one another
     ├── StoppedError               the engine is stopped, or refuses work in maintenance mode; retryable
@@ -26,6 +26,7 @@ HTTP statuses and exit codes are mapped at the edges, never here.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -36,6 +37,18 @@ def indefinite(kind: object) -> str:
     """A type in a sentence: `an int`, `a Deposit`."""
     name: str = getattr(kind, "__name__", str(kind))
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 60
+
+
+def brief(value: object) -> str:
+    """A value in a few words: whatever it is, however large, a sentence can name it."""
+    try:
+        return _REPR.repr(value)
+    except Exception:  # noqa: BLE001 - classes of the user's own tell of themselves as they like, and some numbers have too many digits
+        return indefinite(type(value))
 
 
 class Diagnostic(msgspec.Struct, frozen=True):
@@ -200,7 +213,7 @@ class StoreError(HoldfastError):
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot take the work now: gone, full, read-only or locked. Nothing of it was acknowledged."""
+    """The database cannot take the work now: gone, full, read-only or locked; or a directory does not answer. Nothing of it was acknowledged."""
 
     code = "store_unavailable"
     retryable = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
@@ -572,6 +572,11 @@ def test_a_pause_is_named_by_its_number(place: Place, number: object) -> None:
         ({"step": "charge", "clock": "stand_still"}, PayloadError, "timers are of no step"),
         ({"until": timedelta(seconds=-1)}, PayloadError, "is past"),
         ({"until": timedelta.max}, PayloadError, "calendar"),
+        (
+            {"until": datetime(9999, 12, 31, 23, tzinfo=timezone(-timedelta(hours=12)))},
+            PayloadError,
+            "years 1 to 9999",
+        ),
         ({"until": "tomorrow"}, PayloadError, "with a time zone"),
         ({"definition": 7}, PayloadError, "the definition must be"),
     ],

@@ -26,6 +26,7 @@ from holdfast import (
     Saga,
     Settings,
     StoreUnavailableError,
+    Webhook,
     load_rules,
 )
 from holdfast.runtime.clock import ManualClock
@@ -35,8 +36,10 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Borrower
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
+from outbound.serving import serving
 from support.engines import AT_ONCE, Live
 from support.inside import store_of
+from support.installing import install_invoker
 from support.mailing import PASSWORD, mail_server
 from support.samples import END, Act, Add, Answer, Counter, Do, Noted, Notes, Puppet, act, done
 from support.waiting import LONG_SECONDS, arrives, eventually
@@ -507,6 +510,29 @@ def _what_becomes_of_a_mail(live: Live, settings: Settings) -> object:
         return [(each.sender, each.user) for each in server.mails] or [each.partition(":")[0] for each in failed]
 
 
+# -- other systems
+
+
+def _what_becomes_of_a_webhook(live: Live, settings: Settings) -> object:
+    """Whether a server on this machine is told."""
+    with serving() as server:
+        saga = Saga("s").notify("tell", to="ann", subject="x", channel="hook").build()
+        hook = Webhook(server.url, secret=f"whsec_{'A' * 32}")
+        with driven(live, settings).register(saga).channel("hook", hook) as engine:
+            engine.start("s")
+            engine.drain()
+        return [each.method for each in server.received]
+
+
+def _operations_of_an_installed_invoker(live: Live, settings: Settings) -> object:
+    """Handlers that a distribution brings along."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        install_invoker(Path(folder), "settings_invoker")
+        patch.syspath_prepend(folder)
+        with driven(live, settings) as engine:
+            return [each for each in engine.service.shared.handlers.names() if each.startswith("settings_invoker")]
+
+
 # -- rules that wait
 
 ASKING = {
@@ -638,6 +664,12 @@ CASES = {
 }
 
 CASES |= {
+    "outbound_allow": Case(
+        _what_becomes_of_a_webhook, [((), []), (("127.0.0.1",), ["POST"]), (("10.0.0.0/8",), [])], {"retry": ONCE}
+    ),
+    "invokers": Case(
+        _operations_of_an_installed_invoker, [((), []), (("settings_invoker",), ["settings_invoker:submit"])]
+    ),
     "resume_timeout": Case(
         rules_after(2 * DAY, is_approved=False), [(timedelta(hours=24), "failed"), (30 * DAY, "paused")]
     ),

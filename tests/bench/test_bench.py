@@ -27,6 +27,15 @@ ROWS = {
         "recovery",
     ],
     "pause approval inbox": ["pause", "resume", "paused 1,000", "approval", "inbox 1,000", "inbox 100,000"],
+    "advance lists domain": [
+        "advance",
+        "advance alone 1,000",
+        "advance alone 1,000,000",
+        "lists 1,000",
+        "lists 1,000,000",
+        "domain 200",
+        "domain limits",
+    ],
 }
 """The rows that names of workloads stand for."""
 FIGURES = {
@@ -35,6 +44,11 @@ FIGURES = {
     "recovery": ("seconds",),
     "resume": ("answered_p99_ms",),
     "paused 1,000": ("paused_p99_ms",),
+    "advance": ("commits_per_step",),
+    "advance alone 1,000,000": ("times_p50_of_few",),
+    "lists 1,000,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few", "most_times_p50_of_few"),
+    "domain 200": ("cpu_ms",),
+    "domain limits": ("cpu_ms",),
     "inbox 100,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few", "most_times_p50_of_few"),
 }
 """Figures that only some rows have."""

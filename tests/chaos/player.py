@@ -22,7 +22,7 @@ import msgspec
 
 from chaos.actors import SETTINGS, Account, Break, Command, Deposit, Send, SetAlarm, cast_of
 from chaos.plot import RAISED, draw
-from holdfast import CommandError, Engine, HoldfastError, RejectedError, StoppedError, StoreUnavailableError
+from holdfast import CommandError, Engine, HeldError, HoldfastError, RejectedError, StoppedError, StoreUnavailableError
 from support.campaigns import SEED
 from support.laborer import Book
 from support.repository import PYTHONPATH
@@ -130,6 +130,9 @@ class Caller:
             try:
                 operation.call(self._engine)
             except (StoreUnavailableError, TimeoutError):
+                continue
+            except HeldError:  # A worker stands still inside of a transaction; nothing was written.
+                self._log.write(json.dumps({"held": operation.name}))
                 continue
             except StoppedError:
                 time.sleep(_LOOK_SECONDS)

@@ -55,7 +55,7 @@ SCENARIO = Scenario(
 @pytest.mark.row("R-002", "R-066", "R-127")
 def test_a_crash_between_pause_and_end_loses_nothing(new_store: NewStore) -> None:
     """Wherever it dies, the next process comes to the same end: same data, same steps, each wait left by what it waited for."""
-    report = tried(SCENARIO, new_store, every=4)
+    report = tried(SCENARIO, new_store, on_server=2)
     assert report.points >= 5, "a run without crashes proves nothing"
     (status, data, steps, requests), *_ = cast("tuple[Any, ...]", report.outcome)
     assert (status, data["order"], requests) == ("completed", GIVEN["order"], ["approval", "event", "manual"])

@@ -18,6 +18,7 @@ RUNNABLE = [
     "README.md",
     "docs/tutorial/first-decider.md",
     "docs/tutorial/first-saga.md",
+    "docs/tutorial/first-process.md",
     "docs/how-to/author-sagas.md",
     "docs/how-to/approve-expenses.md",
     "docs/how-to/ask-people.md",
@@ -30,11 +31,14 @@ RUNNABLE = [
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",
     "docs/how-to/people.md",
+    "docs/how-to/serve-http.md",
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",
     "docs/how-to/write-processes.md",
     "docs/reference/document-format.md",
+    "docs/how-to/call-http-services.md",
+    "docs/how-to/say-who-may-do-what.md",
 ]
 
 

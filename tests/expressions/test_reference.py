@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from expressions.trying import answer
-from holdfast.cli.expr import EXIT_ERROR, EXIT_FALSE
+from holdfast.cli.exits import Exit
 from holdfast.errors import ExpressionError
 from holdfast.expressions import NAMESPACES, Explanation, Limits, Options, Reason, Spelling, parse
 from holdfast.expressions.building import RESERVED
@@ -128,7 +128,7 @@ def test_every_stand_in_is_on_the_page() -> None:
         [f"\\{each}" for each in ESCAPES],
         HIDDEN_CATEGORIES,
         Explanation.__struct_fields__,
-        [f"{EXIT_FALSE}", f"{EXIT_ERROR}"],
+        [f"{Exit.NO}", f"{Exit.WRONG}"],
     ],
     ids=["namespaces", "reserved", "types", "times", "escapes", "categories", "record", "exit codes"],
 )

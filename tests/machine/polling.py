@@ -236,13 +236,13 @@ class Poll:
         for seat in self.free:
             seat.is_over = not seat.is_extra
         self.seats += people
-        self.is_looking = False
+        self.is_looking, self.claimed_by = False, ""
 
     def record(self, seat: Seat | None, vote: Vote) -> None:
         """Somebody has decided."""
         self.votes.append(vote)
         if seat is not None:
-            seat.vote, seat.decided = vote, vote.outcome
+            seat.vote, seat.decided, self.claimed_by = vote, vote.outcome, ""
 
     def withdraw(self, actor: Actor) -> bool:
         """Somebody takes a decision back."""

@@ -436,11 +436,14 @@ class Reference:
         capabilities = ["execution:resume", *(["execution:override"] if is_override else [])]
         if not all(_may(self.actor, each) for each in capabilities):
             return self._bar("not_allowed")
-        asked = [step for step in self.steps if self.is_asked(step) and command.step in {None, step.number}]
-        if is_override and len(asked) != 1 and (asked or command.step is not None):
+        waits = self._resting_places() if command.trigger == "manual" else []
+        asked = [step for step in self.steps if self.is_asked(step)] if is_override and not waits else waits
+        wanted = [step for step in asked if command.step in {None, step.number}]
+        if (is_override or waits) and len(wanted) != 1 and (wanted or command.step is not None):
             return self._bar("not_waiting")
-        question = asked[0] if is_override and asked else None
-        if self.status != "paused" and question is None:
+        passed = wanted[0] if wanted else None
+        question = None if waits else passed
+        if self.status != "paused" and passed is None:
             return self._bar("not_paused")
         if self.hold is None and any(step.is_dead for step in self.steps):
             return self._bar("dead_letters")
@@ -451,10 +454,18 @@ class Reference:
         self.triggers += [command.trigger_id] if command.trigger_id else []
         self._waive()
         self._go_on()
-        if question is not None and self.is_asked(question):  # Unless it has ended because the run went on.
+        if waits and passed is not None:
+            self._finish(passed, g.OK, None)
+        elif question is not None and self.is_asked(question):  # Unless it has ended because the run went on.
             known = (_poll(question).approval, self.actor.id, command.data)
             self._close_question(question, "overridden", answer, [known])
         return True
+
+    def _resting_places(self) -> list[Step]:
+        """Where a process waits for time or for an event, and for nothing else: that counts as suspended."""
+        steps = [step for step in self.steps if step.is_open]
+        is_resting = all(isinstance(self._op(step), g.WaitTimer | g.WaitEvent | g.WaitEvents) for step in steps)
+        return steps if is_resting and self.graph.kind == "process" and self.status == "running" else []
 
     def is_asked(self, step: Step) -> bool:
         """Whether a step waits for people."""
@@ -650,6 +661,8 @@ class Reference:
             self._resume_call(step)
 
     def _time_out(self, step: Step) -> None:
+        """Time is a word from outside."""
+        self.handler_calls = 0
         step.is_expired = True
         step.due = None
         if isinstance(self._op(step), g.WaitTimer):
@@ -915,7 +928,11 @@ class Reference:
         return self._hand(step, seat, Seat(to, seat.weight, seat.stands_for or by, hands=(*seat.hands, by)))
 
     def _reassign(self, step: Step, to: str, who: str) -> bool:
-        poll = _poll(step)
+        poll, me = _poll(step), person(self.actor)
+        lent = [seat for seat in poll.free if me in seat.hands and who in {"", seat.who}]
+        if to == me and len(lent) == 1:
+            stands_for = "" if lent[0].stands_for == me else lent[0].stands_for
+            return self._hand(step, lent[0], Seat(to, lent[0].weight, stands_for))
         if not _may(self.actor, "task:reassign"):
             return self._bar("not_allowed")
         found = [seat for seat in poll.free if who in {"", seat.who}]
@@ -990,7 +1007,7 @@ class Reference:
         who = rung.user or f"role:{rung.role}"
         if who not in [seat.who for seat in poll.asked]:
             poll.seats.append(Seat(who, stage=poll.stage, is_extra=True))
-        poll.is_in_trouble = False
+        poll.is_in_trouble, poll.claimed_by = False, ""
         if rung.timeout_ms is not None:
             step.due = self._in(rung.timeout_ms)
         self._set_times(step, poll.op.times)

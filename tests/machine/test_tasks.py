@@ -22,7 +22,7 @@ from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.asking import MOST_PEOPLE
 from holdfast.machine.runs.errands import FindPeople, Person
-from holdfast.machine.runs.events import StepAnswered, TaskDecided, WorkflowPaused
+from holdfast.machine.runs.events import StepAnswered, StepCompleted, TaskDecided, WorkflowPaused
 from holdfast.machine.runs.refusals import Refusal
 from machine.hosting import NOW, Host
 
@@ -164,6 +164,28 @@ def test_a_rule_that_yields_nobody_fails_closed(owner: object) -> None:
     assert (host.state.status, host.state.reason) == ("paused", "no_approver")
     assert "nobody can decide 'q1'" in host.state.error
     assert code(decide(host, ANN)) == Refusal.NOT_ALLOWED
+    refolded(host)
+
+
+@pytest.mark.row("E-682")
+@pytest.mark.parametrize("owner", ["x" * 513, "é" * 300, " ", "role:", "user: ", ["ann", 5], ["ann", "x" * 600]])
+def test_a_rule_that_yields_what_is_nobodys_name_asks_nobody(owner: object) -> None:
+    """No database finds anybody by such a name, and whoever else is named would decide without them."""
+    host = running(human(Ask(by="rule", of="owner", rule=OWNER), agree="all"), data={"owner": owner})
+    assert (host.state.status, host.state.reason, people(host)) == ("paused", "no_approver", [])
+    assert "the rule 'owner' yields what is nobody's name" in host.state.error
+    host.tell(c.AddApprover(step=1, person="bob"), BOSS)
+    decide(host, BOB)
+    assert status(host) == "completed"
+    refolded(host)
+
+
+def test_more_people_than_can_be_asked_are_not_asked_in_part() -> None:
+    """Those who are left would agree for all of them."""
+    owners = [f"p-{number}" for number in range(MOST_PEOPLE + 1)]
+    host = running(human(Ask(by="rule", of="owner", rule=OWNER), agree="all"), data={"owner": owners})
+    assert (host.state.reason, people(host)) == ("no_approver", [])
+    assert f"{MOST_PEOPLE} is the most" in host.state.error
     refolded(host)
 
 
@@ -325,6 +347,18 @@ def test_a_decision_on_behalf_of_another_counts_for_that_person() -> None:
     assert people(host)[0] == ("user:ann", False, "confirmed")
 
 
+def test_whoever_was_stood_in_for_has_decided_also_as_holder_of_a_role() -> None:
+    """They have no second voice by another role, and the stand-in keeps the one that is their own."""
+    roles = frozenset({"finance", "legal"})
+    host = running(human(Ask(by="role", of="finance"), Ask(by="role", of="legal"), agree="all"))
+    decide(host, Actor(id="sue", on_behalf_of="ann", roles=roles))
+    assert code(decide(host, Actor(id="ann", roles=roles), "rejected")) == Refusal.ALREADY_DECIDED
+    decide(host, Actor(id="sue", roles=roles))
+    assert [(row.actor, row.on_behalf_of) for row in decisions(host)] == [("sue", "ann"), ("sue", "")]
+    assert status(host) == "completed"
+    refolded(host)
+
+
 def test_who_is_asked_by_name_and_by_role_leaves_the_role_to_a_colleague() -> None:
     """One's own place comes first, so that where all have to agree somebody else can decide for the role."""
     host = running(human(Ask(by="role", of="finance"), Ask(by="user", of="fay")))
@@ -464,6 +498,69 @@ def test_a_claim_ends_with_its_stage() -> None:
     assert status(host) == "completed"
 
 
+def test_a_claim_ends_with_the_decision_of_whoever_has_it() -> None:
+    """The others whose agreement is needed decide then; until then they are kept out."""
+    host = running(human(*USERS, agree="all"))
+    host.tell(c.ClaimTask(step=1), ANN)
+    assert code(decide(host, BOB)) == Refusal.CLAIMED
+    decide(host, ANN)
+    assert task(host).claimed_by == ""
+    decide(host, BOB)
+    assert status(host) == "completed"
+    refolded(host)
+
+
+def test_a_claim_ends_when_the_question_escalates() -> None:
+    """Whoever is asked because the others are silent need not wait for the one who sits on it."""
+    rung = g.Rung(after_ms=1000, user="eve")
+    host = running(human(*USERS, times=g.Times(escalation=(rung,))))
+    host.tell(c.ClaimTask(step=1), ANN)
+    host.tell(c.EscalateTask(step=1), timer="task:1:escalate")
+    assert task(host).claimed_by == ""
+    decide(host, EVE)
+    assert status(host) == "completed"
+    refolded(host)
+
+
+def test_a_claim_ends_when_others_are_looked_for_and_found() -> None:
+    """Whoever had it is not asked any more, and would keep those out who are."""
+    host = running(human(Ask(by="manager"), agree="n", least=2))
+    host.tell(c.PeopleFound(step=1, people=[Person(name="ann")]))
+    host.tell(c.ClaimTask(step=1), ANN)
+    host.tell(c.ResumeWorkflow())
+    host.tell(c.PeopleFound(step=1, people=[Person(name="bob"), Person(name="carl")]))
+    assert task(host).claimed_by == ""
+    decide(host, BOB)
+    decide(host, CARL)
+    assert status(host) == "completed"
+    refolded(host)
+
+
+def test_a_claim_that_has_lapsed_keeps_nobody_out_and_only_that_one() -> None:
+    """What the directory says of one holder is not said of the next one, who may have claimed it meanwhile."""
+    host = running(g.Human(role="finance"))
+    host.tell(c.ClaimTask(step=1), FAY)
+    host.tell(c.ClaimTask(step=1, lapsed="fay"), GUS)
+    assert task(host).claimed_by == "gus"
+    late = c.AnswerStep(step=1, outcome="confirmed", lapsed="fay")
+    assert code(host.tell(late, FAY)) == Refusal.CLAIMED
+    assert isinstance(host.tell(msgspec.structs.replace(late, lapsed="gus"), FAY), Decision)
+    refolded(host)
+
+
+def test_nobody_who_waits_for_an_answer_gives_it_by_escalating() -> None:
+    """A rung that ends the question is no way round those who are asked: it takes the right to escalate, and four eyes."""
+    rung = g.Rung(after_ms=1000, outcome="confirmed")
+    host = running(human(*USERS, self_approval=False, agree="all", times=g.Times(escalation=(rung,))))
+    rita = Actor(id="rita", capabilities=frozenset({"task:escalate"}))
+    for actor, why in ((RITA, Refusal.NOT_ALLOWED), (ANN, Refusal.NOT_ALLOWED), (rita, Refusal.SELF_APPROVAL)):
+        assert code(host.tell(c.PutHigher(step=1), actor)) == why
+    host.tell(c.PutHigher(step=1), BOSS)
+    assert (status(host), host.state.tokens) == ("completed", {})
+    told = [event.output for event in host.history if isinstance(event, StepCompleted)]
+    assert [(each["decided_by"], each["status"]) for each in told] == [("boss", "confirmed")]  # type: ignore[index]
+
+
 def test_nobody_is_added_while_people_are_looked_for() -> None:
     """Those who come back with the people would not know of them; it is possible once they have come back."""
     host = running(human(Ask(by="manager")))
@@ -529,6 +626,35 @@ def test_a_delegation_does_not_come_back_by_any_detour() -> None:
         assert code(host.tell(c.DelegateTask(step=1, to=to), Actor(id="zoe"))) == Refusal.DELEGATION_CIRCLE
     decide(host, Actor(id="zoe"))
     assert [(row.actor, row.on_behalf_of) for row in decisions(host)] == [("zoe", "ann")]
+
+
+def test_what_was_delegated_is_taken_back_by_its_giver() -> None:
+    """Without any right, as long as it is not decided; nobody else takes it, and nobody gives it to a third one that way."""
+    host = running(human(*USERS, agree="all"))
+    host.tell(c.DelegateTask(step=1, to="eve"), ANN)
+    for actor, to in ((BOB, "bob"), (ANN, "carl"), (EVE, "eve"), (BOB, "ann")):
+        assert code(host.tell(c.ReassignTask(step=1, to=to), actor)) == Refusal.NOT_ALLOWED
+    assert code(host.tell(c.ReassignTask(step=1, to="ann", who="bob"), ANN)) == Refusal.NOT_ALLOWED
+    host.tell(c.ReassignTask(step=1, to="ann"), ANN)
+    assert code(decide(host, EVE)) == Refusal.NOT_ALLOWED
+    decide(host, ANN)
+    assert code(host.tell(c.ReassignTask(step=1, to="ann"), ANN)) == Refusal.NOT_ALLOWED
+    decide(host, BOB)
+    assert (status(host), [(each.actor, each.on_behalf_of) for each in decisions(host)]) == (
+        "completed",
+        [("ann", ""), ("bob", "")],
+    )
+    refolded(host)
+
+
+def test_who_stood_in_and_takes_a_part_back_stands_in_again() -> None:
+    """The decision bears the name of the first one, however often it was handed to and fro."""
+    host = running(human(USERS[0]))
+    host.tell(c.DelegateTask(step=1, to="bob"), ANN)
+    host.tell(c.DelegateTask(step=1, to="carl"), BOB)
+    host.tell(c.ReassignTask(step=1, to="user:bob", who="carl"), BOB)
+    decide(host, BOB)
+    assert [(each.actor, each.on_behalf_of) for each in decisions(host)] == [("bob", "ann")]
 
 
 def test_a_task_is_reassigned_by_whoever_may() -> None:
@@ -732,6 +858,15 @@ def test_the_place_of_whom_it_escalated_to_is_handed_on_as_it_is() -> None:
     decide(host, CARL)
     assert host.state.status == "completed"
     refolded(host)
+
+
+def test_time_that_nobody_measured_has_not_passed() -> None:
+    """Reminders and rungs come by the timer of their question, and by no message that arrives late or twice."""
+    times = g.Times(every_ms=60_000, escalation=(g.Rung(after_ms=1000, user="eve"),))
+    host = running(human(*USERS, times=times))
+    for command in (c.EscalateTask(step=1), c.RemindTask(step=1)):
+        assert isinstance(host.tell(command), Ignored)
+    assert (host.state.open[1].level, host.state.open[1].reminded, len(people(host))) == (0, 0, 2)
 
 
 def test_everybody_but_the_requester_is_asked() -> None:

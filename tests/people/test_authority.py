@@ -80,6 +80,51 @@ def test_a_deactivated_person_cannot_decide(place: Place) -> None:
     assert len(run.history()) == before
 
 
+@pytest.mark.parametrize("gone", ["deactivated", "away"])
+@pytest.mark.parametrize("deed", ["decide", "claim", "delegate"])
+def test_the_claim_of_somebody_who_cannot_act_keeps_nobody_out(place: Place, gone: str, deed: str) -> None:
+    """A question is not lost with whoever took it for themselves: the others who are asked have it again."""
+    engine = office(place)
+    engine.directory.grant("bob", "finance")
+    run, question = asked(engine)
+    engine.acting("ann").tasks.claim(question)
+    bob = engine.acting("bob").tasks
+    with pytest.raises(RejectedError) as refused:
+        bob.approve(question)
+    assert refused.value.reason == "claimed"
+    if gone == "away":
+        engine.directory.absent("ann")
+    else:
+        engine.directory.deactivate("ann")
+    match deed:
+        case "decide":
+            bob.approve(question)
+        case "claim":
+            bob.claim(question)
+            assert run.tasks()[0].claimed_by == "bob"
+            bob.approve(question)
+        case _:
+            bob.delegate(question, "cat")
+            engine.acting("cat").tasks.approve(question)
+    engine.drain()
+    assert run.describe().status == "completed"
+
+
+def test_a_claim_holds_while_somebody_stands_in_for_its_holder(place: Place) -> None:
+    """Who stands in for somebody away, or for a leaver, has what they took; once nobody does, the others have it."""
+    engine = office(place)
+    engine.directory.grant("bob", "finance")
+    run, question = asked(engine)
+    standing = engine.directory.delegate("ann", "cat")
+    engine.acting("cat").tasks.claim(question)
+    engine.directory.deactivate("ann")
+    with pytest.raises(RejectedError) as refused:
+        engine.acting("bob").tasks.approve(question)
+    assert (refused.value.reason, run.tasks()[0].claimed_by) == ("claimed", "ann")
+    engine.directory.end_delegation(standing)
+    engine.acting("bob").tasks.approve(question)
+
+
 def test_who_stands_in_decides_with_both_names(place: Place) -> None:
     """During the delegation, and no longer; both names are in the history."""
     engine = office(place)

@@ -112,6 +112,10 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "a role without a name": ("bad_stage", [Stage(asks=[Ask(by="role")])]),
     "no resolver": ("bad_stage", [Stage(asks=[Ask(by="")])]),
     "no weight": ("bad_stage", [Stage(asks=[Ask(by="user", of="ann", weight=0)])]),
+    "more weight than a database can keep": ("bad_stage", [Stage(asks=[Ask(by="user", of="ann", weight=10**30)])]),
+    "a blank name": ("bad_stage", [{"asks": ["user: "]}]),
+    "a name that nobody can have": ("bad_stage", [{"asks": ["role:" + "x" * 600]}]),
+    "a stage with the name of a novel": ("bad_stage", [{"name": "x" * 600, "asks": ["ann"]}]),
 }
 
 
@@ -123,6 +127,14 @@ def test_a_chain_that_asks_nobody_is_refused(place: Place, case: str) -> None:
     with pytest.raises(RejectedError) as refused:
         engine.chains.publish("spend", stages)
     assert refused.value.reason == reason
+    assert engine.chains.list() == []
+
+
+def test_a_chain_of_any_length_is_refused(place: Place) -> None:
+    """Every question that is asked by it keeps all of its stages."""
+    engine = place.engine()
+    with pytest.raises(PayloadError, match="make them fewer"):
+        engine.chains.publish("spend", [{"asks": ["role:finance"]}] * 50_000)
     assert engine.chains.list() == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 
 import pytest
@@ -25,6 +25,7 @@ from support.engines import Live, Place
 from support.waiting import together
 
 DAY = timedelta(days=1)
+EAST, WEST = timezone(timedelta(hours=14)), timezone(-timedelta(hours=12))
 LATE = datetime(2100, 1, 1, tzinfo=UTC)
 KEEPER = Actor(id="kim", capabilities=frozenset({"directory:change"}))
 
@@ -243,6 +244,13 @@ MALFORMED: dict[str, Callable[[Calls], object]] = {
     "a role without a name": lambda calls: calls.directory.grant("ann", ""),
     "a limit of none": lambda calls: calls.directory.list(limit=0),
     "no number": lambda calls: calls.directory.end_delegation("x"),  # type: ignore[arg-type]
+    "a truth value": lambda calls: calls.directory.end_delegation(True),
+    "more digits than Python writes": lambda calls: calls.directory.put(10**5000),  # type: ignore[arg-type]
+    "a blank id": lambda calls: calls.directory.put(" \n"),
+    "a blank role": lambda calls: calls.directory.grant("ann", " "),
+    "a role as questions write it": lambda calls: calls.directory.grant("ann", "role:finance"),
+    "before the calendar": lambda calls: calls.directory.absent("ann", begins_at=datetime(1, 1, 1, tzinfo=EAST)),
+    "after the calendar": lambda calls: calls.directory.absent("ann", ends_at=datetime(9999, 12, 31, 23, tzinfo=WEST)),
 }
 
 
@@ -264,6 +272,22 @@ def test_delegations_that_never_meet_make_no_circle(place: Place) -> None:
     engine.directory.delegate("cat", "dan", role="finance")
     engine.directory.delegate("dan", "cat", role="legal")
     assert len(engine.directory.delegations("ann")) == len(engine.directory.delegations("cat")) == 2
+
+
+def test_a_circle_has_to_hold_as_a_whole(place: Place) -> None:
+    """Three who stand in for one another, never all at the same time or in the same matter, make none; once they would, it is refused."""
+    engine = staffed(place)
+    now, calls = place.clock.now(), engine.directory
+    calls.delegate("ann", "bob", ends_at=now + DAY)
+    calls.delegate("bob", "cat", begins_at=now + 2 * DAY)
+    calls.delegate("cat", "ann")
+    with pytest.raises(RejectedError, match="bob → cat → ann → bob") as refused:
+        calls.delegate("bob", "cat", ends_at=now + timedelta(hours=1))
+    assert refused.value.reason == "delegation_circle"
+    calls.delegate("dan", "ann", role="finance")
+    calls.delegate("bob", "dan", role="legal")
+    with pytest.raises(RejectedError, match="bob → dan → ann → bob"):
+        calls.delegate("bob", "dan", definition="spend")
 
 
 def test_the_directory_is_changed_by_those_who_may(place: Place) -> None:

@@ -8,17 +8,17 @@ import hmac
 import json
 import threading
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
-from urllib.parse import SplitResult
 
 import msgspec
 import pytest
 
-from holdfast import ConfigurationError, Fail, Retry, Webhook
+from holdfast import ConfigurationError, Fail, Retry, Settings, Webhook
+from holdfast.testing import ManualEngine
 from people.test_mail import NOTICE
 
+LOCAL = ["127.0.0.1"]
 KEY = bytes(range(32))
 SECRET = f"whsec_{base64.b64encode(KEY).decode()}"
 
@@ -71,7 +71,7 @@ def receiver() -> Iterator[Receiver]:
 
 def test_what_is_posted_is_signed(receiver: Receiver) -> None:
     """The signature is that of Standard Webhooks: an HMAC of id, timestamp and body with the shared secret."""
-    Webhook(receiver.url, secret=SECRET, headers={"x-own": "1"}).send(NOTICE)
+    Webhook(receiver.url, secret=SECRET, allow=LOCAL, headers={"x-own": "1"}).send(NOTICE)
     (request,) = receiver.requests
     signed = f"{request.headers['webhook-id']}.{request.headers['webhook-timestamp']}.".encode() + request.body
     wanted = base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest()).decode()
@@ -86,7 +86,7 @@ def test_what_is_posted_is_signed(receiver: Receiver) -> None:
 
 def test_a_notice_that_is_posted_again_has_the_same_id(receiver: Receiver) -> None:
     """The same notice has the same id at each attempt, and a timestamp of its own."""
-    channel = Webhook(receiver.url, secret=SECRET)
+    channel = Webhook(receiver.url, secret=SECRET, allow=LOCAL)
     later = NOTICE.at.replace(hour=13)
     for each in (NOTICE, msgspec.structs.replace(NOTICE, at=later), msgspec.structs.replace(NOTICE, key="another")):
         channel.send(each)
@@ -100,7 +100,7 @@ def test_what_may_be_taken_later_is_tried_again(receiver: Receiver, status: int)
     """A fault of the server's, or a wish for patience, is not final."""
     receiver.status, receiver.headers = status, {"Retry-After": "120"}
     with pytest.raises(Retry, match=str(status)) as raised:
-        Webhook(receiver.url, secret=SECRET).send(NOTICE)
+        Webhook(receiver.url, secret=SECRET, allow=LOCAL).send(NOTICE)
     assert raised.value.after is not None
     assert raised.value.after.total_seconds() == 120
 
@@ -109,12 +109,12 @@ def test_nobody_is_put_off_for_days(receiver: Receiver) -> None:
     """A server may ask for an hour; what is no number counts for nothing."""
     receiver.status, receiver.headers = 503, {"Retry-After": "999999"}
     with pytest.raises(Retry) as raised:
-        Webhook(receiver.url, secret=SECRET).send(NOTICE)
+        Webhook(receiver.url, secret=SECRET, allow=LOCAL).send(NOTICE)
     assert raised.value.after is not None
     assert raised.value.after.total_seconds() == 3600
     receiver.headers = {"Retry-After": "Wed, 21 Oct 2065 07:28:00 GMT"}
     with pytest.raises(Retry) as raised:
-        Webhook(receiver.url, secret=SECRET).send(NOTICE)
+        Webhook(receiver.url, secret=SECRET, allow=LOCAL).send(NOTICE)
     assert raised.value.after is None
 
 
@@ -123,21 +123,53 @@ def test_what_will_never_be_taken_is_final(receiver: Receiver, status: int) -> N
     """A fault of ours stays one, and a redirection is not followed."""
     receiver.status, receiver.headers = status, {"Location": receiver.url}
     with pytest.raises(Fail, match=str(status)):
-        Webhook(receiver.url, secret=SECRET).send(NOTICE)
+        Webhook(receiver.url, secret=SECRET, allow=LOCAL).send(NOTICE)
     assert len(receiver.requests) == 1
 
 
 def test_a_place_that_is_away_is_tried_again(receiver: Receiver) -> None:
     """Nobody listens: that may change."""
-
-    def nowhere(place: SplitResult, timeout: float) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", 1, timeout=timeout)
-
     with pytest.raises(Retry, match="cannot be reached"):
-        Webhook(receiver.url, secret=SECRET, connect=nowhere).send(NOTICE)
+        Webhook("http://127.0.0.1:1/hooks", secret=SECRET, allow=LOCAL).send(NOTICE)
 
 
-@pytest.mark.parametrize("url", ["ftp://example.com", "example.com/hook", "https://", "file:///etc/passwd"])
+def test_a_place_of_the_own_network_is_not_reached_unasked(receiver: Receiver) -> None:
+    """Neither by its address nor by a name that has it; a webhook that is a channel of an engine follows the settings of that."""
+    for url in (receiver.url, receiver.url.replace("127.0.0.1", "localhost")):
+        with pytest.raises(Fail, match=r"a loopback address.*outbound_allow"):
+            Webhook(url, secret=SECRET).send(NOTICE)
+    assert not receiver.requests
+    channel = Webhook(receiver.url, secret=SECRET)
+    with ManualEngine(settings=Settings(outbound_allow=("127.0.0.0/8",))).channel("erp", channel):
+        channel.send(NOTICE)
+    assert len(receiver.requests) == 1
+
+
+def test_what_a_receiver_says_besides_its_status_is_not_read(receiver: Receiver) -> None:
+    """It has taken the notice, however long it talks."""
+    receiver.status, receiver.headers = 200, {"Content-Length": "999999999"}
+    Webhook(receiver.url, secret=SECRET, allow=LOCAL).send(NOTICE)
+
+
+@pytest.mark.parametrize("headers", [{"x-own": "1\r\nx-other: 2"}, {"x own": "1"}, {"Host": "other"}])
+def test_a_header_that_could_be_another_one_is_refused(headers: dict[str, str]) -> None:
+    """What cannot be a header is found when the webhook is made."""
+    with pytest.raises(ConfigurationError, match="header"):
+        Webhook("https://example.com", secret=SECRET, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://example.com",
+        "example.com/hook",
+        "https://",
+        "file:///etc/passwd",
+        "https://ann:secret@example.com",
+        "https://example.com/a b",
+        "https://example.com:99999/",
+    ],
+)
 def test_a_place_that_is_none_is_refused(url: str) -> None:
     """Only the web can be posted to."""
     with pytest.raises(ConfigurationError, match="no address of a webhook"):

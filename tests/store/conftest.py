@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
-from support.databases import Databases
 from support.desks import Desk
+
+NewDatabase = Callable[[], AbstractContextManager[str]]
+
+
+@pytest.fixture
+def new_database(request: pytest.FixtureRequest) -> NewDatabase:
+    """How a test comes to a database of Postgres: to one that is like new, with sessions that others have had."""
+    return lambda: request.getfixturevalue("postgres_server").warm()
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def store_url(request: pytest.FixtureRequest, tmp_path: Path, new_database: NewDatabase) -> Iterator[str]:
     """The URL of a store of the test's own, of each kind in turn."""
     if request.param == "postgres":
-        databases: Databases = request.getfixturevalue("postgres_server")
-        with databases.fresh() as dsn:
+        with new_database() as dsn:
             yield dsn
     else:
         yield f"sqlite:///{tmp_path / 'store.db'}" if request.param == "file" else "sqlite://"

@@ -46,8 +46,9 @@ def test_the_picture_of_sqlite_says_all() -> None:
         assert schema.sqlite_schema(connection) == committed("sqlite")
 
 
+@pytest.mark.row("R-028")
 def test_the_picture_of_postgres_is_what_its_migrations_come_to(empty_dsn: str) -> None:
-    """A database that ran all migrations holds what `schema.sql` says."""
+    """A database that ran all migrations, none of which a real server refuses, holds what `schema.sql` says."""
     open_store(empty_dsn).close()
     with psycopg.connect(empty_dsn) as connection:
         assert schema.postgres_schema(connection) == committed("postgres"), STALE

@@ -215,7 +215,9 @@ def test_a_tenant_that_has_left_is_forgotten(connection: Connection) -> None:
         assert [count(eyes, table) for table in ("instances", "events")] == [0, 0]
 
 
-@pytest.mark.parametrize("table", sorted({"receipts", "migrations"} | WITHOUT_TENANT - {"meta"}))
+@pytest.mark.parametrize(
+    "table", sorted({"receipts", "migrations", "api_keys", "api_refusals"} | WITHOUT_TENANT - {"meta"})
+)
 def test_a_tenant_does_not_see_the_engines_tables(connection: Connection, table: str) -> None:
     """What belongs to the engine alone cannot be read at all."""
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:

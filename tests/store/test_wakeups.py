@@ -17,6 +17,7 @@ from support.desks import Desk
 from support.rows import (
     born,
 )
+from support.waiting import LONG_SECONDS
 
 
 @pytest.fixture
@@ -83,13 +84,17 @@ def test_nothing_happened_is_no_hint(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("kind", ["file", "memory"])
-def test_closing_ends_the_wait(tmp_path: Path, kind: str) -> None:
-    """Whoever waits for hints on SQLite is released when the listener is closed."""
-    store = open_store(f"sqlite:///{tmp_path / 'store.db'}" if kind == "file" else "sqlite://")
-    ear = store.wakeups(lambda _: None)
-    thread = threading.Thread(target=ear.listen, args=(3600.0,))
-    thread.start()
-    ear.close()
-    thread.join()
+@pytest.mark.parametrize("kind", ["file", "memory", "postgres"])
+def test_closing_ends_the_wait(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    """Whoever waits for hints is released when the listener is closed, at whatever moment."""
+    urls = {"file": f"sqlite:///{tmp_path / 'store.db'}", "memory": "sqlite://"}
+    store = open_store(urls.get(kind) or request.getfixturevalue("postgres_dsn"))
+    for _ in range(10):
+        ear = store.wakeups(lambda _: None)
+        ear.listen(0.0)
+        thread = threading.Thread(target=ear.listen, args=(3600.0,))
+        thread.start()
+        ear.close()
+        thread.join(LONG_SECONDS)
+        assert not thread.is_alive()
     store.close()

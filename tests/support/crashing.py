@@ -29,15 +29,22 @@ def new_store(request: pytest.FixtureRequest) -> Iterator[NewStore]:
 
         def make() -> Store:
             stack.close()
-            return open_store(stack.enter_context(databases.prepared()))
+            return open_store(stack.enter_context(databases.warm()))
 
         yield make
 
 
-def tried(scenario: Scenario, new_store: NewStore, *, every: int = 1, again_after: int | None = None) -> CrashReport:
-    """Crash a scenario at every point on SQLite, and at some on Postgres, which costs a database each; the campaign tries them all."""
+def tried(
+    scenario: Scenario,
+    new_store: NewStore,
+    *,
+    every: int = 1,
+    on_server: int | None = None,
+    again_after: int | None = None,
+) -> CrashReport:
+    """Crash a scenario at every point, or at each so many on SQLite and on Postgres, where a point costs more; the campaign tries all."""
     store = new_store()
-    step = every if store.url.startswith("sqlite") else max(5, every * 3)
+    step = every if on_server is None or store.url.startswith("sqlite") else on_server
     store.close()
     return crash_everywhere(checked(scenario), new_store=new_store, every=step, again_after=again_after)
 

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from devserver.postgres import create_database, drop_database, temporary_server
 from holdfast.store.opening import open_store
 from support.cleaning import Cleaner
+from support.warmth import warm_connections
 
 VARIABLE = "HOLDFAST_TEST_DSN"
 
@@ -33,6 +34,8 @@ class Databases:
         self._cleaner: Cleaner | None = None
         self._clean: list[str] = []
         """Copies of the template that tests have given back, like new."""
+        self._warm: list[str] = []
+        """Those that somebody is still connected to."""
 
     @contextmanager
     def empty(self) -> Iterator[str]:
@@ -46,12 +49,25 @@ class Databases:
     @contextmanager
     def prepared(self) -> Iterator[str]:
         """The URL of a copy of the template for as long as the block lasts, with nothing in it of those who had it before."""
-        dsn = self._clean.pop() if self._clean else create_database(self._server, self._name(), template=self._template)
+        with self._lent(self._clean) as dsn:
+            yield dsn
+
+    @contextmanager
+    def warm(self) -> Iterator[str]:
+        """The same; and stores that are opened in the block may get sessions that others have had, which have seen the tables before."""
+        with self._lent(self._warm) as dsn, warm_connections():
+            yield dsn
+
+    @contextmanager
+    def _lent(self, clean: list[str]) -> Iterator[str]:
+        dsn = clean.pop() if clean else create_database(self._server, self._name(), template=self._template)
         try:
             yield dsn
         finally:
             if self._cleaner is not None and self._cleaner.clean(dsn):
-                self._clean.append(dsn)
+                clean.append(dsn)
+                if clean is not self._warm:
+                    self._cleaner.hang_up(dsn)
             else:
                 self._drop(dsn)
 
@@ -73,7 +89,9 @@ class Databases:
             self._cleaner = Cleaner(dsn)
             yield self
         finally:
-            for each in self._clean:
+            for each in (*self._clean, *self._warm):
+                if self._cleaner is not None:
+                    self._cleaner.forget(each)
                 self._drop(each)
             drop_database(self._server, self._template)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from itertools import count
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Codec, Engine, RetryPolicy, Settings
+from holdfast import CapabilityResolver, Codec, Engine, RetryPolicy, Settings
 from holdfast.people.directory import Directory
 from holdfast.runtime.clock import ManualClock
 from holdfast.store.opening import open_store
@@ -47,11 +47,23 @@ class Place:
         self._seeds = count(1)
         self._engines: list[ManualEngine] = []
 
-    def engine(self, settings: Settings | None = None, *, directory: Directory | None = None) -> ManualEngine:
+    def engine(
+        self,
+        settings: Settings | None = None,
+        *,
+        directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
+    ) -> ManualEngine:
         """Another engine, as another process would have it: nothing is shared but the database and the time."""
         seed = next(self._seeds)
         engine = ManualEngine(
-            store=self.store, settings=settings, clock=self.clock, seed=seed, is_alone=False, directory=directory
+            store=self.store,
+            settings=settings,
+            clock=self.clock,
+            seed=seed,
+            is_alone=False,
+            directory=directory,
+            capabilities=capabilities,
         )
         self._engines.append(engine)
         return engine
@@ -83,9 +95,12 @@ class Live:
         codec: Codec | None = None,
         clock: ManualClock | None = None,
         directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
     ) -> Engine:
         """Another engine, with connections of its own; the test starts it. With a clock it has threads, and time that the test moves."""
-        engine = Engine(self.url, settings=settings, codec=codec, clock=clock, directory=directory)
+        engine = Engine(
+            self.url, settings=settings, codec=codec, clock=clock, directory=directory, capabilities=capabilities
+        )
         self._engines.append(engine)
         return engine
 
@@ -93,16 +108,17 @@ class Live:
         """Stop all engines and check what they left behind."""
         for engine in self._engines:
             engine.stop(timedelta(seconds=5))
+        proved: set[object] = set()
         for engine in self._engines if self.must_fold else ():
-            self._check(engine)
+            self._check(engine, proved)
 
-    def _check(self, stopped: Engine) -> None:
+    def _check(self, stopped: Engine, proved: set[object]) -> None:
         store = open_store(self.url, codec=stopped._codec.name)
         witness = ManualEngine(store=store, codec=stopped._codec)
         witness.registry = stopped.registry
         witness.registry.library.attach(witness.service)
         try:
-            assert_folded(witness)
+            assert_folded(witness, proved)
         finally:
             witness.stop()
             store.close()
@@ -112,7 +128,7 @@ def _urls(request: pytest.FixtureRequest, stack: ExitStack, file: Callable[[], s
     if request.param == "sqlite":
         return file()
     databases: Databases = request.getfixturevalue("postgres_server")
-    return stack.enter_context(databases.prepared())
+    return stack.enter_context(databases.warm())
 
 
 @pytest.fixture(params=STORES)

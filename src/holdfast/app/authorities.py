@@ -3,73 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.app.desk import Desk, checked_key
-from holdfast.errors import HoldfastError
+from holdfast.app.desk import Desk, checked_key, nothing
+from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
 from holdfast.kernel.records import TASKS
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.candidates import person
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.question import person_named
-from holdfast.people.authority import Authority, Matter, authority, check_heir
+from holdfast.people.authority import Authority, Matter, authority, check_heir, has_lapsed
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, Header
 
-T = TypeVar("T")
+Acted: TypeAlias = c.AnswerStep | c.TaskCommand
+"""What is done to a question."""
 
 Concerned: TypeAlias = Callable[[Reader, InstanceId, int], Matter]
 """Finds those whose matter something is that is done to a question."""
 
+DeciderOf: TypeAlias = Callable[[Reader, Header, int], Actor]
+"""Tells as whom somebody would decide the question of a step; ForbiddenError if they cannot."""
+
 
 def authority_at(desk: Desk) -> Authority:
     """What the actor of a desk may do now, as far as the directory knows; ForbiddenError if they are deactivated."""
-    return authority(desk.directory, desk.request, desk.service.shared.clock.now())
+    found = authority(desk.directory, desk.request, desk.service.shared.clock.now())
+    if not desk.grants_capabilities:
+        return found
+    acting = desk.acting(replace(desk.request, actor=found.actor), is_looked_up=True)
+    return replace(found, actor=acting.request.actor)
 
 
 def on_question(
     desk: Desk,
     instance: InstanceId,
-    number: int,
-    send: Callable[[Desk], Reply[T]],
+    command: Acted,
     *,
-    on_behalf_of: str,
+    on_behalf_of: str = "",
     concerned: Concerned,
-    heir: str = "",
-) -> Reply[T]:
+    comment: str = "",
+) -> Reply[None]:
     """Have something done to a question by whoever the actor is. A tenant without a directory is asked nothing.
 
-    `concerned` finds those whose matter it is. Whoever it is handed to, the `heir`, must be able to decide as far as the directory knows.
-    The directory is looked at on a thread for reading, and the command is sent from there.
+    `concerned` finds those whose matter it is. Whoever it is handed to must be able to decide as far as the directory knows. The
+    directory is looked at on a thread for reading, and the command is sent from there.
     """
+    heir = _heir(command)
     is_empty = desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now())
     is_known = is_empty or (desk.request.actor.kind == "system" and not heir)
     if is_known and not on_behalf_of:
-        return send(desk)
+        return _send(desk, instance, command, comment)
 
-    def look() -> Desk:
-        acting = _deciding(desk, instance, number, on_behalf_of, concerned=concerned)
+    def look() -> tuple[Desk, Acted]:
+        acting, lapsed = _deciding(desk, instance, command.step, on_behalf_of, concerned=concerned)
         if heir:
             check_heir(desk.directory, desk.tenant, person_named(heir, via=""), desk.service.shared.clock.now())
-        return acting
+        is_kept_out = lapsed and isinstance(command, c.AnswerStep | c.ClaimTask | c.DelegateTask)
+        return acting, replace(command, lapsed=lapsed) if is_kept_out else command
 
-    looked = desk.read(look)
+    looked = desk.consult(look)
     if looked.done():
-        return _sent(looked, send)
-    reply: Reply[T] = Reply()
-    looked.when_brought(lambda: _pass_on(_sent(looked, send), reply))
+        return _sent(looked, instance, comment)
+    reply: Reply[None] = Reply()
+    looked.when_brought(lambda: _pass_on(_sent(looked, instance, comment), reply))
     return reply
 
 
-def decider_of(desk: Desk, instance: InstanceId, number: int) -> Actor:
-    """As whom the actor of a desk would decide a question; as themselves where the directory knows nobody."""
-    now = desk.service.shared.clock.now()
-    if desk.request.actor.kind == "system" or desk.directory.is_known_empty(desk.tenant, now):
-        return desk.request.actor
-    return _deciding(desk, instance, number, "", concerned=asked_at).request.actor
+def _heir(command: Acted) -> str:
+    """To whom a command hands a question; empty if it does not."""
+    match command:
+        case c.DelegateTask(to=heir) | c.ReassignTask(to=heir) | c.AddApprover(person=heir):
+            return heir
+        case _:
+            return ""
+
+
+def decider_at(desk: Desk) -> DeciderOf:
+    """How to find out as whom the actor of a desk would decide a question. The directory is asked now, and the database when it is open."""
+    try:
+        found = authority_at(desk)
+    except ForbiddenError as error:
+        refusal = error
+
+        def refuse(_reader: Reader, _header: Header, _number: int) -> Actor:
+            raise refusal
+
+        return refuse
+    return lambda reader, header, number: found.deciding(
+        asked_at(reader, header.id, number), definition=header.definition
+    )
 
 
 def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
@@ -83,6 +112,7 @@ def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
             for each in reader.rows(TASK_DECISIONS, instance)
             if each.number == number and not each.is_withdrawn
         ),
+        claimed_by=next((each.claimed_by for each in reader.rows(TASKS, instance) if each.number == number), ""),
     )
 
 
@@ -103,8 +133,10 @@ def may_speak(reader: Reader, instance: InstanceId, number: int) -> Matter:
     return replace(asked, people=[*asked.people, *wants.people])
 
 
-def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, concerned: Concerned) -> Desk:
-    """The desk of whoever decides."""
+def _deciding(
+    desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, concerned: Concerned
+) -> tuple[Desk, str]:
+    """The desk of whoever decides, and whose claim on the question does not count, if that is so."""
     named = checked_key(on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
     found = authority_at(desk)
     with desk.reader.look() as reader:
@@ -112,23 +144,40 @@ def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, 
         matter = concerned(reader, instance, number)
     definition = headers[0].definition if headers else ""
     actor = found.deciding(matter, definition=definition, on_behalf_of=named)
-    return desk if actor is desk.request.actor else desk.acting(replace(desk.request, actor=actor))
+    is_same = actor is desk.request.actor and not desk.grants_capabilities
+    acting = desk if is_same else desk.acting(replace(desk.request, actor=actor), is_looked_up=True)
+    return acting, _lapsed(desk, matter.claimed_by, definition, person(actor))
 
 
-def _sent(looked: Reply[Desk], send: Callable[[Desk], Reply[T]]) -> Reply[T]:
-    reply: Reply[T] = Reply()
+def _lapsed(desk: Desk, claimed_by: str, definition: str, actor: str) -> str:
+    """Whoever has claimed a question, if that keeps nobody out any more."""
+    if claimed_by in {"", actor}:
+        return ""
+    now = desk.service.shared.clock.now()
+    is_over = has_lapsed(desk.directory, desk.request, claimed_by, definition=definition, now=now)
+    return claimed_by if is_over else ""
+
+
+def _send(desk: Desk, instance: InstanceId, command: Acted, comment: str) -> Reply[None]:
+    address = Address(tenant=desk.tenant, instance=instance)
+    return desk.command(address, command, nothing, comment=comment, may_create=False)
+
+
+def _sent(looked: Reply[tuple[Desk, Acted]], instance: InstanceId, comment: str) -> Reply[None]:
+    reply: Reply[None] = Reply()
     error = looked.exception()
     if error is not None:
         reply.set_error(error)
         return reply
+    desk, command = looked.result()
     try:
-        return send(looked.result())
+        return _send(desk, instance, command, comment)
     except HoldfastError as refused:  # Whoever waits hears of it, and not the thread that brings it.
         reply.set_error(refused)
         return reply
 
 
-def _pass_on(answer: Reply[T], reply: Reply[T]) -> None:
+def _pass_on(answer: Reply[None], reply: Reply[None]) -> None:
     def bring() -> None:
         error = answer.exception()
         if error is not None:

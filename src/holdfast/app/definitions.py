@@ -42,6 +42,7 @@ class Library:
         """By tenant, name and version; a shared one once for each tenant that has met it."""
         self._newest: dict[tuple[str, str], str] = {}
         """The version that an unversioned start takes, by tenant and name."""
+        self._channels: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def attach(self, service: Service) -> None:
@@ -111,6 +112,10 @@ class Library:
         """The definitions that this process has met and whose steps name a handler."""
         return sorted({graph.name for graph in map(graph_of, self._programs.values()) if handler in graph.handlers})
 
+    def channels(self) -> dict[str, str]:
+        """The channels that definitions which this process has met tell people by, each with one of those definitions."""
+        return self._channels
+
     def published_names(self) -> set[str]:
         """The names of all definitions of all tenants, met or not."""
         return self._stored.names()
@@ -123,7 +128,7 @@ class Library:
         """The workflows that an event starts for a tenant, each in its newest version; its own stand before shared ones of the same name."""
         newest: dict[str, tuple[bool, tuple[tuple[int, int, str], ...], str]] = {}
         for each in self._stored.triggered(tenant, event):
-            rank = (each.tenant != SHARED_TENANT, _age(each.version), each.version)
+            rank = (each.tenant != SHARED_TENANT, version_age(each.version), each.version)
             newest[each.name] = max(rank, newest.get(each.name, rank))
         programs = [self.program(tenant, name, version) for name, (_, _, version) in newest.items()]
         graphs = [graph_of(program) for program in programs if program is not None]
@@ -147,7 +152,7 @@ class Library:
 
     def _find_newest(self, tenant: str, name: str) -> str:
         """The version that an unversioned start takes: the tenant's newest, or else the newest shared one that this process knows."""
-        newest = max(self._stored.versions(tenant, name), key=_age, default="")
+        newest = max(self._stored.versions(tenant, name), key=version_age, default="")
         if not newest and tenant != SHARED_TENANT:
             newest = self._newest.get((SHARED_TENANT, name)) or self._find_newest(SHARED_TENANT, name)
         if newest:
@@ -165,6 +170,7 @@ class Library:
             key = tenant, program.type, program.definition_version
             kept = self._programs.get(key, program)
             self._programs = {**self._programs, key: kept}  # Replaced whole: others read it without a lock.
+            self._channels = {**dict.fromkeys(sorted(graph_of(kept).channels), kept.type), **self._channels}
             return kept
 
     def _note_newest(self, tenant: str, name: str, version: str) -> None:
@@ -176,7 +182,7 @@ class Library:
                 key: each for key, each in self._newest.items() if key[1] != name or not is_shared or key[0] == tenant
             }
             known = kept.get((tenant, name))
-            if known is None or _age(version) > _age(known):
+            if known is None or version_age(version) > version_age(known):
                 kept[tenant, name] = version
             self._newest = kept
 
@@ -226,7 +232,7 @@ def asks_people(program: Program) -> bool:
     return isinstance(program.decider, GraphMachine) and program.decider.asks_people
 
 
-def _age(version: str) -> tuple[tuple[int, int, str], ...]:
+def version_age(version: str) -> tuple[tuple[int, int, str], ...]:
     """Orders versions as people do: numbers by value, words by the alphabet."""
     parts = re.findall(r"\d+|[^\d.]+", version)
     return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import TypeVar, cast
 
+from msgspec.structs import replace
+
+from holdfast.app.consulting import Answering
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
+from holdfast.app.sequels import followed
 from holdfast.app.waiters import Endings
-from holdfast.errors import HoldfastError, PayloadError, StoppedError, indefinite
+from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, indefinite
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
+from holdfast.people.authority import authority
+from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
 from holdfast.runtime.commit.limits import check_key, check_text
@@ -35,15 +41,17 @@ _LAST_NUMBER = 2**63 - 1
 class Desk:
     """Where the calls of one request are made: for its tenant, by its actor."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that calls share, by name
         self,
         service: Service,
         registry: Registry,
         endings: Endings,
-        readers: Readers | None,
+        answering: Answering | None,
         *,
         directory: Directory,
         request: RequestContext,
+        resolvers: Sequence[CapabilityResolver] = (),
+        is_looked_up: bool = False,
         connection: object = None,
     ) -> None:
         self.service = service
@@ -51,31 +59,64 @@ class Desk:
         """Where people are looked up."""
         self.registry = registry
         self.endings = endings
-        self._readers = readers
-        self.request = checked_request(request)
-        """For whom these calls are made."""
+        self._answering = answering
+        """The threads on which questions are answered; None if whoever asks answers them."""
+        self._resolvers = resolvers
+        self._is_looked_up = is_looked_up
+        """Whether the roles of the actor are those of the directory too."""
+        self.request = with_capabilities(resolvers, checked_request(request))
+        """For whom these calls are made, with what the resolvers of capabilities grant them."""
         self.tenant = request.tenant
         self._connection = connection
         """With an open transaction of the caller's, in which commands are carried out; None for one of the engine's own."""
         self.reader = service.store.reader(request.tenant)
         self.payload_limit = service.shared.settings.max_payload_bytes
 
-    def acting(self, request: RequestContext) -> Desk:
+    def acting(self, request: RequestContext, *, is_looked_up: bool = False) -> Desk:
         """The desk of another request."""
-        return self._another(request, None)
+        return self._another(request, None, is_looked_up=is_looked_up)
 
     def within(self, connection: object) -> Desk:
         """The desk of the same request in a transaction that the caller has open."""
-        return self._another(self.request, connection)
+        return self._another(self.request, connection, is_looked_up=self._is_looked_up)
 
-    def _another(self, request: RequestContext, connection: object) -> Desk:
+    @property
+    def grants_capabilities(self) -> bool:
+        """Whether roles and claims may have capabilities here."""
+        return bool(self._resolvers)
+
+    @property
+    def may_hold_more(self) -> bool:
+        """Whether the directory may know of roles of the actor that somebody has granted capabilities to."""
+        if not self._resolvers or self._is_looked_up or self.request.actor.kind == "system":
+            return False
+        return not self.directory.is_known_empty(self.tenant, self.service.shared.clock.now())
+
+    def looked_up(self) -> Desk:
+        """The desk of the same request with the roles that the directory has for its actor, and what these may do; it asks the directory."""
+        if not self.may_hold_more:
+            return self
+        known = authority(self.directory, self.request, self.service.shared.clock.now()).actor
+        return self._another(replace(self.request, actor=known), self._connection, is_looked_up=True)
+
+    def known(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
+        """Have a call made by the actor as the directory knows them, where that makes a difference."""
+        if not self.may_hold_more:
+            return call(self)
+        # What is done on a connection of the caller's is done on the caller's thread.
+        looked = answered(Reply[Desk](), self.looked_up) if self.is_within else self.consult(self.looked_up)
+        return followed(looked, call, self.reply())
+
+    def _another(self, request: RequestContext, connection: object, *, is_looked_up: bool) -> Desk:
         return Desk(
             self.service,
             self.registry,
             self.endings,
-            self._readers,
+            self._answering,
             directory=self.directory,
             request=request,
+            resolvers=self._resolvers,
+            is_looked_up=is_looked_up,
             connection=connection,
         )
 
@@ -84,7 +125,7 @@ class Desk:
         """Whether the commands of this desk are carried out in a transaction that the caller has open."""
         return self._connection is not None
 
-    def command(
+    def command(  # noqa: PLR0913 - all that can be said about a command, by name
         self,
         address: Address,
         command: object,
@@ -92,11 +133,26 @@ class Desk:
         *,
         comment: str = "",
         receipt: ReceiptKey | None = None,
+        said: object = None,
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
     ) -> Reply[T]:
         """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it."""
+        if self._resolvers and self.may_hold_more:
+            return self.known(
+                lambda desk: desk.command(
+                    address,
+                    command,
+                    answer,
+                    comment=comment,
+                    receipt=receipt,
+                    said=said,
+                    claim=claim,
+                    may_create=may_create,
+                    definition_version=definition_version,
+                )
+            )
         try:
             checked_text(comment, "comment")
         except HoldfastError as error:
@@ -116,6 +172,7 @@ class Desk:
             request=self.request,
             comment=comment,
             receipt=receipt,
+            said=said,
             claim=claim,
             may_create=may_create,
             definition_version=definition_version,
@@ -137,13 +194,26 @@ class Desk:
 
         The answer goes into the reply, if one is given.
         """
-        reply = Reply() if reply is None else reply
+        answering = self._answering
+        readers = None if answering is None else answering.readers
+        if answering is not None and self.may_hold_more:  # Rights may have to be looked up.
+            readers = answering.consultants
+        return self._ask(readers, question, Reply() if reply is None else reply)
+
+    def consult(self, question: Callable[[], T]) -> Reply[T]:
+        """Ask something for which people have to be looked up, on a thread that may be kept waiting by a directory.
+
+        No question of the database may be open meanwhile: others wait for its connection.
+        """
+        return self._ask(None if self._answering is None else self._answering.consultants, question, Reply())
+
+    def _ask(self, readers: Readers | None, question: Callable[[], T], reply: Reply[T]) -> Reply[T]:
         if self.service.is_inherited:
             reply.set_error(StoppedError(INHERITED))
             return reply
-        if self._readers is None or self.service.store.is_lent:
+        if readers is None or self.service.store.is_lent:
             return answered(reply, question)
-        self._readers.ask(question, reply)
+        readers.ask(question, reply)
         return reply
 
     def look(self, question: Callable[[Reader], T]) -> Reply[T]:
@@ -192,7 +262,7 @@ def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
     if may_be_empty and given == "":
         return ""
     if not isinstance(given, str) or not given:
-        raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {given!r}")
+        raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {brief(given)}")
     check_key(given, what)
     return given
 
@@ -224,6 +294,8 @@ def checked_request(given: object) -> RequestContext:
     checked_key(given.trace, "trace", may_be_empty=True)
     checked_key(given.idempotency_key, "idempotency key", may_be_empty=True)
     actor = given.actor
+    if not isinstance(given.claims, dict):
+        raise PayloadError(f"the claims of a request are a dict, not {indefinite(type(given.claims))}")
     if actor is not SYSTEM:
         checked_key(actor.id, "actor")
         checked_key(actor.on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
@@ -237,7 +309,7 @@ def checked_text(given: object, what: str) -> str:
     if given == "":
         return ""
     if not isinstance(given, str):
-        raise PayloadError(f"the {what} must be text, not {given!r}")
+        raise PayloadError(f"the {what} must be text, not {brief(given)}")
     check_text(given, what)
     return given
 
@@ -250,10 +322,17 @@ def checked_flag(given: object, what: str) -> bool:
 
 
 def checked_instant(given: object, what: str) -> datetime | None:
-    """An instant that a list begins or ends at, if there is one."""
-    if given is None or (isinstance(given, datetime) and given.tzinfo is not None):
-        return given
-    raise PayloadError(f"{what} must be a datetime with a time zone, such as datetime(..., tzinfo=UTC), not {given!r}")
+    """An instant that a list or a period begins or ends at, if there is one."""
+    if given is None:
+        return None
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise PayloadError(
+            f"{what} must be a datetime with a time zone, such as datetime(..., tzinfo=UTC), not {brief(given)}"
+        )
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise PayloadError(f"{what} is {given}, outside of the years 1 to 9999, counted in UTC") from None
 
 
 def checked_last(given: object, kind: type[T], what: str) -> T | None:

@@ -6,32 +6,36 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
+from typing import ParamSpec, Self, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
 from holdfast.app.charters import Organisation, Rules
+from holdfast.app.consulting import answering
 from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
+from holdfast.app.handling import Handling, NamedHandlers
+from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
 from holdfast.app.publications import Publications
 from holdfast.app.readers import Readers
-from holdfast.app.references import AnyTyped, described, unbuilt
+from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.resumption import RESUMPTION
-from holdfast.app.step_handlers import check_step_handler, named_handler, takes_effects
+from holdfast.app.step_handlers import check_step_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
+from holdfast.app.watched import Callbacks, Channels
 from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, TypedDefinition
-from holdfast.authoring.saga.options import NAME_IT, handler_name
+from holdfast.authoring.saga.options import handler_name
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec, JsonCodec
@@ -41,6 +45,8 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.outbound.invokers import Invoker
+from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
 from holdfast.people.notices.notice import Channel, Notice
 from holdfast.people.resolvers import Resolver
@@ -48,10 +54,9 @@ from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
 from holdfast.runtime.forks import INHERITED
-from holdfast.runtime.handlers import EffectContext, Function
+from holdfast.runtime.handlers import Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
 from holdfast.runtime.loops.projections import Projection
-from holdfast.runtime.replies import callbacks
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import Listener
@@ -66,34 +71,12 @@ E = TypeVar("E")
 F = TypeVar("F")
 T = TypeVar("T")
 P = ParamSpec("P")
-F_contra = TypeVar("F_contra", contravariant=True)
-C_co = TypeVar("C_co", covariant=True)
 
 _log = logging.getLogger("holdfast")
 
 
-class EffectHandler(Protocol[F_contra, C_co]):
-    """An object that handles the effects of a decider."""
-
-    def handle(self, context: EffectContext, effect: F_contra, /) -> C_co | Awaitable[C_co | None] | None:
-        """Do what the effect asks for; a command for the instance, or None."""
-        ...
-
-
-Handling: TypeAlias = (
-    Callable[[EffectContext, F], C | None] | Callable[[EffectContext, F], Awaitable[C | None]] | EffectHandler[F, C]
-)
-"""How a decider's effects are handled: a function or an object with `handle`, plain or async."""
-
 _LOOK_SECONDS = 0.5
 """How often `serve` looks whether the engine was stopped otherwise."""
-
-
-def _unregistrable(given: object) -> str:
-    kind = unbuilt(given)
-    if kind:
-        return f"a {kind} is registered once it is built: give {kind}.build()"
-    return f"{described(given)} cannot be registered; give a decider, or a built saga"
 
 
 def _checked_settings(settings: Settings | None) -> Settings:
@@ -101,19 +84,6 @@ def _checked_settings(settings: Settings | None) -> Settings:
     if given is not None and not isinstance(given, Settings):
         raise ConfigurationError(f"the settings are of type {type(given).__name__}; give Settings(…)")
     return settings or Settings()
-
-
-class _Callbacks:
-    """The threads for callbacks, which all engines of a process share, by the bound of one of them."""
-
-    name = callbacks.name
-
-    def __init__(self, *, limit: float) -> None:
-        self._limit = limit
-
-    def problem(self) -> str:
-        """What keeps the threads from their work, in words; empty if nothing does."""
-        return callbacks.problem(self._limit)
 
 
 class Engine(EngineCalls):
@@ -138,13 +108,12 @@ class Engine(EngineCalls):
         chance: Chance | None = None,
         threads: bool = True,
         directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
+        invokers: Mapping[str, Invoker] | None = None,
     ) -> None:
         checked_tenant(tenant)
         self.settings = _checked_settings(settings)
-        self._codec = codec or JsonCodec()
-        self._functions: dict[str, object] = {}
-        """Handlers of steps as they were given, by name."""
-        self._has_threads = threads
+        self._codec, self._has_threads = codec or JsonCodec(), threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
         self.registry.add(PublicationDecider(), is_own=True)
@@ -159,30 +128,33 @@ class Engine(EngineCalls):
                 languages=self.registry,
                 has_threads=threads,
             )
+            self._named = NamedHandlers(self.service.shared.handlers, self._codec)
+            self._invocations = Invocations(self.settings, self.service.shared.clock.now, self._named, invokers)
             self.errands = Errands(self.service.shared.handlers, self.settings)
             """Who does what runs have the engine itself do."""
             self.office = Office(self.service, directory)
             """Who finds the people that runs ask for."""
             self.errands.add(FindPeople, self.office.finder.find)
-            self.deliveries = deliveries_of(self.service, self.settings, self.office.directory)
+            self.deliveries = deliveries_of(self.service, self.office.directory, self._invocations.outbound)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
-            self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
+            self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = Desk(
                 self.service,
                 self.registry,
                 endings,
-                self._readers_of_all,
+                self._answering,
                 directory=self.office.directory,
                 request=RequestContext(tenant=tenant, actor=SYSTEM),
+                resolvers=checked_resolvers(capabilities),
             )
             Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
-            self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
+            self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
@@ -227,7 +199,7 @@ class Engine(EngineCalls):
         if isinstance(definition, type) and issubclass(definition, Decider):
             raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")
         if not isinstance(definition, Decider):
-            raise ConfigurationError(_unregistrable(definition))
+            raise ConfigurationError(unregistrable(definition))
         if effects is None:
             self.registry.add(definition)
             return self
@@ -267,15 +239,7 @@ class Engine(EngineCalls):
             raise ConfigurationError(
                 f"the handler's name {name!r} begins with '$', which is kept for the engine; take another"
             )
-        before = self._functions.get(name)
-        # A bound method is equal to itself, but another object each time.
-        if before is not None and before != function:
-            raise ConfigurationError(f"there is already another handler {name!r}; {NAME_IT}")
-        if before is None:
-            self.service.shared.handlers.register(
-                name, named_handler(function, name, self._codec), concurrency=concurrency, timeout=timeout
-            )
-            self._functions[name] = function
+        self._named.add(name, function, concurrency=concurrency, timeout=timeout)
         return self
 
     def handler(self, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -300,6 +264,16 @@ class Engine(EngineCalls):
         """
         self._check_open()
         self.deliveries.add(name, channel)
+        return self
+
+    def invoker(self, name: str, invoker: Invoker) -> Self:
+        """Register an invoker by the name that definitions know it by: who makes the calls of steps whose `operation` names it.
+
+        `OpenApi(ApiDocument(…))` is one, for operations of OpenAPI documents; others are objects of a class that is an `Invoker`. Every
+        process that works needs it.
+        """
+        self._check_open()
+        self._invocations.add(name, invoker)
         return self
 
     def _register_workflow(self, definition: Definition) -> Self:
@@ -475,11 +449,17 @@ class Engine(EngineCalls):
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
-        readers: list[Watched] = []
-        if self._readers_of_all is not None:
-            readers = [self._readers_of_all.threads, _Callbacks(limit=self._limit)]
+        readers = [part for each in self._readers for part in each.parts]
+        if readers:
+            readers.append(Callbacks(limit=self._limit))
         database = WriteLock(self._store, limit=self._limit)
-        return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *readers, database]
+        channels = [Channels(self.deliveries, self.registry.library)] if self._life.is_started else []
+        return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *channels, *readers, database]
+
+    @property
+    def _readers(self) -> list[Readers]:
+        """Those who answer questions."""
+        return [] if self._answering is None else self._answering.all
 
     def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
         return self._store.reader(tenant).headers(list(instances))

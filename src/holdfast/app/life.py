@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 
 from holdfast.app.readers import Readers
 from holdfast.app.waiters import Endings
@@ -33,7 +34,7 @@ class Life:
         service: Service,
         runtime: Runtime,
         endings: Endings,
-        readers: Readers | None,
+        readers: Sequence[Readers],
         *,
         leave: Callable[[], None],
     ) -> None:
@@ -120,9 +121,8 @@ class Life:
             if self._runtime.is_begun:
                 turns.take(self._runtime.retire, None)
             turns.take(self._endings.stop, None)
-            readers = self._readers
-            if readers is not None:
-                turns.take(lambda: readers.close(_until(deadline)), None)
+            for each in self._readers:
+                turns.take(partial(each.close, _until(deadline)), None)
             turns.take(self._leave, None)
             turns.end()
 
@@ -132,7 +132,7 @@ class Life:
             self._service.is_here()
             or self._runtime.is_here()
             or any(loop.is_here() for loop in self._endings.loops)
-            or (self._readers is not None and self._readers.threads.is_here())
+            or any(each.is_here() for each in self._readers)
         )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import cast
 
-from holdfast.errors import ConfigurationError
+from holdfast.outbound.http import Outbound
+from holdfast.outbound.secrets import secret_of
 from holdfast.people.directory import Directory
 from holdfast.people.notices.addresses import addresses_in
 from holdfast.people.notices.deliveries import EMAIL, Deliveries
@@ -18,15 +17,17 @@ from holdfast.runtime.settings import Settings
 from holdfast.store.notifications import NewNotification
 
 
-def deliveries_of(service: Service, settings: Settings, directory: Directory) -> Deliveries:
+def deliveries_of(service: Service, directory: Directory, outbound: Outbound) -> Deliveries:
     """All channels that need nothing but the settings; where people are reached, the directory tells."""
-    clock = service.shared.clock
+    clock, settings = service.shared.clock, service.shared.settings
 
     def write(told: NewNotification) -> bool:
         now = clock.now()
         return service.operate(lambda parts: parts.notifications().add(told, now), may_repeat=True)
 
-    deliveries = Deliveries(InApp(write), clock=clock.now, addresses=addresses_in(directory, clock.now))
+    deliveries = Deliveries(
+        InApp(write), clock=clock.now, addresses=addresses_in(directory, clock.now), outbound=outbound
+    )
     deliveries.add("log", Log())
     if settings.mail_host:
         deliveries.add(EMAIL, _mail(settings))
@@ -39,16 +40,6 @@ def _mail(settings: Settings) -> Mail:
         sender=settings.mail_from,
         port=settings.mail_port,
         user=settings.mail_user,
-        password=lambda: _secret(settings.mail_password_from),
+        password=lambda: secret_of(settings.mail_password_from, "mail_password_from"),
         tls=cast("Tls", settings.mail_tls),
     )
-
-
-def _secret(reference: str) -> str:
-    """The password, looked up each time: whoever changes it need not start anything anew."""
-    where, _, name = reference.partition(":")
-    if where == "file":
-        return Path(name).read_text(encoding="utf-8").strip()
-    if name not in os.environ:
-        raise ConfigurationError(f"there is no variable {name!r} in the environment; mail_password_from names it")
-    return os.environ[name]

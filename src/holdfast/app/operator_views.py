@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from holdfast.errors import PayloadError
+from holdfast.errors import Diagnostic, PayloadError
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId, WorkerId
@@ -209,6 +209,17 @@ class DefinitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What it is for, in its author's words."""
     published_by: str
     published_at: datetime
+
+
+class DefinitionCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What would become of a workflow that somebody wants to publish."""
+
+    name: str
+    version: str
+    """Empty if it cannot be published."""
+    is_valid: bool
+    findings: list[Diagnostic]
+    """What is wrong with it."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,8 @@ from holdfast.kernel.records import ResumeTrigger
 from holdfast.machine.graphs.graph import OK, Graph, Human, WaitEvent, WaitEvents, WaitTimer
 from holdfast.machine.runs.law import OVERRIDE, REPAIR, RESUME
 from holdfast.machine.runs.state import State, Step
-from holdfast.machine.runs.task_times import can_go_higher
+from holdfast.machine.runs.task_times import can_go_higher, ends_next
+from holdfast.machine.runs.tasks import ESCALATE
 from holdfast.store import resuming
 
 Action = Literal[
@@ -190,7 +191,12 @@ def _about_steps(instance: InstanceId, state: State, graph: Graph) -> Iterator[R
             yield ResumeOption(action="override", step_id=name, step_name=step.node, capability=OVERRIDE)
             if (higher := can_go_higher(node.op, step)) is not None:
                 yield ResumeOption(
-                    action="escalate", step_id=name, step_name=step.node, choices=(higher,), role=node.op.role
+                    action="escalate",
+                    step_id=name,
+                    step_name=step.node,
+                    choices=(higher,),
+                    role=node.op.role,
+                    capability=ESCALATE if ends_next(node.op, step) else "",
                 )
         elif isinstance(node.op, WaitEvent):
             yield ResumeOption(

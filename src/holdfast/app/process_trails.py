@@ -12,6 +12,7 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.graph import Graph, Human
 from holdfast.machine.runs import events as e
+from holdfast.machine.runs.repair import AGAIN
 
 _LIFECYCLE = (e.WorkflowStarted, e.WorkflowCompleted, e.WorkflowFailed, e.WorkflowPaused, e.WorkflowResumed)
 _CALL = "step"
@@ -52,8 +53,15 @@ class Trail:
                 yield self._entry(stored, "step_completed", actor=SYSTEM.id)
             case e.StepFailed(reason="") | e.StepPaused():
                 yield self._entry(stored, "step_failed", {"error": event.error}, actor=SYSTEM.id)
+            case e.StepRepaired(repair="retry" | "reenqueue"):
+                yield self._entry(stored, AGAIN, actor=event.actor, comment=event.reason)
             case e.TimedOut():
                 yield self._entry(stored, "timeout", actor=SYSTEM.id)
+            case _:
+                yield from self._tell_of_whole(stored, event)
+
+    def _tell_of_whole(self, stored: StoredEvent, event: object) -> Iterator[ProcessEvent]:
+        match event:
             case e.WorkflowCancelled() | e.WorkflowAborted():
                 yield self._entry(stored, "cancelled", actor=event.requested_by, comment=event.reason)
             case event if isinstance(event, _LIFECYCLE):

@@ -110,6 +110,8 @@ class ProcessPage(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[ProcessSummary]
     total: int
-    """How many there are on all pages."""
+    """How many there are on all pages; the largest number that is counted to where `is_total_exact` is False."""
+    is_total_exact: bool = True
+    """Whether that is all of them: no more than a thousand are counted."""
     next: InstanceId | None
     """Give it as `cursor` for the next page; None if this is the last one."""

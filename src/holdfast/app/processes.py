@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, NamedTuple, cast
+from functools import cached_property
+from typing import Final, cast
 
-from holdfast.app.authorities import decider_of
+from holdfast.app.authorities import DeciderOf
 from holdfast.app.desk import Desk
 from holdfast.app.process_trails import Trail
 from holdfast.app.process_views import (
@@ -20,7 +21,7 @@ from holdfast.app.process_views import (
 )
 from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import folded_workflow
-from holdfast.errors import ExpressionError, ForbiddenError, NotFoundError, RejectedError, ReusedIdError
+from holdfast.errors import ExpressionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
@@ -34,6 +35,7 @@ from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
 from holdfast.machine.runs.namespaces import Asked, namespaces_of
 from holdfast.machine.runs.refusals import Refusal
+from holdfast.machine.runs.repair import AGAIN, may_be_repeated
 from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
@@ -79,6 +81,8 @@ def in_process_words(error: BaseException) -> BaseException:
     """The same error, with the code that the specification has for it, if it has one."""
     if isinstance(error, ReusedIdError):
         return RejectedError(reason=ProcessCode.IDEMPOTENCY_CONFLICT, message=str(error))
+    if isinstance(error, PayloadError) and error.reason == Refusal.INVALID_FORM:
+        return PayloadError(str(error).removesuffix(f" [{error.reason}]"), reason=ProcessCode.VALIDATION_ERROR)
     if not isinstance(error, RejectedError):
         return error
     message = str(error).removesuffix(f" [{error.reason}]")
@@ -88,13 +92,19 @@ def in_process_words(error: BaseException) -> BaseException:
     return error if code is None else RejectedError(reason=code, message=message)
 
 
-class Known(NamedTuple):
-    """An instance as it stands."""
+class Known:
+    """An instance as it stands, for as long as it is looked at."""
 
-    header: Header
-    state: State
-    program: Program
-    events: list[StoredEvent]
+    def __init__(self, header: Header, state: State, program: Program, reader: Reader) -> None:
+        self.header = header
+        self.state = state
+        self.program = program
+        self._reader = reader
+
+    @cached_property
+    def events(self) -> list[StoredEvent]:
+        """Its history, read when it is asked for: whoever only answers does not need it."""
+        return self._reader.events(self.header.id)
 
     @property
     def routes(self) -> GraphIndex:
@@ -133,7 +143,7 @@ def known(desk: Desk, reader: Reader, identity: InstanceId) -> Known:
     header = tracked.header
     if header.kind != KIND or not is_within_partition(desk, header):
         raise missing
-    return Known(header, cast("State", tracked.state), tracked.program, reader.events(header.id))
+    return Known(header, cast("State", tracked.state), tracked.program, reader)
 
 
 def is_within_partition(desk: Desk, header: Header) -> bool:
@@ -216,9 +226,36 @@ def _standing_error(state: State) -> dict[str, object] | None:
 
 def check_resuming(desk: Desk, found: Known) -> None:
     """ForbiddenError unless the caller may let an instance go on."""
-    barred = resume_refusal(found.graph, desk.request.actor)
+    barred = resume_refusal(found.graph, desk.looked_up().request.actor)
     if barred is not None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def check_stopping(desk: Desk, found: Known) -> None:
+    """ForbiddenError unless the caller may end an instance."""
+    barred = stop_refusal(found.graph, desk.looked_up().request.actor)
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def check_answering(reader: Reader, found: Known, decider: DeciderOf) -> None:
+    """ForbiddenError unless the caller, who would decide as somebody, is asked at the step that an instance is at."""
+    step = found.step
+    if step is None or not is_asking(found, step):
+        return
+    barred = answer_refusal(found.routes, found.state, step, decider(reader, found.header, step.number))
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def is_asking(found: Known, step: Step) -> bool:
+    """Whether a step is one that people leave."""
+    return isinstance(found.graph.nodes[step.node].op, Human)
+
+
+def may_repeat(found: Known, step: Step, event: str) -> bool:
+    """Whether an event has the call of a step made again."""
+    return event == AGAIN and step.effect is not None and may_be_repeated(found.routes, found.graph.nodes[step.node])
 
 
 # -- what a caller can do
@@ -229,11 +266,11 @@ def trail_of(found: Known) -> list[ProcessEvent]:
     return Trail(found.graph).told(found.program, found.events)
 
 
-def descriptor_of(desk: Desk, reader: Reader, found: Known) -> ProcessDescriptor:
-    """What a front end shows to the caller."""
+def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -> ProcessDescriptor:
+    """What a front end shows to the caller, who would decide as somebody."""
     instance, graph = instance_of(found), found.graph
     node, step = graph.nodes[instance.current_step], found.step
-    actor = desk.request.actor if step is None else decider_of(desk, found.header.id, step.number)
+    actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
     trail = [each for each in trail_of(found) if each.category == "step"]
     is_asking = step is not None and isinstance(node.op, Human)
     barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None

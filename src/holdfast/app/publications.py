@@ -13,8 +13,10 @@ from holdfast.app.errands import Errands
 from holdfast.errors import ExpressionError, HoldfastError, RejectedError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import SYSTEM, RequestContext
+from holdfast.kernel.canonical import canonical_hash
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.publications import StoredPublication
+from holdfast.kernel.vocabulary import LONGEST_NAME
 from holdfast.machine.graphs.graph import Graph, Trigger
 from holdfast.machine.graphs.index import EVENT, names_of
 from holdfast.machine.publications import RouteEvent, RouteOn, SeekEvent
@@ -65,15 +67,13 @@ class Publications:
         runs, failures = list[str](), list[str]()
         for graph, number, trigger in self._triggered(desk, published):
             try:
-                # Another trigger of the same workflow is another start.
-                key = f"{published.id}#{number}" if number else published.id
                 run = started(
                     desk,
                     graph.name,
                     _input(trigger, published),
                     version=graph.version,
                     key=_key(trigger, published),
-                    idempotency_key=f"{PUBLICATION}:{key}",
+                    idempotency_key=_start_key(published, number),
                     delay=0,
                     comment="",
                 ).result()
@@ -170,6 +170,13 @@ def _holds(match: Expression | None, errand: FindEvents, event: Published) -> bo
 
 
 # -- triggers
+
+
+def _start_key(published: Published, number: int) -> str:
+    """What makes a start happen once; another trigger of the same workflow is another start. An id may be as long as a key is."""
+    key = f"{published.id}#{number}" if number else published.id
+    whole = f"{PUBLICATION}:{key}"
+    return whole if len(whole.encode()) <= LONGEST_NAME else f"{PUBLICATION}:{canonical_hash(key)}"
 
 
 def _named(published: Published) -> dict[str, object]:

@@ -8,25 +8,36 @@ from functools import partial
 from typing import TypeVar
 
 from holdfast.errors import StoppedError
+from holdfast.runtime.health import Watched
 from holdfast.runtime.replies import Reply, serve_many
 from holdfast.runtime.threads import Threads
 
 T = TypeVar("T")
 
+Refuse = Callable[[BaseException], None]
+"""Tells whoever waits that there will be no answer."""
+
 
 class Readers:
     """Answers questions, a few at a time. A question is answered once: by a thread, or, when the engine stops, with an error."""
 
-    def __init__(self, most: int, *, limit: float) -> None:
-        self.threads = Threads(most, name="reader threads", prefix="holdfast-reader", limit=limit)
+    def __init__(self, most: int, *, limit: float, name: str = "reader threads", spare: int = 0) -> None:
+        prefix = f"holdfast-{name.split(maxsplit=1)[0]}"
+        self.threads = Threads(most, name=name, prefix=prefix, limit=limit, spare=spare)
         self._lock = threading.Lock()
-        self._refusals: dict[int, Callable[[], None]] = {}
+        self._refusals: dict[int, Refuse] = {}
         """How to tell those who have no answer yet that there will be none, by the ids of their replies."""
+
+    @property
+    def parts(self) -> list[Watched]:
+        """What can stop of it."""
+        return [self.threads]
 
     def ask(self, question: Callable[[], T], reply: Reply[T]) -> None:
         """Have a question answered."""
         with self._lock:
-            self._refusals[id(reply)] = partial(reply.set_error, StoppedError("the engine is stopped"))
+            self._refusals[id(reply)] = reply.set_error
+        self._note(id(reply))
         if not self.threads.run(partial(self._answer, question, reply)):
             self._refuse()
 
@@ -35,23 +46,31 @@ class Readers:
         self.threads.close(timeout, drops=False)
         self._refuse()
 
+    def is_here(self) -> bool:
+        """Whether the present thread is one of them."""
+        return self.threads.is_here()
+
+    def _note(self, key: int) -> None:
+        """Somebody waits from now on."""
+
     def _answer(self, question: Callable[[], T], reply: Reply[T]) -> None:
         serve_many()
         try:
             value = question()
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
-            if self._is_awaited(reply):
+            if self._claim(id(reply)) is not None:
                 reply.set_error(error)
         else:
-            if self._is_awaited(reply):
+            if self._claim(id(reply)) is not None:
                 reply.set_result(value)
 
-    def _is_awaited(self, reply: Reply[T]) -> bool:
+    def _claim(self, key: int) -> Refuse | None:
+        """The right to answer, which one thread has: how to refuse; None if it is answered already."""
         with self._lock:
-            return self._refusals.pop(id(reply), None) is not None
+            return self._refusals.pop(key, None)
 
     def _refuse(self) -> None:
         with self._lock:
             refusals, self._refusals = self._refusals, {}
         for refuse in refusals.values():
-            refuse()
+            refuse(StoppedError("the engine is stopped"))

@@ -91,6 +91,14 @@ def unbuilt(given: object) -> str:
     return type(given).__name__.lower() if callable(getattr(given, "build", None)) else ""
 
 
+def unregistrable(given: object) -> str:
+    """Why something cannot be registered."""
+    kind = unbuilt(given)
+    if kind:
+        return f"a {kind} is registered once it is built: give {kind}.build()"
+    return f"{described(given)} cannot be registered; give a decider, or a built saga"
+
+
 def checked_decider(given: object) -> str:
     """The type of a decider, which may be given as its class or as an object of it."""
     # Looked up in the order of its classes, because an abstract class answers `issubclass` with a search.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, cast, get_args
 from uuid import UUID
 
@@ -57,7 +57,7 @@ def _note(desk: Desk, instance: InstanceId, command: ResumeWorkflow, refusal: Re
 def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> ResumeRequest:
     """Write a request down that is to be carried out later."""
     with desk.reader.look() as reader:
-        barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.request.actor)
+        barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.looked_up().request.actor)
     permit(barred)
     request = _stored(desk, instance, command, outcome="open")
     if not desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False):
@@ -134,7 +134,10 @@ def checked_until(given: object, now: datetime) -> datetime | None:
         raise PayloadError(
             f"`until` is an instant with a time zone, such as datetime(..., tzinfo=UTC), or a timedelta from now on, not {given!r}"
         )
-    return at
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise PayloadError(f"`until` is {at}, outside of the years 1 to 9999, counted in UTC") from None
 
 
 def checked_data(given: object, *, limit: int) -> dict[str, object] | None:

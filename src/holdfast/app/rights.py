@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast.app.desk import Desk
 from holdfast.errors import ForbiddenError
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.runs.law import read_refusal, repair_refusal
 
 
 def check_reader(desk: Desk, started_by: str = "", *, what: str = "look at workflows") -> None:
     """ForbiddenError unless whoever calls may look at runs, or at this one because it is his own."""
-    permit(read_refusal(desk.request.actor, started_by, what=what))
+    permit(_barred(desk, lambda actor: read_refusal(actor, started_by, what=what)))
 
 
 def check_repairer(desk: Desk) -> None:
     """ForbiddenError unless whoever calls may repair."""
-    permit(repair_refusal(desk.request.actor))
+    permit(_barred(desk, repair_refusal))
+
+
+def _barred(desk: Desk, refusal: Callable[[Actor], Rejection | None]) -> Rejection | None:
+    """What bars the actor of a desk; the directory is asked only if something does."""
+    barred = refusal(desk.request.actor)
+    return refusal(desk.looked_up().request.actor) if barred is not None and desk.may_hold_more else barred
 
 
 def permit(barred: Rejection | None) -> None:

@@ -11,7 +11,6 @@ import contextlib
 import functools
 import inspect
 import logging
-import reprlib
 import types
 import typing
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ from typing import cast
 
 import msgspec
 
-from holdfast.errors import ConfigurationError, PayloadError, indefinite
+from holdfast.errors import ConfigurationError, PayloadError, brief, indefinite
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.codecs import Codec, JsonCodec, convert
 from holdfast.kernel.ids import InstanceId
@@ -37,7 +36,6 @@ _CONTEXT_NAMES = frozenset({"ctx", "context"})
 _WHOLE_NAMES = frozenset({"data", "input"})
 _codec = JsonCodec()
 _encode = _codec.encode
-_REPR = reprlib.Repr()
 
 
 class StepContext:
@@ -210,17 +208,9 @@ def _answered(effect: RunStep, output: object, handler: str, prove: Callable[[ob
             prove(made)
     except PayloadError as error:
         raise Fail(
-            f"what the handler {handler!r} answered in {effect.node!r} cannot be kept: {error}; the answer was {_short(output)}"
+            f"what the handler {handler!r} answered in {effect.node!r} cannot be kept: {error}; the answer was {brief(output)}"
         ) from error
     return CompleteStep(step=effect.step, output=made)
-
-
-def _short(value: object) -> str:
-    """A value in a few words."""
-    try:
-        return _REPR.repr(value)
-    except Exception:  # noqa: BLE001 - classes of the user's own tell of themselves as they like
-        return indefinite(type(value))
 
 
 def takes_effects(function: object) -> bool:

@@ -8,16 +8,30 @@ from holdfast.app.authorities import authority_at
 from holdfast.app.desk import Desk
 from holdfast.app.rights import check_reader
 from holdfast.app.task_reads import FoundTask, inboxes
+from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.law import READ
+from holdfast.machine.runs.tasks import ADD_APPROVER, ESCALATE, REASSIGN, WITHDRAW
 from holdfast.people.authority import Authority
 from holdfast.store.tasks import Asked
 
 
+def may_see_all(desk: Desk) -> bool:
+    """Whether the actor may look at all runs, or hand on the questions of all, so that nobody has to be looked up."""
+    return _sees_all(desk.request.actor)
+
+
+def _sees_all(actor: Actor) -> bool:
+    return any(actor.may(each) for each in (READ, REASSIGN, ADD_APPROVER, WITHDRAW, ESCALATE))
+
+
 def onlooker(desk: Desk) -> Authority | None:
-    """Who the actor is who wants to look at questions; None if they may look at all runs, and nobody has to be looked up."""
-    return None if desk.request.actor.may(READ) else authority_at(desk)
+    """Who the actor is who wants to look at questions; None if they may look at all of them."""
+    if may_see_all(desk):
+        return None
+    found = authority_at(desk)
+    return None if _sees_all(found.actor) else found
 
 
 def check_list(desk: Desk, *, role: str | None, definition: str) -> None:

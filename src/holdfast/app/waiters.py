@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.app.rests import Rests
 from holdfast.app.standing import OPERATOR
+from holdfast.app.timeouts import tell_of_timeouts
 from holdfast.errors import NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.driven import DrivenReply
@@ -99,6 +100,7 @@ class Endings:
         self.rests = Rests(service, has_threads=has_threads)
         """Who waits for an instance to rest."""
         service.when_ended(self._ended)
+        tell_of_timeouts(service)
 
     def reply(self, told: Told) -> EndReply[Any]:
         """An answer to come with the end of an instance."""

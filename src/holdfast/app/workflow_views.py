@@ -70,6 +70,10 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     """When it was last tried to let it go on, whether that succeeded or not."""
     resume_error: str = ""
     """Why that failed; empty if it did not."""
+    partition: str = ""
+    """The part of the tenant that it belongs to; empty if it belongs to none."""
+    version: int = 0
+    """How many events it has: it has changed if this has."""
 
     @property
     def paused_reason(self) -> str:
@@ -245,6 +249,8 @@ def workflow_instance(
         resume_data=brought(requests),
         resume_attempted_at=attempted_at,
         resume_error=error,
+        partition=header.partition,
+        version=header.version,
     )
 
 

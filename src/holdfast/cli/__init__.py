@@ -1,18 +1,57 @@
-"""The `holdfast` command. Each command lives in a module of its own and is added here."""
+"""The `holdfast` command. Commands live in modules by their subject and are added here."""
 
 from __future__ import annotations
 
 import click
 
+from holdfast.cli.authoring import graph, validate
+from holdfast.cli.chains import chains
+from holdfast.cli.config import config
+from holdfast.cli.dead_letters import dlq, requeue
+from holdfast.cli.directory import directory
+from holdfast.cli.doctor import doctor, verify
+from holdfast.cli.events import events
 from holdfast.cli.expr import expr
+from holdfast.cli.frame import Root
 from holdfast.cli.migrate import migrate
+from holdfast.cli.pauses import pauses
+from holdfast.cli.processes import processes
+from holdfast.cli.publishing import definitions, diff, publish
+from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
+from holdfast.cli.runs import history, list_runs, show, start, watch, why
+from holdfast.cli.tasks import decide, tasks
+from holdfast.cli.templates import template
+from holdfast.cli.upkeep import inbox, instances, maintenance, projections
+from holdfast.cli.worker import worker
+
+__all__ = ["main"]
 
 
-@click.group()
-@click.version_option(package_name="holdfast")
+@click.group("holdfast", cls=Root)
+@click.version_option(package_name="holdfast", prog_name="holdfast", message="%(prog)s %(version)s")
 def main() -> None:
-    """Durable workflows: run them, look at them, ask them why."""
+    """Durable workflows: write them, run them, look at them, ask them why.
+
+    Where the database is, and for whom commands are done, is said by flags, by HOLDFAST_… variables, or in holdfast.toml.
+    """
 
 
-main.add_command(expr)
-main.add_command(migrate)
+main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
+main.add_section("Runs", start, list_runs, show, watch, history, why)
+main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
+main.add_section("People", tasks, decide, processes, advance, directory, chains)
+main.add_section(
+    "The engine",
+    worker,
+    migrate,
+    config,
+    doctor,
+    verify,
+    dlq,
+    pauses,
+    events,
+    maintenance,
+    projections,
+    inbox,
+    instances,
+)

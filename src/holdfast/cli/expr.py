@@ -10,24 +10,28 @@ import json
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NoReturn, cast, get_args
+from typing import NoReturn, cast, get_args
 
 import click
 
+from holdfast.cli.exits import Exit
+from holdfast.cli.frame import verb
+from holdfast.cli.options import STANDARD_INPUT
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Explanation, Options, Spelling, parse, point
 from holdfast.expressions.characters import visible
 
-EXIT_FALSE: Final = 1
-EXIT_ERROR: Final = 2
 
-STANDARD_INPUT: Final = "-"
-
-
-@click.command()
+@verb(
+    "expr",
+    "holdfast expr 'order.total > 100' --data order.json",
+    "echo '{\"total\": 5}' | holdfast expr 'total > 3' --data -",
+)
 @click.argument("expression")
 @click.option("--data", "file", metavar="FILE", help="JSON object to read variables from; - is standard input.")
-@click.option("--spelling", type=click.Choice(get_args(Spelling)), default="native", show_default=True)
+@click.option(
+    "--spelling", type=click.Choice(get_args(Spelling)), default="native", show_default=True, help="How it is written."
+)
 @click.option("--now", metavar="ISO", help="The moment that 'now' stands for, e.g. 2026-03-31T12:00:00Z.")
 @click.option(
     "--lenient/--strict", default=None, help="Whether variables may be absent. [default: as the spelling has it]"
@@ -72,8 +76,8 @@ def _print(native: str, explanation: Explanation) -> None:
 
 def _exit_code(explanation: Explanation) -> int:
     if explanation.failure is not None:
-        return EXIT_ERROR
-    return EXIT_FALSE if explanation.result is False else 0
+        return Exit.WRONG
+    return Exit.NO if explanation.result is False else Exit.DONE
 
 
 def _read_data(file: str) -> dict[str, object]:
@@ -112,4 +116,4 @@ def _shown(value: object) -> str:
 
 def _fail(message: str) -> NoReturn:
     click.echo(message, err=True)
-    sys.exit(EXIT_ERROR)
+    sys.exit(Exit.WRONG)

@@ -61,6 +61,8 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """A part of the tenant that new instances belong to, such as a site or a department; empty if it has none."""
     actor: Actor
     """Who asks. It must be said: a request without an actor would be one with every right."""
+    claims: dict[str, object] = {}
+    """What the token of the request says of the actor, for resolvers of capabilities; it is never stored."""
     trace: str = ""
     """Names the request in logs and traces (a W3C `traceparent`, or any text); kept with every event that follows from it."""
     idempotency_key: str = ""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -336,17 +337,37 @@ def _declared(
             )
         )
         raise DefinitionError(name, found)
-    words = [members_of(each) for each in declared[1:]]
-    reader = None if decider.is_plain else codec
+    words, flaws = _words(decider, declared, codec)
+    found += flaws
+    if found:
+        raise DefinitionError(name, found)
+    return cast("type", declared[0]), *words
+
+
+def _words(decider: Decider[S, C, E, F], declared: Sequence[object], codec: Codec) -> _Words:
+    """The classes of commands, events and effects, and what is wrong with them."""
     upcasters = (decider.command_upcasters, decider.upcasters, decider.effect_upcasters)
-    for kind, members, each, casters in zip(_KINDS[1:], words, declared[1:], upcasters, strict=True):
+    is_lasting = decider.is_plain and not any(upcasters)
+    if is_lasting and type(decider) in _sound:
+        return _sound[type(decider)]
+    commands, events, effects = (members_of(each) for each in declared[1:])
+    found: list[Diagnostic] = []
+    reader = None if decider.is_plain else codec
+    kinds = zip(_KINDS[1:], (commands, events, effects), declared[1:], upcasters, strict=True)
+    for kind, members, each, casters in kinds:
         if not members and not (kind == "effect" and names_nothing(each)):
             found.append(Diagnostic("no_members", f"{each!r} names no class; use a class or a union of classes", kind))
         found += diagnose_members(members, kind, reader)
         found += diagnose_upcasters(members, kind, casters)
-    if found:
-        raise DefinitionError(name, found)
-    return cast("type", declared[0]), words[0], words[1], words[2]
+    made = ((commands, events, effects), found)
+    if is_lasting:
+        _sound[type(decider)] = made
+    return made
+
+
+_Words: TypeAlias = tuple[tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...]], list[Diagnostic]]
+_sound: WeakKeyDictionary[type, _Words] = WeakKeyDictionary()
+"""Of classes whose words nothing else has a say in: every graph has a machine of its own, and all machines have the same words."""
 
 
 def _diagnose_type(decider: Decider[S, C, E, F], *, is_own: bool) -> list[Diagnostic]:

@@ -43,6 +43,8 @@ class Matter(msgspec.Struct, frozen=True, kw_only=True):
     """Those from whom nothing is wanted any more because they have decided."""
     deciders: frozenset[str] = frozenset()
     """Those who have decided, whoever they stood in for: for another one they act only if they say so."""
+    claimed_by: str = ""
+    """Who has taken the question for themselves; empty if nobody has."""
 
 
 class Authority(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +128,15 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
                 PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to"
             )
         return _known(look, actor)
+
+
+def has_lapsed(
+    directory: Directory, request: RequestContext, claimed_by: str, *, definition: str, now: datetime
+) -> bool:
+    """Whether a claim keeps nobody out any more: its holder is deactivated or away, and nobody stands in for them."""
+    with directory.looking(request.tenant) as rows:
+        crowd = Look(rows, now).crowd([claimed_by])
+    return not crowd.is_here(claimed_by) and not crowd.stand_in(claimed_by, role="", definition=definition)
 
 
 def check_heir(directory: Directory, tenant: str, person: Person, now: datetime) -> None:

@@ -8,7 +8,9 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.machine.graphs.asks import Ask, Stage
+from holdfast.errors import brief
+from holdfast.machine.graphs.asks import HEAVIEST, Ask, Stage
+from holdfast.machine.graphs.findings import name_findings
 from holdfast.people.refusals import PeopleRefusal, refused
 from holdfast.store.chains import StoredChain
 
@@ -71,15 +73,10 @@ def _stage(given: object, number: int) -> Stage:
 
 
 def _faults(stage: Stage) -> Iterator[str]:
+    for what, name in [("its name", stage.name), *(("whom it asks", ask.of) for ask in stage.asks)]:
+        yield from (f"cannot be: {each.message}" for each in name_findings("", "", what, name) if name)
     for ask in stage.asks:
-        if not ask.by:
-            yield "has an ask without a resolver; say by which one, such as `role`"
-        if ask.by in {"chain", "rule"}:
-            yield f"asks by {ask.by!r}, which a stage cannot; name users, roles, managers, or resolvers of the application"
-        if ask.by in {"user", "role"} and not ask.of:
-            yield f"asks by {ask.by!r} without saying which; give `of`"
-        if ask.weight < 1:
-            yield f"has an ask with a weight of {ask.weight}; it must be at least 1"
+        yield from _ask_faults(ask)
     if stage.agree in {"n", "weight"} and stage.least < 1:
         yield f"agrees by {stage.agree!r} without saying how much that takes; give `least`"
     if stage.agree in {"any", "all"} and stage.least:
@@ -88,6 +85,17 @@ def _faults(stage: Stage) -> Iterator[str]:
         most = sum(ask.weight if stage.agree == "weight" else 1 for ask in stage.asks)
         if stage.least > most:
             yield f"needs {stage.least}, and those whom it asks come to {most}; ask more, or each of a role by `pick` 'all'"
+
+
+def _ask_faults(ask: Ask) -> Iterator[str]:
+    if not ask.by:
+        yield "has an ask without a resolver; say by which one, such as `role`"
+    if ask.by in {"chain", "rule"}:
+        yield f"asks by {ask.by!r}, which a stage cannot; name users, roles, managers, or resolvers of the application"
+    if ask.by in {"user", "role"} and not ask.of:
+        yield f"asks by {ask.by!r} without saying which; give `of`"
+    if not 1 <= ask.weight <= HEAVIEST:
+        yield f"has an ask with a weight of {brief(ask.weight)}; it must be from 1 to {HEAVIEST}"
 
 
 def _agreement(given: Mapping[object, object]) -> dict[object, object]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -21,7 +22,13 @@ _EMPTY = Roster()
 
 
 class Directory(ABC):
-    """Who there is. The engine asks it when a question is to be put to people, and when one of them acts."""
+    """Who there is. The engine asks it when a question is to be put to people, and when one of them acts.
+
+    One of the host's own may hang: it is asked on threads that are kept for it, for as long as the setting `people_timeout` says.
+    """
+
+    may_hang: ClassVar[bool] = True
+    """Whether an answer may take longer than one of the engine's own database."""
 
     @abstractmethod
     def looking(self, tenant: str) -> AbstractContextManager[DirectoryLook]:
@@ -53,6 +60,8 @@ class Directory(ABC):
 
 class StaticDirectory(Directory):
     """People who do not change while the engine runs."""
+
+    may_hang = False
 
     def __init__(self, roster: Roster, *, tenant: str = DEFAULT_TENANT) -> None:
         self._look = _StaticLook(roster)

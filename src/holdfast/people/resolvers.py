@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, brief
 from holdfast.machine.runs.errands import Data, Person
-from holdfast.machine.runs.question import person_named
+from holdfast.machine.runs.question import is_name, person_named
 from holdfast.runtime.handlers import Fail
 
 BUILT_IN = ("user", "role", "manager", "chain", "rule")
@@ -75,12 +75,12 @@ class Resolvers:
 def _people(answer: object, name: str) -> Iterable[Person]:
     if answer is None:
         return
-    if isinstance(answer, str):
-        yield person_named(answer, via=name)
+    if isinstance(answer, str) and is_name((named := person_named(answer, via=name)).name):
+        yield named
     elif isinstance(answer, list | tuple | set | frozenset):
         for each in sorted(answer, key=str) if isinstance(answer, set | frozenset) else answer:
             yield from _people(each, name)
     else:
         raise Fail(
-            f"the resolver {name!r} answered with {answer!r}; it gives the id of a user, `role:<name>`, a list of such, or None"
+            f"the resolver {name!r} answered with {brief(answer)}; it gives the id of a user, `role:<name>`, a list of such, or None"
         )

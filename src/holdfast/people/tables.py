@@ -22,6 +22,8 @@ class TableDirectory(Directory):
     at; by another process, within a second.
     """
 
+    may_hang = False
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._empty_until: dict[str, datetime] = {}

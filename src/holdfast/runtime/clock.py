@@ -68,7 +68,7 @@ class DatabaseClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is moved, for tests."""
+    """A clock that stands still until it is moved, for tests, and for plays that take no time."""
 
     def __init__(self, start: datetime) -> None:
         self._start = self._now = start
@@ -82,7 +82,7 @@ class ManualClock:
         return self._now
 
     def synchronise(self, database_now: datetime) -> None:
-        """A test's clock obeys nobody else."""
+        """Such a clock obeys nobody else."""
 
     def ticks(self) -> float:
         """What the test lets go by, on top of what its own code really takes."""

@@ -8,13 +8,20 @@ import typing
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import NoneType, UnionType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from holdfast.errors import ConfigurationError
 
+Path: TypeAlias = tuple[str, ...]
+"""The names that lead to a field: those of the structs that it is in, and its own."""
+Fields: TypeAlias = Mapping[Path, object]
+"""Fields with what each of them holds."""
+
 PREFIX: Final = "HOLDFAST_"
+SETTINGS: Final = "settings"
+"""The name under which a configuration holds the settings of an engine."""
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "WORKFLOW_RESUME_TIMEOUT": "HOLDFAST_RESUME_TIMEOUT",
     "WORKFLOW_RESUME_AUTO_ESCALATE": "HOLDFAST_RESUME_AUTO_ESCALATE",
@@ -22,6 +29,12 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
     "WORKFLOW_RESUME_WORKER_INTERVAL": "HOLDFAST_RESUME_WORKER_INTERVAL",
 }
 """Names under which some of them are known as well; nothing else is read of what begins like them."""
+
+OF_PROGRAMS: Final = frozenset(
+    PREFIX + name
+    for name in ("CONFIG", "DATABASE", "TENANT", "PARTITION", "ACTOR", "ROLES", "CAPABILITIES", "APP", "PROCESSES")
+)
+"""What tells a program where its database is and for whom it acts (see `app/configuration`); no setting of an engine."""
 
 _FOR_TESTS: Final = "HOLDFAST_TEST_"
 """What the tests of the engine itself are told by; no setting begins like that."""
@@ -41,42 +54,57 @@ _SWITCHES: Final = {
 }
 
 
-class _Wrong(Exception):  # noqa: N818 - it never leaves this module
+class Impossible(Exception):  # noqa: N818 - a remark about a value, which whoever knows its place makes an error of
     """A value that cannot be meant; it says what would be possible."""
 
 
 def values_of(shape: type[msgspec.Struct], environment: Mapping[str, str]) -> dict[str, Any]:
     """The fields of a struct that the environment says, as its fields take them; ConfigurationError names the variable that is wrong."""
-    known = _variables(shape)
-    given = {name: text for name, text in environment.items() if _is_ours(name)}
+    return nested(shape, {path: value for path, (value, _) in read_variables(fields_of(shape), environment).items()})
+
+
+def read_variables(fields: Fields, environment: Mapping[str, str]) -> dict[Path, tuple[object, str]]:
+    """Which of the fields the environment says, with the variable that says it; ConfigurationError names one that is wrong."""
+    known = {variable_of(path): path for path in fields}
+    ours = {name: text for name, text in environment.items() if _is_ours(name)}
+    given = {name: text for name, text in ours.items() if name in known or name not in OF_PROGRAMS}
     _check_names(given, known)
-    found: dict[str, Any] = {}
     _check_doubles(given)
-    for name, text in given.items():
-        (*path, last), kind = known[OTHER_NAMES.get(name, name)]
-        place = found
-        for each in path:
-            place = place.setdefault(each, {})
-        place[last] = _read(name, text, kind)
-    return {name: _made(shape, name, value) for name, value in found.items()}
+    paths = {name: known[OTHER_NAMES.get(name, name)] for name in given}
+    return {paths[name]: (_read(name, text, fields[paths[name]]), name) for name, text in given.items()}
+
+
+def variable_of(path: Path) -> str:
+    """The variable of a field: its name in capitals, behind those of the structs that it is in; that of an engine's settings is left out."""
+    return PREFIX + "_".join(path[1:] if path[0] == SETTINGS else path).upper()
+
+
+def fields_of(shape: type[msgspec.Struct], path: Path = ()) -> dict[Path, object]:
+    """The fields of a struct and of those inside of it, with what each of them holds."""
+    found: dict[Path, object] = {}
+    for name, kind in typing.get_type_hints(shape).items():
+        if name not in shape.__struct_fields__:
+            continue
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            found |= fields_of(kind, (*path, name))
+        else:
+            found[*path, name] = kind
+    return found
+
+
+def nested(shape: type[msgspec.Struct], values: Mapping[Path, object]) -> dict[str, Any]:
+    """Values by their fields, as the struct takes them: those of a struct inside are made one, with its defaults for the rest."""
+    found: dict[str, dict[Path, object]] = {}
+    for (name, *rest), value in values.items():
+        found.setdefault(name, {})[tuple(rest)] = value
+    kinds = typing.get_type_hints(shape)
+    return {
+        name: inner[()] if () in inner else kinds[name](**nested(kinds[name], inner)) for name, inner in found.items()
+    }
 
 
 def _is_ours(name: str) -> bool:
     return name in OTHER_NAMES or (name.startswith(PREFIX) and not name.startswith(_FOR_TESTS))
-
-
-def _variables(shape: type[msgspec.Struct], path: tuple[str, ...] = ()) -> dict[str, tuple[tuple[str, ...], object]]:
-    """The variables of a struct, with the fields that they stand for and what these hold; those of a struct inside begin with its name."""
-    found: dict[str, tuple[tuple[str, ...], object]] = {}
-    for name, kind in typing.get_type_hints(shape).items():
-        if name not in shape.__struct_fields__:
-            continue
-        inner = (*path, name)
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            found |= _variables(kind, inner)
-        else:
-            found[PREFIX + "_".join(inner).upper()] = (inner, kind)
-    return found
 
 
 def _check_names(given: Mapping[str, str], known: Mapping[str, object]) -> None:
@@ -89,7 +117,12 @@ def _check_names(given: Mapping[str, str], known: Mapping[str, object]) -> None:
             if alike
             else f"the names are those of the settings, such as {PREFIX}CONCURRENCY"
         )
-        raise ConfigurationError(f"the environment variable {name} (now {given[name]!r}) is no setting; {told}")
+        raise ConfigurationError(f"the environment variable {name} (now {_quoted(given[name])}) is no setting; {told}")
+
+
+def _quoted(text: str) -> str:
+    """A value in a message; an address may have a password in it."""
+    return "an address" if "://" in text else repr(text)
 
 
 def _check_doubles(given: Mapping[str, str]) -> None:
@@ -103,12 +136,13 @@ def _check_doubles(given: Mapping[str, str]) -> None:
 
 def _read(name: str, text: str, kind: object) -> object:
     try:
-        return _value(text.strip(), kind)
-    except _Wrong as wrong:
+        return value_of(text.strip(), kind)
+    except Impossible as wrong:
         raise ConfigurationError(f"the environment variable {name} is {text!r}; {wrong}") from None
 
 
-def _value(text: str, kind: object) -> object:
+def value_of(text: str, kind: object) -> object:
+    """What a text says of a field that holds this; Impossible if it says nothing that can be meant."""
     members = typing.get_args(kind) if typing.get_origin(kind) in (UnionType, typing.Union) else (kind,)
     if NoneType in members and text.lower() == "none":
         return None
@@ -117,23 +151,23 @@ def _value(text: str, kind: object) -> object:
     if typing.get_origin(plain) is Literal:
         words = typing.get_args(plain)
         if text not in words:
-            raise _Wrong(f"it is one of {', '.join(words)}")
+            raise Impossible(f"it is one of {', '.join(words)}")
         return text
     return _READERS[plain](text, hint)
 
 
 def _duration(text: str, hint: str) -> timedelta:
     if not _DURATION.fullmatch(text):
-        raise _Wrong(f"give a duration such as 24h, 5m, 1h30m or 500ms, with the units d, h, m, s and ms{hint}")
+        raise Impossible(f"give a duration such as 24h, 5m, 1h30m or 500ms, with the units d, h, m, s and ms{hint}")
     try:
         return sum((timedelta(**{_UNITS[unit]: float(count)}) for count, unit in _PART.findall(text)), timedelta(0))
     except OverflowError:
-        raise _Wrong(f"give a duration of at most a hundred years{hint}") from None
+        raise Impossible(f"give a duration of at most a hundred years{hint}") from None
 
 
 def _switch(text: str, hint: str) -> bool:
     if text.lower() not in _SWITCHES:
-        raise _Wrong(f"give true or false{hint}")
+        raise Impossible(f"give true or false{hint}")
     return _SWITCHES[text.lower()]
 
 
@@ -141,14 +175,21 @@ def _whole(text: str, hint: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _Wrong(f"give a whole number{hint}") from None
+        raise Impossible(f"give a whole number{hint}") from None
 
 
 def _number(text: str, hint: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise _Wrong(f"give a number{hint}") from None
+        raise Impossible(f"give a number{hint}") from None
+
+
+def _list(text: str, hint: str) -> tuple[str, ...]:
+    found = tuple(each.strip() for each in text.split(",")) if text else ()
+    if not all(found):
+        raise Impossible(f"give names with commas between them{hint}")
+    return found
 
 
 _READERS: Final[Mapping[object, Callable[[str, str], object]]] = {
@@ -157,10 +198,5 @@ _READERS: Final[Mapping[object, Callable[[str, str], object]]] = {
     float: _number,
     bool: _switch,
     timedelta: _duration,
+    tuple[str, ...]: _list,
 }
-
-
-def _made(shape: type[msgspec.Struct], name: str, value: object) -> object:
-    """A struct inside, with what the environment says of it and the defaults for the rest."""
-    kind = typing.get_type_hints(shape)[name]
-    return kind(**value) if isinstance(value, dict) else value

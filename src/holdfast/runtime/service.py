@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -25,10 +24,11 @@ from holdfast.runtime.commit.acceptances import Acceptance, Acceptances
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.cache import InstanceCache
 from holdfast.runtime.commit.committer import Committer
+from holdfast.runtime.commit.draft import Draft
 from holdfast.runtime.commit.joint import Joints
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
-from holdfast.runtime.commit.submissions import Settled, Submission, digest_of
+from holdfast.runtime.commit.submissions import Settled, Submission, causes, digest_of
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
@@ -44,7 +44,17 @@ from holdfast.runtime.settings import Settings
 from holdfast.runtime.sides import NoWorker, WorkingSide
 from holdfast.runtime.work.call import key_of
 from holdfast.store.port import LostRaceError, Parts, Store, Writer
-from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
+from holdfast.store.shapes import (
+    Address,
+    Change,
+    Claim,
+    EffectClaim,
+    Header,
+    Maintenance,
+    ReceiptKey,
+    StoredMessage,
+    TimerClaim,
+)
 
 _log = logging.getLogger("holdfast")
 
@@ -102,12 +112,11 @@ class Service:
         self.standing = Standing()
         """The pauses that this process knows of."""
         self.around = Surroundings.of(programs, settings, self.standing)
-        self._name = str(chance.new_id(clock.now()))
-        self._count = count()
-        """Name and number make the id of a command, which its events carry as their cause."""
+        self._cause = causes(str(chance.new_id(clock.now())))
         self._working: WorkingSide = NoWorker()
         self._hearers: list[HearEnded] = []
         self.listeners: list[Callable[[Batch], None]] = []
+        self.hear_timer: Callable[[Draft], None] = lambda _draft: None  # Told of what a timer led to.
         """Called back after each commit, on the thread that committed: they must be quick, and never fail."""
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
@@ -117,7 +126,6 @@ class Service:
         self._desk = store.line()
         self._at_desk = threading.Lock()
         self.joints = Joints(store.line, self.transactor, self.written_inside, self._cause, settings.handler_role)
-        """Makes transactions of several commands."""
         self._is_ending = threading.Event()
         """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
@@ -151,6 +159,7 @@ class Service:
         request: RequestContext,
         comment: str = "",
         receipt: ReceiptKey | None = None,
+        said: object = None,
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
@@ -161,7 +170,8 @@ class Service:
         """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
-        is made for it. An address without key and instance names a new one.
+        is made for it. An address without key and instance names a new one. `said` is what its caller said of the command, by which a
+        repetition is told; None if all of it is the caller's.
         """
         refusal = self._refusal()
         if refusal:
@@ -185,7 +195,7 @@ class Service:
             request=request,
             comment=comment,
             receipt=receipt,
-            digest=b"" if receipt is None else digest_of(address, command),
+            digest=b"" if receipt is None else digest_of(address, command if said is None else said),
             claim=claim,
             may_create=may_create,
             definition_version=definition_version,
@@ -256,6 +266,11 @@ class Service:
             self._tell_ended(batch)
         for hear in self.listeners:
             hear(batch)
+        for draft in batch.written:
+            for claim in draft.change.consumed:
+                if type(claim) is TimerClaim:
+                    self.hear_timer(draft)
+                    break
         if self._notifier is not None and (self._must_stop or any(map(_concerns_others, changes))):
             self._must_notify = True
             self._notifier.wake()
@@ -394,10 +409,6 @@ class Service:
         self._loops.append(loop)
         loop.start()
         return loop
-
-    def _cause(self) -> str:
-        """Names a command in the history."""
-        return f"{self._name}.{next(self._count)}"
 
     def check_process(self) -> None:
         """StoppedError in a forked child of the process that the engine belongs to."""

@@ -104,6 +104,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mail_tls: str = "starttls"
     """How the line to that server is encrypted: `starttls`, `tls` from the first byte, or `none`."""
 
+    outbound_allow: tuple[str, ...] = ()
+    """Hosts (`erp.internal`, `*.svc.local`) and networks (`10.0.0.0/8`) that calls over HTTP may reach although their addresses are not public."""
+    invokers: tuple[str, ...] = ()
+    """Invokers of installed distributions that are loaded, by the names of their entry points in the group `holdfast.invokers`."""
     resume_timeout: timedelta = timedelta(hours=24)
     """How long a workflow of rules may be paused before it fails; other kinds are paused for as long as nobody resumes them."""
     resume_auto_escalate: bool = False
@@ -146,6 +150,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"missing_handler_jitter must be between 0 and 1, not {self.missing_handler_jitter}"
             )
+        for name in _LISTS:
+            _check_list(name, getattr(self, name))
         self._check_mail()
 
     def _check_mail(self) -> None:
@@ -216,12 +222,19 @@ _DURATIONS = (
 
 _SWITCHES = ("ageing_enabled", "observe_inputs", "resume_auto_escalate", "auto_resume_after_approval")
 
+_LISTS = ("outbound_allow", "invokers")
+
 _MAY_BE_NONE = {"handler_timeout", "keep_finished", "resume_worker_interval"}
 
 _INTERVALS = {"beat_interval", "poll_interval", "timer_poll_interval", "resume_worker_interval"}
 """How long loops rest between two looks."""
 
 _LEAST_INTERVAL = timedelta(milliseconds=1)
+
+
+def _check_list(name: str, given: object) -> None:
+    if not isinstance(given, tuple) or not all(isinstance(each, str) and each for each in given):
+        raise ConfigurationError(f"{name} must be a tuple of texts, such as {name}=('one', 'another'), not {given!r}")
 
 
 def _check_duration(name: str, duration: object) -> None:

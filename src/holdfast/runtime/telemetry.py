@@ -128,6 +128,17 @@ class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
     late_by: timedelta
 
 
+class StepTimedOut(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of a step is over, its own or that of its workflow, and something follows from it: the metric `workflow.timeout` counts these."""
+
+    definition: str
+    tenant: str
+    instance: InstanceId
+    kind: str
+    step: str
+    """Its name."""
+
+
 class InstanceStuck(msgspec.Struct, frozen=True, kw_only=True):
     """An instance has not ended, and nothing can ever wake it; that should never be."""
 
@@ -183,6 +194,7 @@ Happening: TypeAlias = (
     | WorkRevived
     | WorkLost
     | TimerFired
+    | StepTimedOut
     | HandlerMissing
     | InstanceStuck
     | HistoryUnreadable

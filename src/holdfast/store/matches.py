@@ -1,37 +1,50 @@
-"""Finding the instances of one kind by what their callers know of them."""
+"""Finding processes by what their callers know of them."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
 
+MOST_COUNTED = 1_000
+"""Of more than so many it is not counted how many there are."""
 
-class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """Which instances are meant; all that is given has to be so."""
+
+class AskedOf(NamedTuple):
+    """Somebody whom a process asks."""
 
     kind: str
-    statuses: tuple[str, ...] = ()
-    """Empty means all."""
+    name: str
+    definition: str = ""
+    """Where only one definition is meant."""
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """Which processes are meant; all that is given has to be so."""
+
+    statuses: tuple[str, ...]
+    """One of these."""
     definition: str = ""
     key: str = ""
     partition: str | None = None
     """None means whatever it is."""
     started_by: str = ""
+    people: tuple[AskedOf, ...] | None = None
+    """At a step that asks one of these; None means whoever is asked."""
     before: InstanceId | None = None
     """Only instances born before this one: the last of the page before. What is counted does not depend on it."""
     limit: int = 100
 
 
 class Matches(Protocol):
-    """Instances by what is known of them."""
+    """Processes by what is known of them."""
 
     def matching(self, match: Match) -> list[InstanceId]:
         """A page of them, newest first."""
         ...
 
     def count_matching(self, match: Match) -> int:
-        """How many there are on all pages."""
+        """How many there are on all pages; one more than `MOST_COUNTED` where there are more than that."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from importlib import resources
 from typing import Protocol
 
@@ -41,14 +42,15 @@ class Migratable(Protocol):
         ...
 
 
-def read_migrations(package: str) -> list[Migration]:
+@cache
+def read_migrations(package: str) -> tuple[Migration, ...]:
     """The migrations of a driver, in order."""
     found = []
     for file in (resources.files(package) / "migrations").iterdir():
         match = _FILE.match(file.name)
         if match:
             found.append(Migration(int(match[1]), match[2], file.read_text(encoding="utf-8")))
-    return sorted(found, key=lambda each: each.number)
+    return tuple(sorted(found, key=lambda each: each.number))
 
 
 def bring_up(database: Migratable, migrations: Sequence[Migration], *, may_migrate: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import unquote
 
 from holdfast.errors import ConfigurationError
@@ -27,6 +28,12 @@ def open_store(
             raise ConfigurationError(
                 f"{url!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database"
             )
+
+
+def is_there(url: str) -> bool:
+    """Whether there is a file at a URL that names one; whether a server has a database is seen when it is opened."""
+    path = _sqlite_path(url) if url.partition(":")[0] == "sqlite" else ""
+    return not path or Path(path).exists()
 
 
 def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool, readers: int) -> Store:

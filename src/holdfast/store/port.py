@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.access import Access
 from holdfast.store.chains import Chains
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
@@ -389,6 +390,10 @@ class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
 
     def chains(self) -> Chains:
         """For whoever resolves approval chains."""
+        ...
+
+    def access(self) -> Access:
+        """For those who come with keys, and for whoever looks after these."""
         ...
 
     def close(self) -> None:

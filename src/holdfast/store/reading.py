@@ -138,6 +138,10 @@ class Feed(Protocol):
         """The next events that no running transaction can still overtake; a few more than `limit` where positions are equal."""
         ...
 
+    def newest(self) -> int:
+        """A position behind everything that `read` gives now, and before everything that is still to come."""
+        ...
+
     def checkpoint(self, name: str) -> int:
         """The position up to which a projection has read; 0 for one that is new."""
         ...

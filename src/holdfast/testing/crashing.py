@@ -3,6 +3,9 @@
 A scenario is run once to the end. Then it is run again for each point at which the process could die: there the engine is thrown
 away, a new one is opened on the same database, its predecessor's lease runs out, and the scenario is played once more, as clients
 that got no answer would. The outcome must equal that of the run without a crash.
+
+A point is a state of the world in which a process can die: the database, the time, and what handlers have done. Two places between which
+nothing of that has changed, such as behind one commit and before the next, are one point: the next engine could not tell them apart.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
 import msgspec
@@ -18,6 +21,7 @@ import msgspec
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.handlers import EffectContext, Function, Handlers
 from holdfast.runtime.settings import Settings
+from holdfast.store.findings import Due
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
 from holdfast.testing.manual import START, ManualEngine
@@ -110,7 +114,7 @@ def _run(scenario: Scenario, store: Store, settings: Settings | None, *crashes: 
     used, clock = settings or Settings(), ManualClock(START)
     try:
         for seed, crash_at in enumerate((*crashes, None), start=1):
-            boundary = _Boundary(crash_at)
+            boundary = _Boundary(crash_at, clock)
             engine = ManualEngine(store=_wrapped(store, boundary), settings=used, clock=clock, seed=seed)
             scenario.prepare(engine)
             boundary.wrap_handlers(engine.service.shared.handlers)
@@ -125,8 +129,13 @@ def _run(scenario: Scenario, store: Store, settings: Settings | None, *crashes: 
 class _Boundary:
     """Counts the points at which the process could die, and lets it die at one of them."""
 
-    def __init__(self, crash_at: int | None) -> None:
+    def __init__(self, crash_at: int | None, clock: ManualClock) -> None:
         self._crash_at = crash_at
+        self._clock = clock
+        self._moves = 0
+        self._passed: object = None
+        """How the world was at the last point."""
+        self._beaten_at: datetime | None = None
         self.count = 0
         self.is_armed = False
 
@@ -145,9 +154,23 @@ class _Boundary:
         """The process could die here. Once dead it stays dead, even if something in it caught the first crash."""
         if not self.is_armed:
             return
-        self.count += 1
+        world = (self._moves, self._clock.now())
+        if world != self._passed:
+            self._passed = world
+            self.count += 1
         if self._crash_at is not None and self.count >= self._crash_at:
             raise Crash
+
+    def move(self) -> None:
+        """Something has changed: the next place is another point."""
+        self._moves += 1
+
+    def beat(self) -> None:
+        """A worker has said that it lives; at the same time that is the same word."""
+        now = self._clock.now()
+        if now != self._beaten_at:
+            self._beaten_at = now
+            self.move()
 
     def wrap_handlers(self, handlers: Handlers) -> None:
         """A handler call has two sides: before it, and after it with nothing recorded yet."""
@@ -156,13 +179,19 @@ class _Boundary:
     def _wrapped_handler(self, function: Function) -> Function:
         def call(context: EffectContext, effect: object) -> object:
             self.cross()
-            result = function(context, effect)
+            try:
+                result = function(context, effect)
+            finally:
+                self.move()
             self.cross()
             return result
 
         async def call_async(context: EffectContext, effect: object) -> object:
             self.cross()
-            result = await cast("Callable[..., object]", function)(context, effect)  # type: ignore[misc]
+            try:
+                result = await cast("Callable[..., object]", function)(context, effect)  # type: ignore[misc]
+            finally:
+                self.move()
             self.cross()
             return result
 
@@ -174,11 +203,32 @@ def _wrapped(store: Store, boundary: _Boundary) -> Store:
     return cast("Store", _Wrapped(store, boundary))
 
 
-_PARTS = {"share", "line", "writer", "effects", "timers", "inbox", "feed", "keeper", "pauses", "notifications"}
+_PARTS = {
+    *("share", "line", "writer", "effects", "timers", "inbox", "feed", "keeper", "pauses", "notifications"),
+    *("workers", "definitions", "people", "chains", "resumes"),
+}
 _CHANGES = {
     *("write", "accept", "claim", "retry", "release", "bury", "wake", "advance", "requeue", "discard", "delete"),
     *("begin", "end", "stride", "hold_back", "hold_timers", "add"),
 }
+_QUIET = {
+    *("disown", "prune", "tidy", "maintain", "next_number", "retire", "announce", "publish", "record", "refuse"),
+    *("enter", "drop", "rewind", "fail", "changing"),
+}
+"""Changes that have no boundary of their own, but make the next one another point."""
+
+
+def _has_changed(name: str, result: object) -> bool:
+    """Whether a change has changed anything: who looked for work and found none has not."""
+    match name:
+        case "claim":
+            return bool(result.timers if isinstance(result, Due) else result)
+        case "wake":
+            return bool(cast("tuple[list[str], object]", result)[0])
+        case "advance" | "prune":
+            return bool(result)
+        case _:
+            return True
 
 
 class _Wrapped:
@@ -195,14 +245,33 @@ class _Wrapped:
         if name == "unit":
             return self._unit
         if name in _CHANGES:
-            return self._crossing(found)
+            return self._crossing(name, found)
+        if name == "beat" or name in _QUIET:
+            return self._moving(name, found)
         return found
 
-    def _crossing(self, change: Callable[..., T]) -> Callable[..., T]:
+    def _crossing(self, name: str, change: Callable[..., T]) -> Callable[..., T]:
+        moving = self._moving(name, change)
+
         def call(*arguments: object, **options: object) -> T:
             self._boundary.cross()
-            result = change(*arguments, **options)
+            result = moving(*arguments, **options)
             self._boundary.cross()
+            return result
+
+        return call
+
+    def _moving(self, name: str, change: Callable[..., T]) -> Callable[..., T]:
+        def call(*arguments: object, **options: object) -> T:
+            try:
+                result = change(*arguments, **options)
+            except BaseException:  # Nobody knows what became of it.
+                self._boundary.move()
+                raise
+            if name == "beat":
+                self._boundary.beat()
+            elif _has_changed(name, result):
+                self._boundary.move()
             return result
 
         return call
@@ -211,5 +280,7 @@ class _Wrapped:
     def _unit(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a stand-in for the driver's own
         with self._target.unit() as unit:  # type: ignore[attr-defined]
             yield unit
+            self._boundary.move()
             self._boundary.cross()
+        self._boundary.move()
         self._boundary.cross()

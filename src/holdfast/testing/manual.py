@@ -8,12 +8,15 @@ engine.advance(hours=72)
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from holdfast.app.engine import Engine
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.codecs import Codec, JsonCodec
+from holdfast.outbound.invokers import Invoker
+from holdfast.people.capabilities import CapabilityResolver
 from holdfast.people.directory import Directory
 from holdfast.runtime.chance import SeededChance
 from holdfast.runtime.clock import ManualClock
@@ -34,7 +37,7 @@ class ManualEngine(Engine):
     and `seed` chooses them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - those of an engine, by name
         self,
         url: str = "sqlite://",
         *,
@@ -45,6 +48,8 @@ class ManualEngine(Engine):
         seed: int | None = None,
         is_alone: bool = True,
         directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
+        invokers: Mapping[str, Invoker] | None = None,
     ) -> None:
         self.clock = clock or ManualClock(START)
         opened = store or open_store(url, codec=(codec or JsonCodec()).name)
@@ -60,6 +65,8 @@ class ManualEngine(Engine):
                 chance=SeededChance(seed),
                 threads=False,
                 directory=directory,
+                capabilities=capabilities,
+                invokers=invokers,
             )
         except BaseException:
             if store is None:

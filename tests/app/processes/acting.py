@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from holdfast import Actor, Engine, RequestContext, load_processes
@@ -52,6 +53,27 @@ EVE = Actor(id="eve")
 INPUT: dict[str, Any] = {"order_id": "ord-123", "total": 50}
 
 
+def process(*steps: dict[str, Any], ways: str, **rest: Any) -> str:
+    """A file with one process, `w`: its ways as `from event to`, separated by commas."""
+    transitions = [dict(zip(("from", "event", "to"), each.split(), strict=True)) for each in ways.split(",")]
+    return json.dumps({"domain": "d", "workflows": [{"id": "w", "steps": steps, "transitions": transitions, **rest}]})
+
+
+def person(name: str, **rest: Any) -> dict[str, Any]:
+    """A step that waits for somebody."""
+    return {"id": name, "type": "action", **rest}
+
+
+def system(name: str, operation: str = "orders.confirm", **rest: Any) -> dict[str, Any]:
+    """A step that calls something once."""
+    return {"id": name, "type": "system", "operation": operation, "retry": {"attempts": 1}, **rest}
+
+
+def ends(*names: str) -> list[dict[str, Any]]:
+    """Terminals."""
+    return [{"id": name, "type": "terminal"} for name in names]
+
+
 class Backend:
     """What the operations do, and what they were given."""
 
@@ -79,11 +101,16 @@ class Backend:
         return [name for name, _ in self.given]
 
 
+def registered(engine: Engine, text: str) -> None:
+    """Publish processes."""
+    for definition in load_processes(text):
+        engine.register(definition)
+
+
 def published(engine: Engine, text: str = ORDERS) -> Backend:
     """Publish processes, with a backend for their operations."""
     backend = Backend()
-    for definition in load_processes(text):
-        engine.register(definition)
+    registered(engine, text)
     engine.handle("orders.confirm", backend.confirm)
     engine.handle("orders.notify", backend.notify)
     return backend

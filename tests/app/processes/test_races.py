@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 
-from app.processes.acting import ANN, BOB, INPUT, asking, published
+from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
 from holdfast import ProcessInstance, RejectedError
+from holdfast.runtime.clock import ManualClock
+from holdfast.testing.manual import START
 from support.engines import Live, Place
+from support.waiting import arrives, eventually, together
 
 
 @pytest.mark.row("P-055")
@@ -24,7 +30,7 @@ def test_simultaneous_starts_with_one_key_are_one(live: Live) -> None:
         assert engine.processes.list().total == 1
 
 
-@pytest.mark.row("P-077", "P-078")
+@pytest.mark.row("P-077", "P-078", "C-26")
 def test_of_simultaneous_advances_one_counts(live: Live) -> None:
     """The others are judged by what it led to, each event is there once, and the backend was called once."""
     engine = live.engine()
@@ -72,7 +78,7 @@ def test_a_call_hears_of_what_another_process_does(live: Live) -> None:
     assert (seen.status, seen.current_step) == ("completed", "approved")
 
 
-@pytest.mark.row("P-096")
+@pytest.mark.row("P-081", "P-096", "C-26")
 def test_a_system_step_that_nobody_confirmed_stays_current(place: Place) -> None:
     """The way to it was committed before it is called: another process finds it there, active, and does it."""
     first = place.engine()
@@ -89,3 +95,89 @@ def test_a_system_step_that_nobody_confirmed_stays_current(place: Place) -> None
     second.drain()
     assert backend.calls == ["confirm", "notify"]
     assert second.processes.get(instance).instance.status == "completed"
+
+
+@pytest.mark.row("P-058", "P-076", "C-41")
+def test_a_start_answers_behind_its_automatic_steps(live: Live) -> None:
+    """Three of them in a row, and then a person: the call returns when it waits for that person."""
+    engine = live.engine()
+    ways = "a completed b,b completed c,c completed ask,ask sent done"
+    backend = published(engine, process(*(system(name) for name in "abc"), person("ask"), *ends("done"), ways=ways))
+    with engine:
+        seen = engine.processes.start("w")
+    assert (seen.status, seen.current_step) == ("active", "ask")
+    assert backend.calls == ["confirm"] * 3
+
+
+@pytest.mark.row("P-041", "P-119")
+def test_a_cancellation_does_not_wait_for_a_call_that_is_under_way(live: Live) -> None:
+    """It has ended when the caller is told so; what the call comes back with changes nothing."""
+    engine = live.engine()
+    registered(
+        engine,
+        process(system("work", "work"), system("next"), *ends("done"), ways="work completed next,next completed done"),
+    )
+    entered, leave = threading.Event(), threading.Event()
+    called: list[str] = []
+
+    def work() -> dict[str, object]:
+        entered.set()
+        arrives(leave)
+        return {}
+
+    engine.handle("work", work).handle("orders.confirm", lambda data: called.append("next"))
+    with engine:
+        instance = engine.processes.start("w", patience=0).id
+        arrives(entered)
+        seen = engine.processes.cancel(instance, "not wanted")
+        assert seen.status == "cancelled"
+        leave.set()
+        eventually(lambda: not engine.admin.backlog())
+        assert engine.processes.events(instance)[-1].event == "cancelled"
+        assert not called
+
+
+@pytest.mark.row("P-104", "P-164")
+def test_a_sweep_is_over_when_it_answers(live: Live) -> None:
+    """Also in an engine that does not work: whoever looks then finds all of them moved on."""
+    clock = ManualClock(START)
+    engine = live.engine(clock=clock)
+    published(engine)
+    ids = [asking(engine, ANN).processes.start("orders.approval", INPUT).id for _ in range(12)]
+    clock.move(timedelta(hours=73))
+    assert engine.processes.process_timeouts() == 12
+    assert {engine.processes.get(each).instance.current_step for each in ids} == {"expired"}
+
+
+@pytest.mark.row("P-115")
+def test_a_timeout_and_an_answer_at_the_same_moment_are_one_of_them(live: Live) -> None:
+    """Whichever is first counts, and the other finds it so; nothing is told twice."""
+    clock = ManualClock(START)
+    engine = live.engine(clock=clock)
+    published(engine)
+    ids = [asking(engine, ANN).processes.start("orders.approval", INPUT).id for _ in range(8)]
+    clock.move(timedelta(hours=73))
+
+    def answer() -> None:
+        for each in ids:
+            with suppress(RejectedError):
+                asking(engine, BOB).processes.advance(each, "rejected")
+
+    together(answer, engine.processes.process_timeouts)
+    for each in ids:
+        events = [entry.event for entry in engine.processes.events(each)]
+        assert events.count("timeout") + events.count("rejected") == 1
+        assert engine.processes.get(each).instance.current_step in {"expired", "rejected"}
+
+
+def test_a_call_gives_up_waiting_and_the_work_goes_on(live: Live) -> None:
+    """A system step that takes longer than the caller's patience is told as it stands, and is done all the same."""
+    engine = live.engine()
+    registered(engine, process(system("work", "work"), *ends("done"), ways="work completed done"))
+    leave = threading.Event()
+    engine.handle("work", lambda data: arrives(leave))
+    with engine:
+        seen = engine.processes.start("w", patience=0.05)
+        assert (seen.status, seen.current_step) == ("active", "work")
+        leave.set()
+        eventually(lambda: engine.processes.get(seen.id).instance.status == "completed")

@@ -127,6 +127,57 @@ def test_holders_of_a_role_share_a_queue_with_claims(place: Place) -> None:
     assert refused(engine, instance, lambda: decide(engine, instance, FAY, "rejected")) == "already_decided"
 
 
+def test_what_four_eyes_keep_somebody_from_is_not_in_their_inbox(place: Place) -> None:
+    """Whoever wanted the run, or has decided what another one is to decide, has the role and not the question; pages stay full."""
+    engine = place.engine()
+    rita = person("rita", "finance")
+    for name in ("one", "two", "three"):
+        asked(engine, name=name, ask="role:finance", self_approval=name == "two")
+    assert [len(tasks(engine, each).list(mine=True)) for each in (rita, FAY)] == [1, 3]
+    (page,) = tasks(engine, rita).list(mine=True, limit=1)
+    assert (page.definition, tasks(engine, rita).list(mine=True, limit=1, after=page)) == ("two", [])
+    second = Saga("four").human("first", ask="role:finance").human("ok", ask="role:finance", distinct_from="first")
+    third = Saga("five").human("first", ask="role:finance").human("ok", ask="role:finance", distinct_approvers=True)
+    for saga in (second.build(), third.build()):
+        instance = engine.register(saga).acting(RITA).start(saga).id
+        decide(engine, instance, FAY)
+        mine = [[each.name for each in tasks(engine, who).list(mine=True, definition=saga)] for who in (FAY, GUS)]
+        assert mine == [[], ["ok"]]
+
+
+def test_a_decision_keeps_somebody_out_of_the_next_question_once_it_is_used(place: Place) -> None:
+    """One that was withdrawn, or that others have yet to agree to, does not; among several of one question it does at once."""
+    engine = place.engine()
+    both = {"ask": ["role:finance", "user:ann"], "agree": "all"}
+    saga = Saga("s").human("first", **both).human("ok", ask="role:finance", distinct_from="first").build()  # type: ignore[arg-type]
+    instance = engine.register(saga).acting(RITA).start(saga).id
+    decide(engine, instance, FAY)
+    tasks(engine, FAY).withdraw_decision(f"{instance}:1")
+    decide(engine, instance, GUS)
+    decide(engine, instance, ANN)
+    assert (inbox(engine, FAY), inbox(engine, GUS)) == (["ok"], [])
+    lawyer = person("fay", "finance", "legal")
+    asked(engine, name="two", ask=["role:finance", "role:legal"], agree="all", distinct_approvers=True)
+    (two,) = tasks(engine, lawyer).list(mine=True, definition="two")
+    tasks(engine, lawyer).approve(two)
+    assert tasks(engine, lawyer).list(mine=True, definition="two") == []
+    tasks(engine, lawyer).withdraw_decision(two)
+    assert len(tasks(engine, lawyer).list(mine=True, definition="two")) == 1
+
+
+def test_whoever_may_hand_questions_on_finds_them(place: Place) -> None:
+    """Without the right to look at runs; whoever may neither is told what it takes."""
+    engine = place.engine()
+    instance = asked(engine, ask="user:ann")
+    for capability in ("task:reassign", "task:add_approver", "task:withdraw", "task:escalate", "execution:read"):
+        clerk = tasks(engine, Actor(id="clerk", capabilities=frozenset({capability})))
+        assert [each.instance for each in clerk.list()] == [instance]
+        assert clerk.get(f"{instance}:1").people[0].name == "ann"
+    for call in (tasks(engine, EVE).list, lambda: tasks(engine, EVE).get(f"{instance}:1")):
+        with pytest.raises(ForbiddenError, match="execution:read"):
+            call()
+
+
 @pytest.mark.row("E-664")
 def test_a_role_is_asked_in_turn(place: Place) -> None:
     """Three requests go to three users, each of whom decides alone."""

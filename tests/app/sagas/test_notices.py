@@ -462,6 +462,23 @@ def test_channels_and_resolvers_that_hang_leave_threads_to_others(live: Live) ->
         gate.set()
 
 
+def test_a_channel_that_a_process_lacks_is_told_by_its_health(live: Live) -> None:
+    """Once it works: whatever it is to tell people that way would fail. One that only takes commands lacks nothing."""
+    engine = live.engine()
+    engine.register(telling(channel="sms")).register(Saga("asks").human("ask", ask="user:ann", notify="email").build())
+    assert engine.health().problems == []
+    engine.start_worker()
+    (problem,) = engine.health().problems
+    assert problem.startswith(
+        "channels: 'asks' tells people by 'email', which this process does not have; give Settings("
+    )
+    engine.channel("email", print)
+    (problem,) = engine.health().problems
+    assert "register it in every process that works: engine.channel('sms', …)" in problem
+    engine.channel("sms", print)
+    assert engine.health().is_healthy
+
+
 def test_a_channel_that_hangs_has_failed_when_its_time_is_over(live: Live) -> None:
     """The call is given up and made again, and whoever waits for the notice goes on."""
     gate, calls = threading.Event(), list[Notice]()

@@ -224,7 +224,7 @@ def test_a_question_with_times_survives_a_crash_anywhere(new_store: NewStore) ->
         types = [each.event_type for each in history(engine, found.id, "task_reminded", "task_escalated")]
         return found.status, types, told(engine, CLERK), told(engine, HEAD)
 
-    report = tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store, every=3)
+    report = tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store, on_server=3)
     whole = (
         "aborted",
         ["task_reminded", "task_reminded", "task_escalated", "task_escalated"],

@@ -40,6 +40,7 @@ def test_what_holds_for_all_processes() -> None:
     assert load(changed(chain_limit=3)).graph.policies.chain_limit == 3
 
 
+@pytest.mark.row("P-010", "P-011", "P-012")
 def test_a_question_is_answered_by_the_events_of_its_transitions() -> None:
     """Conditions and guards are asked in the order of the file; the role, the form and the labels go along."""
     node = GRAPH.nodes["review"]
@@ -60,6 +61,7 @@ def test_a_question_is_answered_by_the_events_of_its_transitions() -> None:
     ]
 
 
+@pytest.mark.row("P-010", "P-011", "P-012")
 def test_a_system_step_calls_its_operation() -> None:
     """It is given what it maps, keeps what it maps, and leads on by `completed` and `error`; `retry` is no way of its own."""
     node = GRAPH.nodes["process"]
@@ -202,6 +204,7 @@ def test_a_terminal_says_what_the_workflow_came_to() -> None:
     assert GRAPH.nodes["rejected"].op == g.End()
 
 
+@pytest.mark.row("P-010", "P-011", "P-012")
 def test_where_time_leads_that_is_over() -> None:
     """A step's own target, else the workflow's, else it has failed; the same for the time of the whole."""
     assert (GRAPH.policies.deadline_ms, GRAPH.policies.on_deadline) == (72 * 3_600_000, "expired")

@@ -22,11 +22,12 @@ STRUCTURAL = {"wrong_type", "missing_field", "unknown_field", "word", "empty", "
 JUDGE = jsonschema.Draft202012Validator(process_schema())
 
 
-def look_at(text: str) -> None:
+def look_at(given: str | bytes) -> None:
     """Load a file; what is wrong has a place within it, and the schema agrees about its structure."""
     found: tuple[Diagnostic, ...] = ()
+    text = given if isinstance(given, str) else given.decode("utf-8", "replace")
     try:
-        for definition in load_processes(text):
+        for definition in load_processes(given):
             assert read_graph(graph_bytes(definition.graph)).hash == definition.graph.hash
             assert all(PLACE.fullmatch(each.position) for each in definition.warnings)
     except DefinitionError as error:
@@ -37,10 +38,10 @@ def look_at(text: str) -> None:
         assert PLACE.fullmatch(each.position), each
         assert int(each.position.split(":")[0]) <= lines, each
         assert each.message.strip()
-    _compare(text, found)
+    _compare(given, found)
 
 
-def _compare(text: str, found: tuple[Diagnostic, ...]) -> None:
+def _compare(text: str | bytes, found: tuple[Diagnostic, ...]) -> None:
     wrong: list[Diagnostic] = []
     tree = parse(text, wrong)
     if tree is None or wrong:

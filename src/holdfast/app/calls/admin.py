@@ -6,11 +6,16 @@ from datetime import timedelta
 
 import msgspec
 
-from holdfast.app.desk import Desk
+from holdfast.app.access_views import ApiKey, WrittenPage, api_key, written
+from holdfast.app.calls.keys import opens, secret_parts
+from holdfast.app.desk import Desk, checked_after, checked_limit, checked_text
 from holdfast.app.operator_views import Backlog, MissingHandler, WorkerInfo, shown
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Maintenance
+
+_USE_NOTED = timedelta(minutes=1)
+"""A key that was used since then is not noted again."""
 
 
 class FutureAdmin:
@@ -64,6 +69,45 @@ class FutureAdmin:
         def read() -> list[WorkerInfo]:
             found = service.survey(lambda parts: parts.workers().live(moment))
             return [_without_own(shown(each, WorkerInfo)) for each in found]
+
+        return self._desk.read(read)
+
+    def identify(self, secret: str) -> Reply[ApiKey | None]:
+        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds.
+
+        Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
+        """
+        service = self._desk.service
+        now = service.shared.clock.now()
+
+        def find() -> ApiKey | None:
+            parts_given = secret_parts(checked_text(secret, "key"))
+            if parts_given is None:
+                return None
+            identity, offered = parts_given
+            stored = service.survey(lambda parts: parts.access().key(identity))
+            if not opens(stored, offered) or stored is None:
+                return None
+            found = api_key(stored)
+            if not found.holds(now):
+                return None
+            since = now - _USE_NOTED
+            if found.last_used_at is None or found.last_used_at < since:
+                service.operate(lambda parts: parts.access().note_use(identity, at=now, unless_since=since))
+            return found
+
+        return self._desk.read(find)
+
+    def written(self, *, after: int | None = None, limit: int = 1000) -> Reply[WrittenPage]:
+        """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
+
+        def read() -> WrittenPage:
+            if after is None:
+                tip = self._desk.service.survey(lambda parts: parts.feed().newest())
+                return WrittenPage(items=[], next=tip)
+            start, most = checked_after(after), checked_limit(limit)
+            found = self._desk.service.survey(lambda parts: parts.feed().read(after=start, limit=most))
+            return WrittenPage(items=[written(each) for each in found], next=found[-1].position if found else start)
 
         return self._desk.read(read)
 

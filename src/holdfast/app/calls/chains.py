@@ -37,7 +37,7 @@ class FutureChains:
         now = service.shared.clock.now()
 
         def write() -> Chain:
-            if not request.actor.may(PUBLISH_CHAINS):
+            if not self._desk.looked_up().request.actor.may(PUBLISH_CHAINS):
                 raise ForbiddenError(
                     reason=NOT_ALLOWED,
                     message=f"{request.actor.id!r} may not publish chains: that takes the capability {PUBLISH_CHAINS!r}",
@@ -46,7 +46,7 @@ class FutureChains:
                 tenant=self._desk.tenant,
                 name=checked_key(name, "name of the chain"),
                 version=0,
-                stages=stage_bytes(checked_stages(stages)),
+                stages=self._checked(stages),
                 description=checked_text(description, "description"),
                 published_by=request.actor.id,
                 published_at=now,
@@ -54,6 +54,14 @@ class FutureChains:
             return chain_of(service.operate(lambda parts: parts.chains().publish(given), may_repeat=True))
 
         return self._desk.read(write)
+
+    def _checked(self, stages: object) -> bytes:
+        """The stages as they are stored; every question that is asked by the chain keeps them."""
+        made = stage_bytes(checked_stages(stages))
+        if len(made) > self._desk.payload_limit:
+            told = f"the stages take {len(made)} bytes and the limit is {self._desk.payload_limit}: make them fewer, or ask roles"
+            raise PayloadError(told)
+        return made
 
     def get(self, name: str, version: int = 0) -> Reply[Chain]:
         """One version of a chain, the newest if none is given."""

@@ -8,6 +8,7 @@ from typing import Never
 import msgspec
 
 from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, nothing
+from holdfast.app.letter_groups import LetterGroups, grouped
 from holdfast.app.operator_views import DeadLetter, dead_letter
 from holdfast.app.references import InstanceLike, LetterLike, checked_instance, checked_letter
 from holdfast.app.rights import check_reader, check_repairer
@@ -19,7 +20,11 @@ from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.mishaps import RECALLED
 from holdfast.runtime.replies import Reply
 from holdfast.store import shapes
+from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address
+
+_PAGE, _MOST = 1000, 10_000
+"""Letters that are read at a time, and in all, to be put in groups."""
 
 
 class FutureDeadLetters:
@@ -76,6 +81,22 @@ class FutureDeadLetters:
             return self._desk.reader.count_letters(instance=identity, definition=definition, source=source, key=key)
 
         return self._desk.read(read)
+
+    def groups(self, *, definition: str = "") -> Reply[LetterGroups]:
+        """What gave up, in groups that have the same cause as far as their words tell, the largest first."""
+
+        def read(reader: Reader) -> LetterGroups:
+            check_reader(self._desk)
+            _check_filters(definition, None, "")
+            letters: list[shapes.DeadLetter] = []
+            page: list[shapes.DeadLetter] | None = None
+            while page is None or (len(page) == _PAGE and len(letters) < _MOST):
+                last = letters[-1].id if letters else 0
+                page = reader.dead_letters(definition=definition, after=last, limit=_PAGE)
+                letters += page
+            return LetterGroups(items=grouped(letters), is_complete=len(page) < _PAGE)
+
+        return self._desk.look(read)
 
     def get(self, letter: LetterLike) -> Reply[DeadLetter]:
         """One dead letter."""

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk
-from holdfast.app.operator_views import DefinitionInfo, shown
+from holdfast.app.operator_views import DefinitionCheck, DefinitionInfo, shown
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
 from holdfast.authoring.definition import Definition, definition_of
+from holdfast.errors import DefinitionError
 from holdfast.kernel.actor import RequestContext
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.machine.graphs.graph import Graph
@@ -43,6 +44,19 @@ class FutureDefinitions:
             return shown(own[-1], DefinitionInfo)
 
         return self._desk.read(write)
+
+    def validate(self, definition: Mapping[str, object] | str | bytes) -> Reply[DefinitionCheck]:
+        """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
+
+        def check() -> DefinitionCheck:
+            try:
+                made = definition_of(definition)
+                self._desk.registry.check_free(made.graph)
+            except DefinitionError as error:
+                return DefinitionCheck(name="", version="", is_valid=False, findings=list(error.diagnostics))
+            return DefinitionCheck(name=made.name, version=made.version, is_valid=True, findings=[])
+
+        return self._desk.read(check)
 
     def list(self) -> Reply[builtins.list[DefinitionInfo]]:
         """All published versions of all workflows, by name, each oldest first."""

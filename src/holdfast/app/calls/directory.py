@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, TypeVar
 
 from holdfast.app.authorities import asked_at
-from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, checked_text
+from holdfast.app.desk import Desk, checked_after, checked_instant, checked_key, checked_limit, checked_text
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_views import HumanTask, listed_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
@@ -115,7 +115,7 @@ class FutureDirectory:
         def change(registrar: Registrar) -> None:
             begin, end = _checked_period(begins_at, ends_at)
             named = checked_key(person, "person")
-            registrar.grant(Grant(principal=named, role=checked_key(role, "role"), begins_at=begin, ends_at=end))
+            registrar.grant(Grant(principal=named, role=_checked_name(role, "role"), begins_at=begin, ends_at=end))
 
         return self._change(change)
 
@@ -233,7 +233,7 @@ class FutureDirectory:
                 found = reader.open_tasks(TaskQuery(people=named, limit=_MOST_TASKS)) if named else []
                 return [listed_task(each) for each in found if _is_held_up(reader, each.task, lost)]
 
-        return desk.read(read)
+        return desk.consult(read)
 
     def changes(
         self, person: str = "", *, before: int | DirectoryChange = 0, limit: int = 100
@@ -259,18 +259,18 @@ class FutureDirectory:
             with desk.directory.looking(desk.tenant) as rows:
                 return question(Look(rows, desk.service.shared.clock.now()))
 
-        return desk.read(read)
+        return desk.consult(read)
 
     def _change(self, change: Callable[[Registrar], T]) -> Reply[T]:
         desk = self._desk
         now = desk.service.shared.clock.now()
 
         def write() -> T:
-            tables = self._check_tables()
+            tables, actor = self._check_tables(), desk.looked_up().request.actor
 
             def work(parts: Parts) -> T:
                 with parts.people().changing(desk.tenant) as unit:
-                    return change(Registrar(unit, desk.request.actor, now))
+                    return change(Registrar(unit, actor, now))
 
             try:
                 return desk.service.operate(work)
@@ -296,11 +296,18 @@ def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:
 
 def _checked_id(given: object) -> str:
     """The id of a person, which nobody can take for the name of a role."""
-    name = checked_key(given, "id of a person")
+    return _checked_name(given, "id of a person")
+
+
+def _checked_name(given: object, what: str) -> str:
+    """The name of a person or a role alone, as questions look for it."""
+    name = checked_key(given, what)
     if name.startswith(("role:", "user:")):
         raise PayloadError(
-            f"the id of a person cannot begin as {name!r} does: that is how people and roles are told apart"
+            f"the {what} cannot begin as {name!r} does: that is how people and roles are told apart; give the name alone"
         )
+    if not name.strip():
+        raise PayloadError(f"the {what} is blank; give one that people can read")
     return name
 
 
@@ -311,20 +318,12 @@ def _checked_kind(given: object) -> str:
 
 
 def _checked_period(begins_at: object, ends_at: object) -> tuple[datetime | None, datetime | None]:
-    return _checked_instant(begins_at, "begins_at"), _checked_instant(ends_at, "ends_at")
-
-
-def _checked_instant(given: object, what: str) -> datetime | None:
-    if given is None:
-        return None
-    if not isinstance(given, datetime) or given.tzinfo is None:
-        raise PayloadError(f"`{what}` must be a datetime with a time zone, not {given!r}")
-    return given.astimezone(UTC)
+    return checked_instant(begins_at, "`begins_at`"), checked_instant(ends_at, "`ends_at`")
 
 
 def _number(given: object) -> int:
     if isinstance(given, Delegation | Absence):
         return given.id
-    if isinstance(given, int) and 0 <= given < 2**63:
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**63:
         return given
     raise PayloadError(f"{given!r} is not the number of a delegation or an absence; take it from the directory")

@@ -14,12 +14,16 @@ from holdfast.app.step_handlers import plain
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.publications import PublicationPlace
 from holdfast.kernel.retry import LONGEST_TIMEOUT
+from holdfast.kernel.vocabulary import LONGEST_NAME
 from holdfast.machine.publications import PublicationState, PublishEvent
 from holdfast.machine.runs.published import PUBLICATION
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address
+
+_LARGEST_KEY = 10**LONGEST_NAME
+"""Whole numbers from here on are longer than a key may be."""
 
 
 class FutureEvents:
@@ -109,9 +113,9 @@ class FutureEvents:
 
 def _event_key(key: object) -> str:
     """What an event is published for: a whole number is the text that a step with such a key waits for."""
-    return checked_key(
-        str(key) if isinstance(key, int) and not isinstance(key, bool) else key, "key", may_be_empty=True
-    )
+    if isinstance(key, int) and not isinstance(key, bool) and abs(key) < _LARGEST_KEY:
+        return checked_key(str(key), "key")
+    return checked_key(key, "key", may_be_empty=True)
 
 
 def _milliseconds(ttl: object) -> int:

@@ -17,10 +17,12 @@ from holdfast.app.calls.documents import FutureDocuments
 from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.keys import FutureKeys
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
+from holdfast.app.calls.refusals import FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.start import started
@@ -66,6 +68,10 @@ class FutureCalls:
     """Commands that were accepted and wait."""
     pauses: FuturePauses
     """What is held back, of a definition, a step, a tenant or all."""
+    keys: FutureKeys
+    """API keys."""
+    refusals: FutureRefusals
+    """Requests that were refused because of who asked."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -84,6 +90,8 @@ class FutureCalls:
         self.instances = FutureInstances(desk)
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
+        self.keys = FutureKeys(desk)
+        self.refusals = FutureRefusals(desk)
 
     @overload
     def start(
@@ -160,7 +168,8 @@ class FutureCalls:
 
     def acting(self, actor: Actor | str) -> FutureCalls:
         """The calls for the same tenant by another actor. One that is given by id alone has no rights."""
-        return FutureCalls(self._desk.acting(replace(self.request, actor=checked_actor(actor))))
+        # What a token says of one actor it does not say of another.
+        return FutureCalls(self._desk.acting(replace(self.request, actor=checked_actor(actor), claims={})))
 
 
 class FutureEngineCalls(FutureCalls):

@@ -42,7 +42,7 @@ class FutureNotifications:
             newest = islice(merge(*found, key=lambda each: -each.id), most)
             return [views.notification(each) for each in newest]
 
-        return self._desk.read(read)
+        return self._desk.consult(read)
 
     def count_unread(self) -> Reply[int]:
         """How much the actor was told and has not read."""
@@ -53,7 +53,7 @@ class FutureNotifications:
                 lambda parts: sum(parts.notifications().count_unread(tenant, each, reader=reader) for each in lists)
             )
 
-        return self._desk.read(count)
+        return self._desk.consult(count)
 
     def mark_read(self, notification: views.Notification | int) -> Reply[None]:
         """The actor has read this; NotFoundError if it was told to somebody else."""
@@ -70,7 +70,7 @@ class FutureNotifications:
             if not self._desk.service.operate(is_there, may_repeat=True):
                 raise NotFoundError("notification", number)
 
-        return self._desk.read(mark)
+        return self._desk.consult(mark)
 
     def mark_all_read(self) -> Reply[int]:
         """The actor has read everything; how much of it was not read before."""
@@ -84,7 +84,7 @@ class FutureNotifications:
                 )
             )
 
-        return self._desk.read(mark)
+        return self._desk.consult(mark)
 
     def _lists(self) -> list[Recipient]:
         """The lists of the actor and of the roles that the request and the directory give."""

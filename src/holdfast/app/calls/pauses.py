@@ -139,12 +139,12 @@ class FuturePauses:
         return Paused(self._desk)
 
     def _check(self, what: str, tenant: str) -> None:
-        permitted(self._desk.request, what, tenant)
+        permitted(self._desk.looked_up().request, what, tenant)
 
     def _whose(self, tenant: str) -> str:
         if not tenant or tenant == self._desk.tenant:
             return self._desk.tenant
-        permitted(self._desk.request, "pause", tenant)
+        permitted(self._desk.looked_up().request, "pause", tenant)
         return tenant if tenant == ALL_TENANTS else checked_tenant(tenant)
 
     def _may_see(self, pause: Pause) -> bool:

@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from holdfast.app import processes as p
-from holdfast.app.authorities import asked_at, authority_at, on_question
-from holdfast.app.calls.start import started
+from holdfast.app.authorities import asked_at, authority_at, decider_at, on_question
+from holdfast.app.calls.run import FutureRun
+from holdfast.app.calls.start import check_right, started
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.references import InstanceLike, checked_definition, checked_instance
 from holdfast.app.rests import is_at_rest
 from holdfast.app.sequels import followed
 from holdfast.app.step_handlers import plain_data
-from holdfast.app.task_reads import mine_of, tasks_of
+from holdfast.app.sweeps import swept
+from holdfast.app.task_reads import inboxes
 from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs import commands as c
-from holdfast.runtime.loops.due_work import DueWork
 from holdfast.runtime.replies import Reply
-from holdfast.store.matches import Match
-from holdfast.store.port import Parts
+from holdfast.store.matches import MOST_COUNTED, AskedOf, Match
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header
-from holdfast.store.tasks import Asked, TaskQuery
+from holdfast.store.shapes import Address
 
 _ROUNDS = 5
 """How often an advance begins anew when others were faster."""
 _KEYS = "%processes"
 """Where the idempotency keys of starts are kept: one place for all processes of a tenant. No definition has this name."""
-_HIDDEN = "_"
-"""How names of the state begin that callers cannot set."""
 
 PATIENCE = timedelta(seconds=10)
 """How long a call waits for automatic steps, unless its caller says otherwise."""
@@ -66,21 +63,29 @@ class FutureProcesses:
         seconds: what takes longer, or all of it with 0, is left to the workers, and the answer tells how things stand.
         """
         try:
-            name, pinned = self._process(workflow_id, version)
-            seconds, data = _seconds(patience), _input(self._desk, input)
+            (name, pinned), seconds = self._process(workflow_id, version), _seconds(patience)
         except HoldfastError as error:
-            return failed(error)
-        begun = started(
-            self._desk,
-            name,
-            data,
-            version=pinned,
-            key=key,
-            idempotency_key=idempotency_key,
-            delay=0,
-            comment=comment,
-            scope=_KEYS,
-        )
+            return failed(p.in_process_words(error))
+
+        def begin(desk: Desk) -> Reply[FutureRun[Any]]:
+            try:
+                check_right(desk, name, pinned)
+                data = _input(desk, input)
+            except HoldfastError as error:
+                return failed(error)
+            return started(
+                desk,
+                name,
+                data,
+                version=pinned,
+                key=key,
+                idempotency_key=idempotency_key,
+                delay=0,
+                comment=comment,
+                scope=_KEYS,
+            )
+
+        begun = self._desk.known(begin)
         return followed(begun, lambda run: self._at_rest(run.id, seconds, of=name), self._reply(), rescue=_refused)
 
     def advance(
@@ -96,19 +101,20 @@ class FutureProcesses:
         """Leave the current step by an event, with what its form asks for; automatic steps that follow are done, as in `start`.
 
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
-        capability or the role of the step (ForbiddenError), no transition is open by this event (`INVALID_TRANSITION`).
-        `expected_version` is that of the instance as the caller has seen it; if it was changed since, `VERSION_CONFLICT`. Without it an
-        advance that others were faster than is judged anew.
+        capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
+        open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
         """
         try:
             seconds, identity = _seconds(patience), checked_instance(instance)
             told, data = checked_key(event, "event"), _input(self._desk, input)
             checked_text(comment, "comment")
+            _checked_version(expected_version)
         except HoldfastError as error:
             return failed(error)
 
         def attempt(round_: int) -> Reply[ProcessInstance]:
-            plan = self._desk.look(lambda reader: self._plan(reader, identity, told, expected_version))
+            plan = self._planned(identity, told, expected_version)
             sent = followed(plan, lambda planned: self._answer(identity, planned, data, comment), Reply[None]())
             return followed(
                 sent,
@@ -129,10 +135,12 @@ class FutureProcesses:
     def get(self, instance: InstanceLike) -> Reply[ProcessDescriptor]:
         """What a front end needs to show an instance to the caller: its step, the form, the events that the caller may advance it by."""
 
-        def read(reader: Reader) -> ProcessDescriptor:
-            return p.descriptor_of(self._desk, reader, p.known(self._desk, reader, checked_instance(instance)))
+        def read() -> ProcessDescriptor:
+            decider, identity = decider_at(self._desk), checked_instance(instance)
+            with self._desk.reader.look() as reader:
+                return p.descriptor_of(self._desk, reader, p.known(self._desk, reader, identity), decider)
 
-        return self._desk.look(read)
+        return self._desk.consult(read)
 
     def events(self, instance: InstanceLike, *, with_lifecycle: bool = False) -> Reply[builtins.list[ProcessEvent]]:
         """The trail of an instance: what happened to its steps, and `with_lifecycle` also what happened to the instance itself."""
@@ -149,6 +157,7 @@ class FutureProcesses:
         """End an instance that is active or suspended; nothing is undone. It takes the capability that the definition names for that."""
         try:
             identity, why = checked_instance(instance), checked_text(reason, "reason")
+            _checked_version(expected_version)
         except HoldfastError as error:
             return failed(error)
 
@@ -156,6 +165,7 @@ class FutureProcesses:
             found = p.known(self._desk, reader, identity)
             if found.header.ended_at is not None:
                 raise _not_active(found)
+            p.check_stopping(self._desk, found)
             _check_version(found, expected_version)
             return None if expected_version is None else found.header.version
 
@@ -168,7 +178,10 @@ class FutureProcesses:
     def resume(
         self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
     ) -> Reply[ProcessInstance]:
-        """Let a suspended instance go on: a step that failed is tried again. It takes the capability `execution:resume`."""
+        """Let a suspended instance go on: a step that failed is tried again, and one that waits is left as if it had waited long enough.
+
+        It takes the capability `execution:resume`. One that is active is refused (`INVALID_TRANSITION`).
+        """
         try:
             seconds, identity, why = _seconds(patience), checked_instance(instance), checked_text(reason, "reason")
         except HoldfastError as error:
@@ -178,6 +191,9 @@ class FutureProcesses:
             found = p.known(self._desk, reader, identity)
             if found.header.ended_at is not None:
                 raise _not_active(found)
+            if found.is_active:
+                told = "the instance is active; only a suspended one is resumed"
+                raise RejectedError(reason=p.ProcessCode.INVALID_TRANSITION, message=told)
             dead = next(iter(found.state.dead), None)
             if dead is None or found.state.pause is not None:
                 return c.ResumeWorkflow(reason=why)
@@ -199,47 +215,38 @@ class FutureProcesses:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> Reply[ProcessPage]:
-        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to a thousand.
 
         `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
         the caller, by name or by a role; `role` those at a step that asks a role.
         """
 
         def read() -> ProcessPage:
-            wanted = _stored(status)
             request = self._desk.request
             everywhere = request.actor.kind == "system" and not request.partition
+            size = min(checked_limit(limit), LARGEST_PAGE)
             match = Match(
-                kind=p.KIND,
-                statuses=wanted,
+                statuses=_stored(status),
                 definition=checked_key(workflow_id, "workflow id", may_be_empty=True),
                 key=checked_key(key, "key", may_be_empty=True),
                 partition=None if everywhere else request.partition,
                 started_by=checked_key(subject_id, "subject id", may_be_empty=True),
+                people=self._asked(role, mine=mine),
                 before=None if cursor is None else checked_instance(cursor),
-                limit=min(checked_limit(limit), LARGEST_PAGE),
+                limit=size + 1,
             )
-            if mine or role is not None:
-                return self._asking(match, role)
             with self._desk.reader.look() as reader:
-                total, page = reader.count_matching(match), reader.matching(match)
-                return _page(reader, page, total, match.limit)
+                total, found = reader.count_matching(match), reader.matching(match)
+                return _page(reader, found, total, size)
 
-        return self._desk.read(read)
+        return self._desk.consult(read) if mine else self._desk.read(read)
 
     def process_timeouts(self) -> Reply[int]:
         """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.
 
         Workers do so by themselves; this is for those who have none, and for tests.
         """
-        service = self._desk.service
-
-        def sweep(parts: Parts) -> int:
-            due = DueWork(parts, service.shared, standing=service.standing, effects_ready=service.hint)
-            fired, _ = due.fire()
-            return fired
-
-        return self._desk.read(lambda: service.operate(sweep))
+        return self._desk.read(lambda: swept(self._desk.service))
 
     # -- how
 
@@ -254,14 +261,35 @@ class FutureProcesses:
             raise NotFoundError("process", workflow_id, hint="it is started by the calls of its own kind")
         return name, pinned
 
-    def _plan(self, reader: Reader, identity: InstanceId, event: str, expected_version: int | None) -> c.AnswerStep:
-        """The answer that an event is, to the step that an instance is at."""
+    def _planned(self, identity: InstanceId, event: str, expected_version: int | None) -> Reply[c.AnswerStep]:
+        """The answer that an event is. Whoever is not asked learns nothing of versions: they are looked up before the database is."""
+        if expected_version is None:
+            return self._desk.look(lambda reader: self._plan(reader, identity, event))
+        version = expected_version
+
+        def read() -> c.AnswerStep:
+            decider = decider_at(self._desk)
+
+            def check(reader: Reader, found: p.Known) -> None:
+                p.check_answering(reader, found, decider)
+                _check_version(found, version)
+
+            with self._desk.reader.look() as reader:
+                return self._plan(reader, identity, event, check)
+
+        return self._desk.consult(read)
+
+    def _plan(
+        self, reader: Reader, identity: InstanceId, event: str, check: Callable[[Reader, p.Known], None] | None = None
+    ) -> c.AnswerStep:
+        """The answer that an event is, to the step that an instance is at, if nothing is found that bars the caller."""
         found = p.known(self._desk, reader, identity)
         if not found.is_active:
             raise _not_active(found)
-        _check_version(found, expected_version)
         step = found.step
-        if step is None or not isinstance(found.graph.nodes[step.node].op, Human):
+        if check is not None:
+            check(reader, found)
+        if step is None or not (p.is_asking(found, step) or p.may_repeat(found, step, event)):
             at = "a step" if step is None else repr(step.node)
             raise RejectedError(
                 reason=p.ProcessCode.INVALID_TRANSITION, message=f"{at} is left by itself, and not by {event!r}"
@@ -274,15 +302,7 @@ class FutureProcesses:
         command = c.AnswerStep(
             step=planned.step, outcome=planned.outcome, seen=planned.seen, comment=comment, data=data or None
         )
-        address = Address(tenant=self._desk.tenant, instance=identity)
-        return on_question(
-            self._desk,
-            identity,
-            planned.step,
-            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
-            on_behalf_of="",
-            concerned=asked_at,
-        )
+        return on_question(self._desk, identity, command, concerned=asked_at, comment=comment)
 
     def _send(self, identity: InstanceId, command: object, comment: str) -> Reply[None]:
         address = Address(tenant=self._desk.tenant, instance=identity)
@@ -316,39 +336,40 @@ class FutureProcesses:
 
         return followed(self._desk.look(look), wait, self._reply())
 
-    def _asking(self, match: Match, role: str | None) -> ProcessPage:
-        """Those at a step that asks the caller, or a role. There are as many as somebody can see through."""
-        people = None if role is None else (Asked("role", checked_key(role, "role")),)
-        query = TaskQuery(people=people, definition=match.definition, key=match.key, limit=LARGEST_PAGE)
-        queries = [query] if role is not None else mine_of(authority_at(self._desk), query, "all")
-        with self._desk.reader.look() as reader:
-            ids = list(dict.fromkeys(each.instance for each in tasks_of(reader, queries, None)))
-            headers = [each for each in reader.headers(ids) if _matches(self._desk, match, each)]
-            found = sorted((each.id for each in headers), reverse=True)
-            rest = [each for each in found if match.before is None or each < match.before]
-            return _page(reader, rest[: match.limit], len(found), match.limit)
+    def _asked(self, role: str | None, *, mine: bool) -> tuple[AskedOf, ...] | None:
+        """Those who are asked at the steps that are wanted; None if whoever is asked does not matter."""
+        if not isinstance(mine, bool):
+            raise PayloadError(f"`mine` is True or False, not {mine!r}")
+        if role is not None:
+            return (AskedOf("role", checked_key(role, "role")),)
+        if not mine:
+            return None
+        authority = authority_at(self._desk)
+        own = inboxes(authority)
+        some = sorted({each.definition for each in authority.stands_in_for if each.definition})
+        others = [AskedOf(*each[:2], name) for name in some for each in inboxes(authority, name) if each not in own]
+        return (*(AskedOf(*each[:2]) for each in own), *others)
 
 
-def _matches(desk: Desk, match: Match, header: Header) -> bool:
-    return (
-        header.kind == p.KIND
-        and p.is_within_partition(desk, header)
-        and (not match.statuses or header.status in match.statuses)
-        and (not match.started_by or header.started_by == match.started_by)
-    )
-
-
-def _page(reader: Reader, ids: Sequence[InstanceId], total: int, limit: int) -> ProcessPage:
+def _page(reader: Reader, found: Sequence[InstanceId], total: int, size: int) -> ProcessPage:
+    """A page of as many as were wanted; one more was looked for."""
+    ids = found[:size]
     headers = {header.id: header for header in reader.headers(ids)}
     items = [p.summary_of(headers[each]) for each in ids if each in headers]
-    return ProcessPage(items=items, total=total, next=ids[-1] if len(ids) == limit and total > limit else None)
+    is_last, is_exact = len(found) <= size, total <= MOST_COUNTED
+    return ProcessPage(
+        items=items, total=min(total, MOST_COUNTED), is_total_exact=is_exact, next=None if is_last else ids[-1]
+    )
 
 
 def _stored(status: str | Sequence[str]) -> tuple[str, ...]:
     """What is stored of the instances that these words stand for."""
     words = words_of(p.KIND)
-    given = (status,) if isinstance(status, str) and status else tuple(status)
     known = (*words.ACTIVE, *words.TERMINAL)
+    wanted: object = status  # What a caller without types gave.
+    if not isinstance(wanted, str | list | tuple | set | frozenset):
+        raise PayloadError(f"the status is one or several of {', '.join(known)}, not {status!r}")
+    given = [wanted] if isinstance(wanted, str) and wanted else list(wanted) or list(known)
     for word in given:
         if word not in known:
             raise PayloadError(f"there is no status {word!r}; there are {', '.join(known)}")
@@ -364,12 +385,12 @@ def _seconds(patience: timedelta | float) -> float:
 
 
 def _input(desk: Desk, given: object) -> dict[str, object]:
-    data = plain_data({} if given is None else given, "input", limit=desk.payload_limit)
-    hidden = next((name for name in data if name.startswith(_HIDDEN)), None)
-    if hidden is not None:
-        told = f"{hidden!r} is a name that only the engine sets; give it another one"
-        raise PayloadError(told, reason=p.ProcessCode.VALIDATION_ERROR)
-    return data
+    return plain_data({} if given is None else given, "input", limit=desk.payload_limit)
+
+
+def _checked_version(given: object) -> None:
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+        raise PayloadError(f"the expected version is a whole number, as an instance tells it, not {given!r}")
 
 
 def _check_version(found: p.Known, expected: int | None) -> None:

@@ -15,14 +15,18 @@ from holdfast.app.references import DefinitionLike, InstanceLike, checked_defini
 from holdfast.app.resumption import RESUMPTION
 from holdfast.app.rights import check_reader
 from holdfast.app.words import spoken
-from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readable, described
+from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readable, described, workflow_row
 from holdfast.authoring.words import Words
 from holdfast.errors import PayloadError
+from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.replies import Reply
 from holdfast.store.paging import newest
 from holdfast.store.reading import Reader
 from holdfast.store.resuming import PausedQuery
 from holdfast.store.shapes import Header, InstanceQuery
+
+_ROUNDS = 5
+"""How many of the largest pages are looked through for those of one part of the tenant."""
 
 
 class FutureRuns:
@@ -50,6 +54,7 @@ class FutureRuns:
         is_active: bool | None = None,
         key: str = "",
         parent: InstanceLike | None = None,
+        partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
         cursor: InstanceLike | None = None,
@@ -57,7 +62,8 @@ class FutureRuns:
     ) -> Reply[views.Page]:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
+        page may be short, or empty, and still have a `next` one.
         """
 
         def read(reader: Reader) -> views.Page:
@@ -80,13 +86,21 @@ class FutureRuns:
                 before=None if cursor is None else checked_instance(cursor),
                 limit=size + 1,
             )
-            found = _found(reader, query, wanted)
-            headers = newest(found, size)
+            if partition is None:
+                found = _found(reader, query, wanted)
+                headers = newest(found, size)
+                further = headers[-1].id if len(found) > size else None
+            else:
+                headers, further = _within(reader, query, wanted, checked_key(partition, "partition"))
             worked_on = begun(reader, headers)
             items = [views.summary(header, has_begun=header.id in worked_on) for header in headers]
-            return views.Page(items=items, next=headers[-1].id if len(found) > size else None)
+            return views.Page(items=items, next=further)
 
         return self._desk.look(read)
+
+    def partition_of(self, run: InstanceLike) -> Reply[str]:
+        """The part of the tenant that a run belongs to; empty if it belongs to none."""
+        return self._desk.look(lambda reader: workflow_row(reader, checked_instance(run)).partition)
 
     def stuck(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> Reply[views.Page]:
         """Runs that have not ended and that nothing can ever wake, newest first; there should never be any.
@@ -173,6 +187,26 @@ def _found(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> lis
             part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun)
             found += _listed(reader, part, words, own)
     return found
+
+
+def _within(
+    reader: Reader, query: InstanceQuery, wanted: tuple[str, ...], partition: str
+) -> tuple[list[Header], InstanceId | None]:
+    """Those of one part of the tenant among the next few thousand, and where to go on; no index knows the parts."""
+    size, found = query.limit - 1, list[Header]()
+    query = msgspec.structs.replace(query, limit=LARGEST_PAGE + 1)
+    for _ in range(_ROUNDS):
+        seen = _found(reader, query, wanted)
+        page = newest(seen, LARGEST_PAGE)
+        for header in page:
+            if header.partition == partition:
+                found.append(header)
+            if len(found) == size:
+                return found, header.id
+        if len(seen) <= LARGEST_PAGE:
+            return found, None
+        query = msgspec.structs.replace(query, before=page[-1].id)
+    return found, query.before
 
 
 def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[str, ...]) -> list[Header]:

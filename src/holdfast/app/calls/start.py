@@ -16,7 +16,9 @@ from holdfast.authoring.definition import TypedDefinition
 from holdfast.errors import ForbiddenError, HoldfastError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.answers import hidden_name, hidden_told
 from holdfast.machine.runs.law import start_refusal
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Address, ReceiptKey
@@ -41,15 +43,36 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
     delay: timedelta | float,
     comment: str,
     scope: str = "",
+    handled_by: Desk | None = None,
 ) -> Reply[FutureRun[Any]]:
-    """Have a workflow started; the parameters are those of `engine.start`. Idempotency keys of one `scope` are told apart by nothing else."""
+    """Have a workflow started; the parameters are those of `engine.start`. Idempotency keys of one `scope` are told apart by nothing else.
+
+    `handled_by` is the desk of the run's later calls, if that is another one.
+    """
+    if desk.may_hold_more:
+        return desk.known(
+            lambda known: started(
+                known,
+                definition,
+                input,
+                version=version,
+                key=key,
+                idempotency_key=idempotency_key,
+                delay=delay,
+                comment=comment,
+                scope=scope,
+                handled_by=desk,
+            )
+        )
     try:
         name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, version))
         data = plain_data(input, "input", limit=desk.payload_limit)
         if isinstance(definition, TypedDefinition):
             _check_input(data, definition)
-        _check_right(desk, name, pinned)
-        command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay), **_waits(desk, name, pinned))
+        check_right(desk, name, pinned)
+        _check_names(desk, name, pinned, data)
+        said = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
+        command = msgspec.structs.replace(said, **_waits(desk, name, pinned))
         address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True))
         repeated = checked_key(idempotency_key or desk.request.idempotency_key, "idempotency key", may_be_empty=True)
     except HoldfastError as error:
@@ -61,17 +84,25 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
 
     def born(outcome: Outcome) -> FutureRun[Any]:
         assert outcome.instance is not None, "a start that was accepted has an instance"
-        return FutureRun(desk, outcome.instance, kind)
+        return FutureRun(handled_by or desk, outcome.instance, kind)
 
-    return desk.command(address, command, born, comment=comment, receipt=receipt, definition_version=pinned)
+    return desk.command(address, command, born, comment=comment, receipt=receipt, said=said, definition_version=pinned)
 
 
-def _check_right(desk: Desk, name: str, version: str) -> None:
+def check_right(desk: Desk, name: str, version: str) -> None:
     """Whoever may not start a workflow learns nothing from the key of somebody who has: the receipt of a start answers before the machine does."""
     program = desk.registry.library.program(desk.tenant, name, version)
     barred = None if program is None else start_refusal(graph_of(program), desk.request.actor)
     if barred is not None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def _check_names(desk: Desk, name: str, version: str, data: object) -> None:
+    """What begins with an underscore is the engine's own in the state of a process."""
+    program = desk.registry.library.program(desk.tenant, name, version)
+    hidden = hidden_name(data) if program is not None and program.kind == "process" else None
+    if hidden is not None:
+        raise PayloadError(hidden_told(hidden), reason=Refusal.INVALID_FORM)
 
 
 def _waits(desk: Desk, name: str, version: str) -> _Waits:

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from holdfast.app.authorities import (
+    Acted,
     Concerned,
     asked_at,
     authority_at,
@@ -17,7 +18,8 @@ from holdfast.app.authorities import (
     on_question,
     requester_of,
 )
-from holdfast.app.desk import Desk, checked_key, checked_last, checked_limit, checked_text, failed, nothing
+from holdfast.app.desk import Desk, checked_key, checked_last, checked_limit, checked_text, failed
+from holdfast.app.kept_apart import open_to
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_reads import (
@@ -30,17 +32,15 @@ from holdfast.app.task_reads import (
     tasks_of,
     told_for_whom,
 )
-from holdfast.app.task_rights import check_list, check_question, onlooker
+from holdfast.app.task_rights import check_list, check_question, may_see_all, onlooker
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
+from holdfast.machine.graphs.asks import HEAVIEST
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address
 from holdfast.store.tasks import Asked, TaskQuery
-
-HEAVIEST = 1_000_000
 
 
 class FutureTasks:
@@ -72,7 +72,9 @@ class FutureTasks:
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
 
-        Lists that are neither `mine` nor `requested_by_me` nor of a role of one's own take the capability `execution:read`.
+        Questions to a role that one has, and that four eyes keep one from, are not `mine`. Lists that are neither `mine` nor
+        `requested_by_me` nor of a role of one's own take the capability `execution:read`, or one by which questions are handed on,
+        such as `task:reassign`.
         """
 
         def read() -> list[HumanTask]:
@@ -97,9 +99,11 @@ class FutureTasks:
                     return tasks_of(reader, [query], last)
             authority = authority_at(self._desk)
             with self._desk.reader.look() as reader:
-                return told_for_whom(reader, authority, tasks_of(reader, mine_of(authority, query, part), last))
+                found = open_to(self._desk, reader, mine_of(authority, query, part), last)
+                return told_for_whom(reader, authority, found)
 
-        return self._desk.read(read)
+        is_about_others = requested_by_me or may_see_all(self._desk)
+        return self._desk.read(read) if is_about_others and mine is False else self._desk.consult(read)
 
     def decided(self, *, after: DecidedTask | None = None, limit: int = 100) -> Reply[builtins.list[DecidedTask]]:
         """What the actor has decided, newest first; give the last one as `after` for the next page."""
@@ -113,7 +117,10 @@ class FutureTasks:
         return self._desk.look(read)
 
     def counts(self) -> Reply[TaskCounts]:
-        """How many questions wait for the actor, as `list(mine=True)` shows them; delegations for one definition only are left out."""
+        """How many questions wait for the actor, as `list(mine=True)` shows them.
+
+        Delegations for one definition only are left out, and what four eyes keep the actor from is counted.
+        """
 
         def read() -> TaskCounts:
             people = inboxes(authority_at(self._desk))
@@ -126,13 +133,13 @@ class FutureTasks:
                 overdue=overdue,
             )
 
-        return self._desk.read(read)
+        return self._desk.consult(read)
 
     def get(self, task: StepLike) -> Reply[TaskDetails]:
         """A question with all who are or were asked and why, with their decisions and comments, and with its form.
 
         Those who are or were asked, have decided or wanted the run see it, and whoever stands in for one of them; others need
-        the capability `execution:read`.
+        the capability `execution:read`, or one by which questions are handed on.
         """
 
         def read() -> TaskDetails:
@@ -143,7 +150,7 @@ class FutureTasks:
             check_question(self._desk, looking, found)
             return detailed(found)
 
-        return self._desk.read(read)
+        return self._desk.read(read) if may_see_all(self._desk) else self._desk.consult(read)
 
     # -- decisions
 
@@ -243,7 +250,7 @@ class FutureTasks:
     def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> Reply[None]:
         """Ask somebody else instead, a user or `role:<name>`; `who` says instead of whom, if several are asked.
 
-        It takes the capability `task:reassign`.
+        It takes the capability `task:reassign`; not if one takes back oneself what one has delegated, before it is decided.
         """
         return self._do(
             task,
@@ -269,7 +276,8 @@ class FutureTasks:
     def escalate(self, task: StepLike, reason: str = "") -> Reply[None]:
         """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
 
-        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`.
+        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`. So does everybody
+        where the next rung ends the question by an outcome, which those may not who may not decide it.
         """
         return self._do(task, lambda step: c.PutHigher(step=step, reason=checked_text(reason, "reason")))
 
@@ -320,7 +328,7 @@ class FutureTasks:
     def _do(
         self,
         task: StepLike,
-        made: Callable[[int], c.Command],
+        made: Callable[[int], Acted],
         on_behalf_of: str = "",
         concerned: Concerned = asked_at,
         *,
@@ -332,25 +340,9 @@ class FutureTasks:
             command = made(number)
         except HoldfastError as error:
             return failed(error)
-        address = Address(tenant=self._desk.tenant, instance=instance)
         return on_question(
-            self._desk,
-            instance,
-            number,
-            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
-            on_behalf_of=on_behalf_of,
-            concerned=concerned,
-            heir=_heir(command),
+            self._desk, instance, command, on_behalf_of=on_behalf_of, concerned=concerned, comment=comment
         )
-
-
-def _heir(command: c.Command) -> str:
-    """To whom a command hands a question; empty if it does not."""
-    match command:
-        case c.DelegateTask(to=heir) | c.ReassignTask(to=heir) | c.AddApprover(person=heir):
-            return heir
-        case _:
-            return ""
 
 
 def _said(text: object) -> str:

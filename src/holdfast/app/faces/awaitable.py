@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
+from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, WrittenPage
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
@@ -21,10 +22,12 @@ from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.keys import FutureKeys
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
+from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.tasks import FutureTasks
@@ -40,9 +43,11 @@ from holdfast.app.document_views import (
 from holdfast.app.faces.patience import awaited
 from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
+from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
+    DefinitionCheck,
     DefinitionInfo,
     InboxMessage,
     InstanceInfo,
@@ -284,6 +289,7 @@ class AsyncRuns:
         is_active: bool | None = None,
         key: str = "",
         parent: InstanceLike | None = None,
+        partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
         cursor: InstanceLike | None = None,
@@ -291,7 +297,8 @@ class AsyncRuns:
     ) -> views.Page:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
+        page may be short, or empty, and still have a `next` one.
         """
         return await self._futures.list(
             definition=definition,
@@ -300,11 +307,16 @@ class AsyncRuns:
             is_active=is_active,
             key=key,
             parent=parent,
+            partition=partition,
             created_after=created_after,
             created_before=created_before,
             cursor=cursor,
             limit=limit,
         )
+
+    async def partition_of(self, run: InstanceLike) -> str:
+        """The part of the tenant that a run belongs to; empty if it belongs to none."""
+        return await self._futures.partition_of(run)
 
     async def stuck(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> views.Page:
         """Runs that have not ended and that nothing can ever wake, newest first; there should never be any.
@@ -384,9 +396,9 @@ class AsyncProcesses:
         """Leave the current step by an event, with what its form asks for; automatic steps that follow are done, as in `start`.
 
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
-        capability or the role of the step (ForbiddenError), no transition is open by this event (`INVALID_TRANSITION`).
-        `expected_version` is that of the instance as the caller has seen it; if it was changed since, `VERSION_CONFLICT`. Without it an
-        advance that others were faster than is judged anew.
+        capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
+        open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
         """
         return await self._futures.advance(
             instance, event, input, comment=comment, expected_version=expected_version, patience=patience
@@ -409,7 +421,10 @@ class AsyncProcesses:
     async def resume(
         self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
     ) -> ProcessInstance:
-        """Let a suspended instance go on: a step that failed is tried again. It takes the capability `execution:resume`."""
+        """Let a suspended instance go on: a step that failed is tried again, and one that waits is left as if it had waited long enough.
+
+        It takes the capability `execution:resume`. One that is active is refused (`INVALID_TRANSITION`).
+        """
         return await self._futures.resume(instance, reason, patience=patience)
 
     async def list(
@@ -424,7 +439,7 @@ class AsyncProcesses:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> ProcessPage:
-        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to a thousand.
 
         `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
         the caller, by name or by a role; `role` those at a step that asks a role.
@@ -689,7 +704,9 @@ class AsyncTasks:
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
 
-        Lists that are neither `mine` nor `requested_by_me` nor of a role of one's own take the capability `execution:read`.
+        Questions to a role that one has, and that four eyes keep one from, are not `mine`. Lists that are neither `mine` nor
+        `requested_by_me` nor of a role of one's own take the capability `execution:read`, or one by which questions are handed on,
+        such as `task:reassign`.
         """
         return await self._futures.list(
             mine=mine,
@@ -707,14 +724,17 @@ class AsyncTasks:
         return await self._futures.decided(after=after, limit=limit)
 
     async def counts(self) -> TaskCounts:
-        """How many questions wait for the actor, as `list(mine=True)` shows them; delegations for one definition only are left out."""
+        """How many questions wait for the actor, as `list(mine=True)` shows them.
+
+        Delegations for one definition only are left out, and what four eyes keep the actor from is counted.
+        """
         return await self._futures.counts()
 
     async def get(self, task: StepLike) -> TaskDetails:
         """A question with all who are or were asked and why, with their decisions and comments, and with its form.
 
         Those who are or were asked, have decided or wanted the run see it, and whoever stands in for one of them; others need
-        the capability `execution:read`.
+        the capability `execution:read`, or one by which questions are handed on.
         """
         return await self._futures.get(task)
 
@@ -807,7 +827,7 @@ class AsyncTasks:
     async def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> None:
         """Ask somebody else instead, a user or `role:<name>`; `who` says instead of whom, if several are asked.
 
-        It takes the capability `task:reassign`.
+        It takes the capability `task:reassign`; not if one takes back oneself what one has delegated, before it is decided.
         """
         await self._futures.reassign(task, to, who=who, reason=reason)
 
@@ -818,7 +838,8 @@ class AsyncTasks:
     async def escalate(self, task: StepLike, reason: str = "") -> None:
         """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
 
-        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`.
+        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`. So does everybody
+        where the next rung ends the question by an outcome, which those may not who may not decide it.
         """
         await self._futures.escalate(task, reason)
 
@@ -1049,6 +1070,10 @@ class AsyncDeadLetters:
         """How much gave up."""
         return await self._futures.count(instance=instance, definition=definition, source=source, key=key)
 
+    async def groups(self, *, definition: str = "") -> LetterGroups:
+        """What gave up, in groups that have the same cause as far as their words tell, the largest first."""
+        return await self._futures.groups(definition=definition)
+
     async def get(self, letter: LetterLike) -> DeadLetter:
         """One dead letter."""
         return await self._futures.get(letter)
@@ -1080,6 +1105,10 @@ class AsyncDefinitions:
         before a shared one of its name.
         """
         return await self._futures.publish(definition)
+
+    async def validate(self, definition: Mapping[str, object] | str | bytes) -> DefinitionCheck:
+        """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
+        return await self._futures.validate(definition)
 
     async def list(self) -> builtins.list[DefinitionInfo]:
         """All published versions of all workflows, by name, each oldest first."""
@@ -1274,6 +1303,70 @@ class AsyncPauses:
         return await self._futures.get(pause)
 
 
+class AsyncKeys:
+    """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves."""
+
+    def __init__(self, futures: FutureKeys) -> None:
+        self._futures = futures
+
+    async def create(
+        self,
+        name: str,
+        *,
+        actor: str,
+        kind: Literal["user", "service"] = "service",
+        roles: Collection[str] = (),
+        capabilities: Collection[str] = (),
+        partition: str = "",
+        expires_at: datetime | None = None,
+    ) -> NewApiKey:
+        """Make a key for whoever acts as `actor`, with these roles and capabilities and no others.
+
+        Its secret is in the answer and nowhere else: only a hash of it is kept. `partition` binds it to a part of the tenant;
+        whoever makes it and is bound to one, binds it to the same.
+        """
+        return await self._futures.create(
+            name,
+            actor=actor,
+            kind=kind,
+            roles=roles,
+            capabilities=capabilities,
+            partition=partition,
+            expires_at=expires_at,
+        )
+
+    async def list(self, *, after: str | ApiKey = "", limit: int = 100) -> builtins.list[ApiKey]:
+        """All keys of the tenant, revoked ones included, oldest first; give the last one as `after` for the next page."""
+        return await self._futures.list(after=after, limit=limit)
+
+    async def get(self, key: str | ApiKey) -> ApiKey:
+        """One key."""
+        return await self._futures.get(key)
+
+    async def revoke(self, key: str | ApiKey) -> ApiKey:
+        """End a key, at once and for good; one that was revoked stays as it is."""
+        return await self._futures.revoke(key)
+
+
+class AsyncRefusals:
+    """Requests to an edge of the engine, such as its HTTP API, that were refused because of who asked."""
+
+    def __init__(self, futures: FutureRefusals) -> None:
+        self._futures = futures
+
+    async def note(
+        self, *, credential: str, method: str, path: str, code: str, detail: str = "", keep: timedelta = KEPT
+    ) -> None:
+        """Note that the actor of these calls was refused something; those of the tenant that are older than `keep` are forgotten."""
+        await self._futures.note(credential=credential, method=method, path=path, code=code, detail=detail, keep=keep)
+
+    async def list(
+        self, *, before: RefusedRequest | int | None = None, limit: int = 100
+    ) -> builtins.list[RefusedRequest]:
+        """What was refused to the tenant, newest first; give the last one as `before` for the next page. It takes `audit:read`."""
+        return await self._futures.list(before=before, limit=limit)
+
+
 class AsyncProjections:
     """What operators ask of read models. They are fed with the events of all tenants."""
 
@@ -1327,6 +1420,17 @@ class AsyncAdmin:
         """The workers that are alive, in all processes."""
         return await self._futures.workers()
 
+    async def identify(self, secret: str) -> ApiKey | None:
+        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds.
+
+        Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
+        """
+        return await self._futures.identify(secret)
+
+    async def written(self, *, after: int | None = None, limit: int = 1000) -> WrittenPage:
+        """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
+        return await self._futures.written(after=after, limit=limit)
+
 
 class AsyncCalls:
     """What can be asked of an engine on behalf of one tenant and one actor."""
@@ -1361,6 +1465,10 @@ class AsyncCalls:
     """Commands that were accepted and wait."""
     pauses: AsyncPauses
     """What is held back, of a definition, a step, a tenant or all."""
+    keys: AsyncKeys
+    """API keys."""
+    refusals: AsyncRefusals
+    """Requests that were refused because of who asked."""
     _futures: FutureCalls
 
     def __init__(self, futures: FutureCalls) -> None:
@@ -1380,6 +1488,8 @@ class AsyncCalls:
         self.instances = AsyncInstances(futures.instances)
         self.inbox = AsyncInbox(futures.inbox)
         self.pauses = AsyncPauses(futures.pauses)
+        self.keys = AsyncKeys(futures.keys)
+        self.refusals = AsyncRefusals(futures.refusals)
 
     @overload
     async def start(

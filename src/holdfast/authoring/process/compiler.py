@@ -13,7 +13,7 @@ from typing import Final
 from holdfast.authoring.files.values import Formula, milliseconds
 from holdfast.authoring.process import formulas as f
 from holdfast.authoring.process.format import (
-    SDK,
+    OWN_INVOKERS,
     Action,
     Approval,
     Assignee,
@@ -35,11 +35,15 @@ from holdfast.machine.graphs.calendars import UTC_ZONE
 from holdfast.machine.graphs.compiler import compile_graph
 
 UNANSWERED: Final = "#timeout"
-"""The end of a workflow whose time is over and that says nothing of it: it has failed."""
+"""The end of a workflow whose time is over and that says nothing of it, or that nothing follows in: it has failed."""
 APPROVED: Final = "approved"
 SIGNS: Final = {APPROVED: "approved_by", "rejected": "rejected_by"}
 """Where the state takes who decided."""
 
+ARGUMENTS: Final = "arguments"
+"""In the metadata of a call: what its invoker is told besides."""
+RESPONSE_HEADERS: Final = "response_headers"
+"""In the metadata of a call: the headers of an answer that its mapping reads, in lower case."""
 STEP: Final = "step"
 """In the metadata of a node that is no step of its own: the step that it belongs to."""
 
@@ -149,7 +153,7 @@ class _Compiler:
         number = self._counts[step.id, way.event] + 1
         name = f"{step.id}/{way.event}" if number == 1 else f"{step.id}/{way.event}/{number}"
         op = _task(step.operation, step.retry, step.input, step.output)
-        self._nodes.append(g.Node(id=name, op=op, metadata=_arguments(step.operation) | {STEP: step.id}))
+        self._nodes.append(g.Node(id=name, op=op, metadata=_arguments(step.operation, step.output) | {STEP: step.id}))
         self._edges.append(g.Edge(source=name, target=way.to))
         for failed in self._outline.ways(step.id):
             if failed.event == FAILED:
@@ -173,7 +177,7 @@ class _Compiler:
         output = step.output if isinstance(step, System) else {}
         limits = [each for each in map(milliseconds, (step.timeout, step.stuck_after)) if each is not None]
         op = _task(step.operation, step.retry, step.input, output, timeout=min(limits, default=None))
-        metadata = _told(step) | _arguments(step.operation)
+        metadata = _told(step) | _arguments(step.operation, output)
         if isinstance(step, Notification):
             metadata["type"] = "notification"
         for way in self._outline.ways(step.id):
@@ -186,6 +190,12 @@ class _Compiler:
                     self._lead(step.id, way, on=g.OK, to=way.to)
                     if isinstance(step, Notification):
                         self._lead(step.id, way, on=g.ERROR, to=way.to)
+        is_closed = not any(way.condition is None and way.guard is None for way in self._outline.ways(step.id))
+        if (
+            isinstance(step, Notification) and is_closed
+        ):  # It counts as done in any case, and what nothing follows has failed.
+            last = self._counts[step.id, g.ERROR]
+            self._edges.append(g.Edge(source=step.id, target=UNANSWERED, on=g.ERROR, priority=last))
         self._nodes.append(g.Node(id=step.id, op=op, metadata=metadata))
 
     def _waiting(self, step: Wait) -> None:
@@ -289,7 +299,12 @@ def handler_of(operation: Operation | str) -> str:
     """The name of the handler that an operation is called by: its own for the application's handlers, else the invoker's before it."""
     if isinstance(operation, str):
         return operation
-    return operation.name if operation.invoker == SDK else f"{operation.invoker}:{operation.name}"
+    return operation.name if operation.invoker in OWN_INVOKERS else operation_handler(operation.invoker, operation.name)
+
+
+def operation_handler(invoker: str, operation: str) -> str:
+    """The name of the handler by which an invoker makes a call."""
+    return f"{invoker}:{operation}"
 
 
 def _retry(retry: Retry) -> g.Retry:
@@ -308,5 +323,10 @@ def _told(step: Step) -> _Metadata:
     return {name: text for name, text in (("title", step.title), ("description", step.description)) if text}
 
 
-def _arguments(operation: Operation | str) -> _Metadata:
-    return {"arguments": operation.arguments} if isinstance(operation, Operation) and operation.arguments else {}
+def _arguments(operation: Operation | str, kept: Mapping[str, Formula]) -> _Metadata:
+    """What an invoker has to know besides: what it is told as it is, and the headers of an answer that somebody wants."""
+    if not isinstance(operation, Operation):
+        return {}
+    headers = [] if operation.invoker in OWN_INVOKERS else f.headers_of(kept.values())
+    said: _Metadata = {ARGUMENTS: operation.arguments} if operation.arguments else {}
+    return said | ({RESPONSE_HEADERS: headers} if headers else {})

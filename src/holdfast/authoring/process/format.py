@@ -14,6 +14,8 @@ from holdfast.authoring.files.values import Capability, Condition, Duration, For
 
 SDK: Final = "sdk"
 """The invoker that calls a handler of the application."""
+OWN_INVOKERS: Final = (SDK, "python")
+"""Its names."""
 
 Target = Annotated[
     str, Meta(min_length=1, max_length=200, pattern=r"\S", description="The id of a step of this workflow.")
@@ -30,7 +32,12 @@ class Operation(_Part, frozen=True, kw_only=True):
     name: Annotated[
         Name, Meta(description="What is called: the name of a handler, or of an operation that the invoker knows.")
     ]
-    invoker: Annotated[Name, Meta(description="Who makes the call; `sdk` calls a Python handler.")] = SDK
+    invoker: Annotated[
+        Name,
+        Meta(
+            description="Who makes the call: `python` (or `sdk`) a handler of the application, `openapi` an operation of an OpenAPI document, or an invoker that the engine is given."
+        ),
+    ] = SDK
     arguments: Annotated[
         dict[str, str | int | bool | None], Meta(description="What the invoker needs to know besides, as it is.")
     ] = {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -14,6 +16,7 @@ from holdfast.machine.graphs.index import EVENT, WORKFLOW
 from holdfast.machine.runs.namespaces import PROCESS
 
 RESPONSE: Final = "response"
+_HEADER: Final = re.compile(r"response\.headers(?:\.(?P<name>[^.\[]+)|\[\"(?P<quoted>[^\"]+)\"\])")
 _KNOWN: Final = PROCESS.schema.fields or {}
 _REMEMBERED: Final = 4096
 """Expressions that are kept: many of a domain are the same."""
@@ -37,6 +40,14 @@ _SCHEMAS: Final = {
     for place, names in _NAMES.items()
 }
 _OPTIONS: Final = {place: Options(namespaces=frozenset(names)) for place, names in _NAMES.items()}
+
+
+def headers_of(formulas: Iterable[Formula]) -> list[str]:
+    """The headers of an answer that some mappings read, in lower case: `response.headers.etag`, `response.headers['x-id']`."""
+    texts = [each for each in formulas if isinstance(each, str)]
+    names = [name for each in texts for name in parse(each, spelling="mapping", options=_OPTIONS["kept"]).variables]
+    found = [_HEADER.match(name) for name in names]
+    return sorted({(each["name"] or each["quoted"]).lower() for each in found if each is not None})
 
 
 def condition_of(given: Condition, place: Place = "condition") -> Stored:

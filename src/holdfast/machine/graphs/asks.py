@@ -21,6 +21,10 @@ USER, ROLE, RULE, CHAIN = "user", "role", "rule", "chain"
 """The resolvers that the machine knows; every other one is the engine's, or the application's."""
 
 
+HEAVIEST = 1_000_000
+"""The most that one of those who are asked can weigh."""
+
+
 class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """Who is to be asked, before anybody has looked."""
 

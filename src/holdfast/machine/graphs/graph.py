@@ -242,3 +242,10 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
         works = [node.op.call for node in self.nodes.values() if node.op.call is not None]
         works += [node.compensation for node in self.nodes.values() if node.compensation is not None]
         return frozenset(work.handler for work in works)
+
+    @property
+    def channels(self) -> frozenset[str]:
+        """Names of the channels that people are told by."""
+        return frozenset(
+            each for node in self.nodes.values() if isinstance(node.op, Human | Notice) for each in node.op.channels
+        )

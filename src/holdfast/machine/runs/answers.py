@@ -19,7 +19,20 @@ Data = dict[str, object]
 LAST_ERROR = "_last_error"
 """Where the data of a process tells of the last failure that it went on from; null once the step that failed has succeeded."""
 
+HIDDEN = "_"
+"""How names of the data of a process begin that only the engine sets."""
+
 _encode = msgspec.json.Encoder().encode
+
+
+def hidden_name(given: object) -> str | None:
+    """A name in what somebody gives to a process that only the engine sets; None if there is none."""
+    return next((name for name in given if name.startswith(HIDDEN)), None) if isinstance(given, dict) else None
+
+
+def hidden_told(name: str) -> str:
+    """What somebody is told who gives such a name."""
+    return f"{name!r} is a name that only the engine sets; give it another one"
 
 
 def decision_of(event: StepAnswered) -> Data:

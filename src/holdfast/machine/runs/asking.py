@@ -17,7 +17,7 @@ from holdfast.machine.runs.errands import FindPeople, Person
 from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought
 from holdfast.machine.runs.namespaces import ENTITY, text_names
 from holdfast.machine.runs.notices import tell_of_task
-from holdfast.machine.runs.question import person_named, person_of, shown
+from holdfast.machine.runs.question import is_name, person_named, person_of, shown
 from holdfast.machine.runs.state import Data, Step
 from holdfast.machine.runs.turn import Turn
 
@@ -95,7 +95,11 @@ def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
         except ExpressionError as error:
             _put(turn, step, [], why, error=f"the rule {each.of!r} cannot be computed: {error}")
             return
-        why.append({"resolver": RULE, "of": each.of, "result": [shown(person) for person in named]})
+        why.append({"resolver": RULE, "of": each.of, "result": [shown(person) for person in named or ()]})
+        if named is None:
+            why[-1]["notes"] = [f"the rule {each.of!r} yields what is nobody's name"]
+            _put(turn, step, [], why)
+            return
         people += named
         found += [Ask(by=ROLE if p.kind == "role" else USER, of=p.name, weight=p.weight, via=p.via) for p in named]
     if all(each.is_direct for each in found) and not (turn.state.looks_up and found):
@@ -104,15 +108,15 @@ def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
         _seek(turn, step, found, why)
 
 
-def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
-    """Those whom a rule yields."""
+def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person] | None:
+    """Those whom a rule yields. None if it yields something else too: whoever has to agree besides is not known then."""
     question = turn.state.questions.get(step.number)
     known = None if question is not None and question.stages else turn.routes.rule(step.node, place)
     rule = known or Expression.from_data(ask_.rule or {})
     value = rule.evaluate(text_names(turn.state, turn.state.tokens[step.token].data))
-    names = value if isinstance(value, list) else [value]
-    via = f"rule {ask_.of}"
-    return [person_named(each, via=via, weight=ask_.weight) for each in names if isinstance(each, str) and each]
+    names = [each for each in (value if isinstance(value, list) else [value]) if each is not None and each != ""]
+    people = [person_named(each, via=f"rule {ask_.of}", weight=ask_.weight) for each in names if isinstance(each, str)]
+    return people if len(people) == len(names) and all(is_name(each.name) for each in people) else None
 
 
 def _seek(turn: Turn, step: Step, asks: list[Ask], why: Sequence[Data] = ()) -> None:
@@ -169,7 +173,10 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
     question = question_of(turn.routes, turn.state, step)
     known = {seat.decider for _, seat in question.asked if seat.given}
     wanted = {(each.kind, each.name): each for each in reversed(people) if each.name not in known}
-    asked = list(reversed(wanted.values()))[:MOST_PEOPLE]
+    asked = list(reversed(wanted.values()))
+    if len(question.seats) + len(asked) > MOST_PEOPLE:  # To ask some of them would be another question.
+        error = f"{len(asked)} people are to be asked, and {MOST_PEOPLE} is the most that one question can ask"
+        asked = []
     left_out = [place for place, each in enumerate(asked) if _is_left_out(turn, step, each)]
     trouble = (
         f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why=why)

@@ -74,12 +74,15 @@ def candidate_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor
     )
 
 
-def claim_refusal(question: Question, node: str, actor: Actor) -> Rejection | None:
-    """Why an actor cannot decide what another has taken for himself."""
+def claim_refusal(question: Question, node: str, actor: Actor, *, lapsed: str = "") -> Rejection | None:
+    """Why an actor cannot decide what another has taken for himself; the claim of somebody who has `lapsed` keeps nobody out."""
     holder = question.claimed_by
-    if not holder or holder == person(actor) or actor.kind == "system" or actor.may(_EVERYTHING):
+    if holder in {"", lapsed, person(actor)} or actor.kind == "system" or actor.may(_EVERYTHING):
         return None
-    return refused(Refusal.CLAIMED, f"{holder!r} has claimed {node!r}, and decides alone; they can release it")
+    told = (
+        f"{holder!r} has claimed {node!r}, and decides alone; they can release it, and so can whoever may reassign it"
+    )
+    return refused(Refusal.CLAIMED, told)
 
 
 def separation_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:

@@ -105,6 +105,8 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     """Whether a workflow of rules waits, once it is answered, until somebody lets it go on."""
     seen: int | None = None
     """How many events of the run whoever answers has seen; if there are more by now, the answer is refused. None means that it does not matter."""
+    lapsed: str = ""
+    """Whose claim does not count, because the directory says that they cannot act now; empty if that is said of nobody."""
 
 
 class SendSignal(_Command, frozen=True, kw_only=True):
@@ -230,6 +232,8 @@ class ClaimTask(_Command, frozen=True, kw_only=True):
     """One of those who are asked takes the question for himself alone."""
 
     step: int
+    lapsed: str = ""
+    """Whose claim does not count, as in AnswerStep."""
 
 
 class EscalateTask(_Command, frozen=True, kw_only=True):
@@ -262,6 +266,8 @@ class DelegateTask(_Command, frozen=True, kw_only=True):
     to: str
     """Id of a user."""
     reason: str = ""
+    lapsed: str = ""
+    """Whose claim does not count, as in AnswerStep."""
 
 
 class ReassignTask(_Command, frozen=True, kw_only=True):

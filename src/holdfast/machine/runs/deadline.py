@@ -5,21 +5,24 @@ from __future__ import annotations
 from holdfast.kernel.actor import SYSTEM
 from holdfast.machine.graphs.graph import TIMEOUT
 from holdfast.machine.runs.ending import stop_step, unended
-from holdfast.machine.runs.events import TimedOut
+from holdfast.machine.runs.events import TimedOut, TimerHeld
 from holdfast.machine.runs.leaving import way_out
 from holdfast.machine.runs.rollback import cancel
 from holdfast.machine.runs.state import Step
+from holdfast.machine.runs.timers import DEADLINE
 from holdfast.machine.runs.turn import Turn
 
 PASSED = "the deadline has passed"
 
 
 def pass_deadline(turn: Turn) -> None:
-    """The time is over. A run that waits for an operator is left alone: that wait has a limit of its own."""
+    """The time is over. A run that waits for an operator is left alone for as long as it does: that wait has a limit of its own."""
     target = turn.routes.policies.on_deadline
     if not target:
         cancel(turn, SYSTEM.id, PASSED)
-    elif turn.state.status != "paused":
+    elif turn.state.status == "paused":
+        turn.emit(TimerHeld(key=DEADLINE, due_at=turn.moment.now))
+    else:
         for step in unended(turn):
             _expire(turn, step, target)
 
@@ -31,6 +34,6 @@ def _expire(turn: Turn, step: Step, target: str) -> None:
         turn.cancel_step_timer(step)
         turn.kind(step).time_out(turn, step)
         return
-    turn.emit(TimedOut(step=step.number))
+    turn.emit(TimedOut(step=step.number, node=step.node))
     stop_step(turn, step, "drop", error=PASSED, reason=PASSED)
     turn.move(token.id, target)

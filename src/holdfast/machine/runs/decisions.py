@@ -48,7 +48,7 @@ from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.notices import end_notice
 from holdfast.machine.runs.pauses import expire, go_on, hold_answered, pause, resume
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.repair import ended_by_life, repair, requeue, return_to_save_point
+from holdfast.machine.runs.repair import ended_by_life, may_be_repeated, repair, repeat, requeue, return_to_save_point
 from holdfast.machine.runs.repair_commands import ForkWorkflow
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
@@ -220,6 +220,8 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
     """Refused in this order: nobody is asked, the actor may not answer, there is no such answer, it does not fit or leads nowhere."""
     step = turn.state.open.get(command.step)
     node = None if step is None or step.of is not None else turn.routes.node(step.node)
+    if step is not None and node is not None and step.effect is not None and may_be_repeated(turn.routes, node):
+        return repeat(turn, step, command)
     if step is None or node is None or not node.op.answers:
         return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
     barred = answer_refusal(turn.routes, turn.state, step, turn.moment.actor)

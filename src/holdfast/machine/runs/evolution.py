@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.graph import Human, WaitTimer
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import document_folds, holding, task_folds
 from holdfast.machine.runs import events as e
@@ -63,6 +63,8 @@ def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) ->
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
         enter(routes, state, event)
     token = state.tokens[step.token]
+    if isinstance(routes.node(step.node).op, WaitTimer):
+        state.chain = 0
     _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, output=event.output))
     if event.output is not None:
         token.data = merged(routes, token.data, step.node, event.output)
@@ -316,6 +318,7 @@ def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
 
 def _timed_out(routes: GraphIndex, state: State, event: e.TimedOut) -> None:
     """What follows from it has events of its own; the row of a question says that its time has passed."""
+    state.chain = 0
     step = state.open.get(event.step)
     if step is not None and isinstance(routes.node(step.node).op, Human):
         step.is_late = True

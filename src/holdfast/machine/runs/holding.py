@@ -21,9 +21,11 @@ def paused(_routes: GraphIndex, state: State, event: e.WorkflowPaused) -> None:
 
 
 def timer_held(_routes: GraphIndex, state: State, event: e.TimerHeld) -> None:
-    """A timer waits for the end of the pause, or no longer does."""
-    assert state.pause is not None
-    if event.due_at is None:
+    """A timer waits for the end of the pause, or no longer does; or, where an operator is waited for, until the run goes on."""
+    if state.pause is None:
+        assert event.due_at is not None
+        state.held = {**state.held, event.key: event.due_at}
+    elif event.due_at is None:
         del state.pause.held[event.key]
     else:
         state.pause.held[event.key] = event.due_at
@@ -40,6 +42,7 @@ def failure_held(_routes: GraphIndex, state: State, event: e.FailureHeld) -> Non
 def resumed(routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None:
     """The run goes on."""
     state.status, state.reason, state.error, state.chain, state.pause = "running", "", "", 0, None
+    state.held = {}
     for token in state.tokens.values():
         token.stay = None
     if event.shift_ms:

@@ -36,7 +36,7 @@ from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
 from holdfast.machine.runs.state import Pause, Resumed, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.waking import stations
+from holdfast.machine.runs.waking import resting_places, stations
 
 REQUESTED: Final = "requested"
 APPROVED: Final = "approved"
@@ -44,6 +44,8 @@ APPROVED: Final = "approved"
 _MILLISECOND = timedelta(milliseconds=1)
 
 REPEATED = Ignored(reason="this request was carried out before")
+OVERDUE_MS: Final = 60_000
+"""What is left to a run whose deadline passed while it waited for an operator, once it goes on."""
 _LATE = Ignored(reason="the pause has ended already")
 
 CLOCKS: Final[dict[Kind, PauseClock]] = {"saga": "run_on", "process": "run_on", "rules": "run_on", "envelope": "run_on"}
@@ -180,14 +182,13 @@ def _waive(turn: Turn) -> None:
 def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
     """What was taken back is called again, tokens that were held go on, and branches are looked at that ended meanwhile."""
     state = turn.state
-    pause = state.pause
+    pause, overdue = state.pause, list(state.held)
     held = [(token, token.stay) for token in state.tokens.values() if token.stay is not None]
     turn.cancel_timer(RESUME)
     shift = _standstill(turn, pause)
     event = event or WorkflowResumed()
     turn.emit(msgspec.structs.replace(event, shift_ms=shift // _MILLISECOND) if shift else event)
-    if pause is not None:
-        _set_timers(turn, pause, shift)
+    _set_timers(turn, pause, shift, overdue)
     failed = [step for step in state.frozen.values() if step.has_failed]
     for step in list(state.frozen.values()):
         if not step.has_failed:
@@ -210,10 +211,12 @@ def _standstill(turn: Turn, pause: Pause | None) -> timedelta:
     return turn.moment.now - pause.at if pause is not None and pause.clock == "stand_still" else timedelta(0)
 
 
-def _set_timers(turn: Turn, pause: Pause, shift: timedelta) -> None:
-    """Set the timers again that the pause took away: due when they were, or as much later as the pause was long."""
-    for key, due_at in pause.held.items():
+def _set_timers(turn: Turn, pause: Pause | None, shift: timedelta, overdue: list[str]) -> None:
+    """Set the timers again that the pause took away: due when they were, or as much later as the pause was long. And those that came due in vain."""
+    for key, due_at in ({} if pause is None else pause.held).items():
         turn.set_timer_at(key, later(due_at, shift), command_of(key))
+    for key in overdue:
+        turn.set_timer(key, OVERDUE_MS, command_of(key))
 
 
 def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
@@ -231,8 +234,8 @@ def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
 
 
 def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
-    """The step that somebody wants to go past: a question, or whatever rules wait for, which count as paused by it. None if there is none."""
-    waits, state = stations(turn), turn.state
+    """The step that somebody wants to go past: a question, or what a run waits for that counts as paused by it. None if there is none."""
+    waits, state = stations(turn) or resting_places(turn), turn.state
     if not command.override and not waits:
         return None
     asked = waits or [each for each in state.open.values() if _is_question(turn, each)]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from holdfast.kernel.vocabulary import LONGEST_NAME
 from holdfast.machine.graphs.asks import ROLE, Agree, Ask, Stage
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs.errands import Person
@@ -123,6 +124,11 @@ def person_named(text: str, *, via: str, weight: int = 1) -> Person:
     if colon and kind == "role":
         return Person(kind="role", name=name, weight=weight, via=via)
     return Person(name=name if colon and kind == "user" else text, weight=weight, via=via)
+
+
+def is_name(text: str) -> bool:
+    """Whether somebody, or a role, can have such a name: people are found by it, so that databases have to keep it as a key."""
+    return bool(text.strip()) and "\x00" not in text and len(text.encode("utf-8", "replace")) <= LONGEST_NAME
 
 
 def shown(person: Person) -> str:

@@ -11,9 +11,11 @@ from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import OK, Human, Node, SavePoint
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
-from holdfast.machine.runs.answers import Data, fits, is_within, merged, too_large
+from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, is_within, merged, too_large
+from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.events import (
+    DataAssigned,
     DataChanged,
     MoveBackStarted,
     Repairing,
@@ -35,6 +37,9 @@ from holdfast.machine.runs.turn import Turn
 
 GoOn = Callable[[Turn], None]
 """Has a run go on that waits for an operator."""
+
+AGAIN = "retry"
+"""In the metadata of a step of a process: what it takes to have its call made again. So is the event called by which that is asked for."""
 
 OF_A_STEP = frozenset({"dlq", "step_failed"})
 """What a run waits for an operator for whose step gave up."""
@@ -148,6 +153,29 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
     turn.move(step.token, step.node, is_asked=True)
     if turn.state.status == "paused" and turn.state.pause is None:  # What somebody has paused goes on when he says so.
         go_on(turn)
+    return None
+
+
+def may_be_repeated(routes: GraphIndex, node: Node) -> bool:
+    """Whether the definition of a process lets those who advance it have a call made again."""
+    return routes.graph.kind == "process" and AGAIN in node.metadata
+
+
+def repeat(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+    """Have a call made again that is under way, or put off: by the transition for that, whose guard the actor must have."""
+    guard = str(turn.routes.node(step.node).metadata[AGAIN])
+    if command.outcome != AGAIN or not turn.moment.actor.may(guard):
+        return no_transition(step.node, command.outcome, turn.moment.actor.id)
+    name, given = hidden_name(command.data), command.data if isinstance(command.data, dict) else {}
+    if name is not None:
+        return refused(Refusal.INVALID_FORM, hidden_told(name))
+    if not is_within(turn.routes, {**turn.state.tokens[step.token].data, **given}):
+        return too_large(turn.routes, f"what comes with {AGAIN!r}")
+    _note(turn, step, "reenqueue", command.comment)
+    if given:
+        turn.emit(DataAssigned(token=step.token, data=given))
+    turn.withdraw(step)
+    call_anew(turn, step)
     return None
 
 

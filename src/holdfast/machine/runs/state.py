@@ -249,7 +249,9 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     document: Document | None = None
     """The document that the run is, where its graph manages documents."""
     chain: int = 0
-    """Calls of handlers since the last word from outside."""
+    """Calls of handlers since the last word from outside, or since it waited for time to go by."""
+    held: dict[str, datetime] = {}
+    """Timers that came due while it waited for an operator, and are set again once it goes on."""
 
     @property
     def is_terminal(self) -> bool:

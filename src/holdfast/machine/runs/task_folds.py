@@ -89,6 +89,8 @@ def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> Non
     question = _question(routes, state, event.step)
     for seat in () if event.stays else question.seats:
         seat.is_out = seat.is_out or (seat.is_free and not seat.is_extra)
+    if not event.stays:
+        question.claimed_by = ""
     left_out = set(event.left_out)
     question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]
     question.is_looking, question.trouble = False, event.trouble
@@ -99,6 +101,7 @@ def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
     state.chain = 0
     question = _question(routes, state, event.step)
     question.decisions += 1
+    question.claimed_by = ""  # Only whoever has claimed it decides meanwhile, and has done so.
     question.seats[event.seat - 1].given = Given(
         sequence=question.decisions,
         outcome=event.outcome,
@@ -148,7 +151,7 @@ def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None
     if event.people:
         question = _question(routes, state, event.step)
         question.seats += [Seat(person=each, is_extra=True) for each in newcomers(question, event.people)]
-        question.trouble = ""
+        question.trouble = question.claimed_by = ""
 
 
 def _commented(routes: GraphIndex, state: State, event: e.TaskCommented) -> None:

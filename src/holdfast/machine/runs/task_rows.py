@@ -142,24 +142,26 @@ def _chain_found(view: View, event: e.ChainFound) -> list[Record]:
 
 def _stage_passed(view: View, event: e.StagePassed) -> list[Record]:
     question = _of(view, event.step)
-    claimed = "" if question.claimed_by else None
     return [
-        _at_stage(event.step, question.stages, event.stage + 1, claimed_by=claimed),
+        _at_stage(event.step, question.stages, event.stage + 1),
+        *_unclaimed(question, event.step),
         *_closing(question, event.step),
     ]
 
 
-def _at_stage(
-    number: int, stages: list[Stage], place: int, *, resolution: bytes | None = None, claimed_by: str | None = None
-) -> TaskChanged:
+def _at_stage(number: int, stages: list[Stage], place: int, *, resolution: bytes | None = None) -> TaskChanged:
     stage = stages[place - 1]
     return TaskChanged(
         number=number,
         stage=stage.name or f"{place} of {len(stages)}",
         agreement=agreement_in_words(stage.agree, stage.least),
         resolution=resolution,
-        claimed_by=claimed_by,
     )
+
+
+def _unclaimed(question: Question, number: int) -> list[Record]:
+    """Whoever had taken it for himself has it no longer: others are asked, or he has decided."""
+    return [TaskChanged(number=number, claimed_by="")] if question.claimed_by else []
 
 
 def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
@@ -171,13 +173,16 @@ def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
     ]
     resolution = _resolution(question, event.why)
     why: list[Record] = [TaskChanged(number=event.step, resolution=resolution)] if resolution else []
-    closed = () if event.stays else _closing(question, event.step, keeps_extra=True)
-    return [*why, *closed, *people]
+    if event.stays:
+        return [*why, *people]
+    return [*why, *_unclaimed(question, event.step), *_closing(question, event.step, keeps_extra=True), *people]
 
 
 def _decided(view: View, event: e.TaskDecided) -> list[Record]:
+    question = _of(view, event.step)
     return [
-        _decision(event, _of(view, event.step).decisions + 1),
+        *_unclaimed(question, event.step),
+        _decision(event, question.decisions + 1),
         PersonMoved(number=event.step, place=event.seat, is_open=False, decided=event.outcome),
     ]
 
@@ -205,8 +210,7 @@ def _handed(view: View, event: e.Handed) -> list[Record]:
     if not event.seat:
         return [opened]
     closed = PersonMoved(number=event.step, place=event.seat, is_open=False)
-    claim: list[Record] = [TaskChanged(number=event.step, claimed_by="")] if question.claimed_by else []
-    return [*claim, closed, opened]
+    return [*_unclaimed(question, event.step), closed, opened]
 
 
 def _escalated(view: View, event: e.TaskEscalated) -> list[Record]:
@@ -216,7 +220,8 @@ def _escalated(view: View, event: e.TaskEscalated) -> list[Record]:
         _person(event.step, place, each, stage=question.stage)
         for place, each in enumerate(newcomers(question, event.people), first)
     ]
-    return [*people, *_due_later(view, view.state.open[event.step], event.shift_ms)]
+    claim = _unclaimed(question, event.step) if event.people else []
+    return [*claim, *people, *_due_later(view, view.state.open[event.step], event.shift_ms)]
 
 
 def _reminded(view: View, event: e.TaskReminded) -> list[Record]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Answer, Ignored
 from holdfast.machine.graphs.graph import Human, Node, Rung, Times
 from holdfast.machine.runs.answers import answer_found
@@ -82,23 +82,30 @@ def can_go_higher(op: Human, step: Step) -> str | None:
     return f"role:{op.last_resort}" if op.last_resort and not step.level else None
 
 
+def ends_next(op: Human, step: Step) -> bool:
+    """Whether a question ends by an outcome when it escalates next."""
+    ladder = (op.times or _NO_TIMES).escalation
+    return step.level < len(ladder) and bool(ladder[step.level].outcome)
+
+
 def put_higher(turn: Turn, step: Step, reason: str) -> bool:
     """Escalate before it is time: to the next rung, or to the last resort. Whether there is any."""
     node = turn.routes.node(step.node)
     if step.level < len(_times(node).escalation):
         turn.cancel_timer(escalation_timer(step.number))
-        _go_up(turn, step, reason)
+        _go_up(turn, step, reason, by=turn.moment.actor)
         return True
     return _ask_last_resort(turn, step, node, reason)
 
 
-def _go_up(turn: Turn, step: Step, reason: str = "") -> None:
+def _go_up(turn: Turn, step: Step, reason: str = "", *, by: Actor = SYSTEM) -> None:
     level = step.level + 1
     rung = _times(turn.routes.node(step.node)).escalation[step.level]
     shift_ms = _stood_still_ms(turn, step, escalation_timer(step.number), rung.after_ms)
     if rung.outcome:
         turn.emit(TaskEscalated(step=step.number, level=level, outcome=rung.outcome, reason=reason, shift_ms=shift_ms))
-        conclude(turn, step, rung.outcome, answer_found(turn.routes, step.node, _verdict(turn, step, rung.outcome)))
+        verdict = _verdict(turn, step, rung.outcome, by)
+        conclude(turn, step, rung.outcome, answer_found(turn.routes, step.node, verdict))
         return
     people = [_person(rung, level)]
     turn.emit(TaskEscalated(step=step.number, level=level, people=people, reason=reason, shift_ms=shift_ms))
@@ -127,14 +134,15 @@ def _ask_last_resort(turn: Turn, step: Step, node: Node, reason: str = "") -> bo
     return True
 
 
-def _verdict(turn: Turn, step: Step, outcome: str) -> StepAnswered:
-    """The answer that stands for one that nobody has given."""
+def _verdict(turn: Turn, step: Step, outcome: str, by: Actor) -> StepAnswered:
+    """The answer that stands for one that nobody has given; the engine's own, or of whoever did not want to wait for it."""
     return StepAnswered(
         step=step.number,
         outcome=outcome,
-        actor=SYSTEM.id,
+        actor=by.id,
         at=turn.moment.now.isoformat(),
-        comment="nobody answered in time",
+        on_behalf_of=by.on_behalf_of,
+        comment="nobody answered in time" if by is SYSTEM else "it was not waited for any longer",
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
@@ -39,10 +41,10 @@ from holdfast.machine.runs.events import (
 from holdfast.machine.runs.law import answer_refusal, task_refusal
 from holdfast.machine.runs.nodes.human import close
 from holdfast.machine.runs.notices import tell_of_task
-from holdfast.machine.runs.question import Question, person_named, shown
+from holdfast.machine.runs.question import Question, Seat, person_named, shown
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Step
-from holdfast.machine.runs.task_times import put_higher
+from holdfast.machine.runs.task_times import ends_next, put_higher
 from holdfast.machine.runs.turn import Turn
 
 REASSIGN, ADD_APPROVER, WITHDRAW = "task:reassign", "task:add_approver", "task:withdraw"
@@ -77,11 +79,11 @@ def task_command(turn: Turn, command: c.TaskCommand) -> Answer | None:
     return _TABLE[type(command)](task, command)
 
 
-def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
+def _claim(task: _Task, command: c.ClaimTask) -> Answer | None:
     turn, step, _, question = task
     if question.claimed_by == person(task.actor):
         return Ignored(reason="the same person has claimed it already")
-    barred = answer_refusal(turn.routes, turn.state, step, task.actor) or claim_refusal(question, step.node, task.actor)
+    barred = _unfit_refusal(task, command)
     if barred is not None:
         return barred
     known = decision_by(question, task.actor)
@@ -97,6 +99,13 @@ def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
     return None
 
 
+def _unfit_refusal(task: _Task, command: c.ClaimTask | c.DelegateTask) -> Rejection | None:
+    """Why somebody has no part in a question that could be taken or handed on: not asked, or another one has taken it."""
+    turn, step, _, question = task
+    barred = answer_refusal(turn.routes, turn.state, step, task.actor)
+    return barred or claim_refusal(question, step.node, task.actor, lapsed=command.lapsed)
+
+
 def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
     turn, step, _, question = task
     if not question.claimed_by:
@@ -110,8 +119,8 @@ def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
 
 
 def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
-    turn, step, op, question = task
-    barred = answer_refusal(turn.routes, turn.state, step, task.actor) or claim_refusal(question, step.node, task.actor)
+    _, step, op, question = task
+    barred = _unfit_refusal(task, command)
     if barred is not None or not op.delegable:
         return barred or not_delegable(step.node)
     seat = seat_of(question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)
@@ -137,20 +146,41 @@ def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
 
 def _reassign(task: _Task, command: c.ReassignTask) -> Answer | None:
     _, step, _, question = task
-    barred = task_refusal(task.actor, REASSIGN, f"reassign {step.node!r}")
+    seat = _handed_on(task, command)
+    barred = None if seat else task_refusal(task.actor, REASSIGN, f"reassign {step.node!r}")
     if barred is not None:
         return barred
-    free = [place for place, seat in question.asked if seat.is_free]
-    named = [place for place in free if shown(question.seats[place - 1].person) == _spelled(command.who)]
-    seat = next(iter(named), 0) if command.who else _only_seat(question)
-    if not seat and (command.who or free):
-        return _nobody(task, "say who is not asked any more")
-    weight = question.seats[seat - 1].person.weight if seat else 1
-    heir = person_named(command.to, via=f"reassigned by {task.actor.id}", weight=weight)
+    heir = person_named(command.to, via=f"reassigned by {task.actor.id}")
+    if seat:
+        heir = _taken_back(question.seats[seat - 1], heir.name)
+    else:
+        free = [place for place, each in question.asked if each.is_free]
+        named = [place for place in free if shown(question.seats[place - 1].person) == _spelled(command.who)]
+        seat = next(iter(named), 0) if command.who else _only_seat(question)
+        if not seat and (command.who or free):
+            return _nobody(task, "say who is not asked any more")
+        heir = replace(heir, weight=question.seats[seat - 1].person.weight if seat else 1)
     refusal = _newcomer_refusal(task, heir)
     if refusal is None:
         _hand(task, TaskReassigned(step=step.number, seat=seat, person=heir, by=task.actor.id, reason=command.reason))
     return refusal
+
+
+def _handed_on(task: _Task, command: c.ReassignTask) -> int:
+    """The place that the actor has handed on and wants for himself again, for which he needs no right; 0 if he wants something else."""
+    who = person(task.actor)
+    if person_named(command.to, via="") != person_named(who, via=""):
+        return 0
+    given = [(place, seat) for place, seat in task.question.asked if seat.is_free and who in seat.hands]
+    wanted = [place for place, seat in given if not command.who or shown(seat.person) == _spelled(command.who)]
+    return wanted[0] if len(wanted) == 1 else 0
+
+
+def _taken_back(seat: Seat, giver: str) -> Person:
+    """Whoever has handed a place on, as they had it: for whomever they stood in there themselves."""
+    held = seat.person
+    for_ = "" if held.for_ == giver else held.for_
+    return Person(name=giver, weight=held.weight, via=f"taken back from {held.name}", for_=for_)
 
 
 def _add_approver(task: _Task, command: c.AddApprover) -> Answer | None:
@@ -218,14 +248,26 @@ def _comment(task: _Task, command: c.CommentTask) -> Answer | None:
 
 def _put_higher(task: _Task, command: c.PutHigher) -> Answer | None:
     turn, step = task.turn, task.step
-    if not turn.state.requester or person(task.actor) != turn.state.requester:
-        barred = answer_refusal(turn.routes, turn.state, step, task.actor)
-        if barred is not None and not task.actor.may(ESCALATE):
-            return task_refusal(task.actor, ESCALATE, f"escalate {step.node!r}")
+    barred = _escalation_refusal(task)
+    if barred is not None:
+        return barred
     if not put_higher(turn, step, command.reason):
         told = f"{step.node!r} names nobody to escalate to, or was put to all of them; reassign it, or add an approver"
         return refused(Refusal.NOBODY_NAMED, told)
     return None
+
+
+def _escalation_refusal(task: _Task) -> Rejection | None:
+    """Why somebody cannot have a question escalate now. To have it end by an outcome is to decide it, which four eyes are about."""
+    turn, step, op, _ = task
+    if ends_next(op, step):
+        barred = task_refusal(task.actor, ESCALATE, f"have {step.node!r} end before its time")
+        return barred or separation_refusal(turn.routes, turn.state, step, task.actor)
+    if turn.state.requester and person(task.actor) == turn.state.requester:
+        return None
+    if answer_refusal(turn.routes, turn.state, step, task.actor) is None:
+        return None
+    return task_refusal(task.actor, ESCALATE, f"escalate {step.node!r}")
 
 
 def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | None:

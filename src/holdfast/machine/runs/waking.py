@@ -18,6 +18,14 @@ def stations(turn: Turn) -> list[Step]:
     return steps if all(turn.kind(each).wait_kind for each in steps) else []
 
 
+def resting_places(turn: Turn) -> list[Step]:
+    """The steps at which a process waits for time or for an event, and for nothing else: it is suspended meanwhile."""
+    if turn.routes.graph.kind != "process" or turn.state.status != "running":
+        return []
+    steps = list(turn.state.open.values())
+    return steps if all(turn.kind(each).wait_kind in {"timer", "event"} for each in steps) else []
+
+
 def waiting_since(turn: Turn) -> str:
     """Since when a step waits that begins now, in rules, which are paused by it; empty for other kinds."""
     return turn.moment.now.isoformat() if turn.routes.graph.kind == "rules" else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, cast
 
@@ -14,7 +14,9 @@ from holdfast.errors import ConfigurationError
 from holdfast.kernel.vocabulary import name_flaw
 from holdfast.machine.runs.commands import EndNotice
 from holdfast.machine.runs.errands import Notify
+from holdfast.outbound.http import Outbound
 from holdfast.people.notices.notice import Addresses, Channel, Notice
+from holdfast.people.notices.webhook import Webhook
 from holdfast.runtime.handlers import EffectContext, Fail
 
 IN_APP: Final = "in_app"
@@ -26,10 +28,13 @@ Sending = Callable[[Notice], object]
 class Deliveries:
     """The channels of one process."""
 
-    def __init__(self, in_app: Channel, *, clock: Callable[[], datetime], addresses: Addresses) -> None:
+    def __init__(
+        self, in_app: Channel, *, clock: Callable[[], datetime], addresses: Addresses, outbound: Outbound
+    ) -> None:
         self.addresses = addresses
         """Who knows where people are reached."""
         self._clock = clock
+        self._outbound = outbound
         self._channels: dict[str, Channel | Sending] = {IN_APP: in_app}
 
     def add(self, name: str, channel: Channel | Sending) -> None:
@@ -42,6 +47,17 @@ class Deliveries:
             told = f"the channel {name!r} is of type {type(channel).__name__}; give a function of a notice, or an object with such a `send`"
             raise ConfigurationError(told)
         self._channels[name] = channel
+        if isinstance(channel, Webhook):
+            channel.attach(self._outbound)
+
+    def lacking(self, channels: Mapping[str, str]) -> str:
+        """What to do about the first of these channels that is not here, each with a definition that names it; empty if all are."""
+        for channel, definition in sorted(channels.items()):
+            if channel not in self._channels:
+                return (
+                    f"{definition!r} tells people by {channel!r}, which this process does not have; {_remedy(channel)}"
+                )
+        return ""
 
     def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
         """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""

@@ -6,33 +6,28 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+import ssl
+from collections.abc import Iterable, Mapping
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from holdfast.errors import ConfigurationError
+from holdfast.outbound.http import Limits, Outbound, Request, check_header, judge
+from holdfast.outbound.places import place_of
 from holdfast.people.notices.notice import Notice
-from holdfast.runtime.handlers import Fail, Retry
+from holdfast.runtime.handlers import Fail
 
 _PREFIX: Final = "whsec_"
 _LEAST_SECRET, _LONGEST_SECRET = 24, 64
 """Bytes of a secret."""
-_AGAIN: Final = frozenset({408, 425, 429})
-"""Answers of the caller's fault after which it is worth trying again; so are all of the server's."""
-_LONGEST_PAUSE: Final = 3600
-"""Seconds that a server may ask for."""
-_SERVER_FAULT = 500
-_SUCCESS = range(200, 300)
-
-Connect = Callable[[SplitResult, float], HTTPConnection]
-"""Opens a connection to a place, with a time in seconds that it may take; whoever forbids some places does it here."""
 
 
 class Webhook:
-    """Sends notices to one place. `secret` is shared with it: `whsec_` and the base64 of 24 to 64 bytes."""
+    """Sends notices to one place. `secret` is shared with it: `whsec_` and the base64 of 24 to 64 bytes.
+
+    A place whose address is not public is reached if `outbound_allow` of the settings names it, or `allow`, which is for this one alone.
+    """
 
     def __init__(
         self,
@@ -41,32 +36,31 @@ class Webhook:
         secret: str,
         timeout: float = 10.0,
         headers: Mapping[str, str] | None = None,
-        connect: Connect | None = None,
+        allow: Iterable[str] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._place = urlsplit(url)
-        if self._place.scheme not in {"http", "https"} or not self._place.hostname:
-            raise ConfigurationError(
-                f"{url!r} is no address of a webhook; give one that begins with https:// or http://"
-            )
+        try:
+            self._place = place_of(url)
+        except ValueError as error:
+            raise ConfigurationError(f"this is no address of a webhook: {error}") from None
         self._secret = _secret(secret)
-        self._timeout = timeout
+        self._limits = Limits(connect_seconds=timeout, total_seconds=timeout, reads_body=False)
         self._headers = dict(headers or {})
-        self._connect = connect or _connected
+        for name, value in self._headers.items():
+            _check(name, value)
+        self._allow, self._tls = tuple(allow), tls
+        self._outbound = Outbound().extended(self._allow, tls)
+
+    def attach(self, outbound: Outbound) -> None:
+        """Know the engine's way to other systems."""
+        self._outbound = outbound.extended(self._allow, self._tls)
 
     def send(self, notice: Notice) -> None:
         """Post it; what a receiver has taken it answers with 2xx."""
         body = msgspec.json.encode({"type": "notification", "timestamp": notice.at.isoformat(), "data": _data(notice)})
-        connection = self._connect(self._place, self._timeout)
-        try:
-            path = (self._place.path or "/") + (f"?{self._place.query}" if self._place.query else "")
-            connection.request("POST", path, body=body, headers={**self._headers, **self._signed(notice, body)})
-            answer = connection.getresponse()
-            answer.read(_ENOUGH)
-        except (OSError, HTTPException) as error:
-            raise Retry(f"{self._place.netloc} cannot be reached: {type(error).__name__} {error}") from error
-        finally:
-            connection.close()
-        _judge(answer, self._place.netloc)
+        headers = {**self._headers, **self._signed(notice, body)}
+        request = Request(method="POST", place=self._place, headers=headers, body=body)
+        judge(self._outbound.send(request, self._limits))
 
     def _signed(self, notice: Notice, body: bytes) -> dict[str, str]:
         identity = hashlib.sha256(notice.key.encode()).hexdigest()
@@ -81,10 +75,6 @@ class Webhook:
         }
 
 
-_ENOUGH = 65_536
-"""Bytes of an answer that are read before the connection is closed."""
-
-
 def _secret(given: str) -> bytes:
     try:
         secret = base64.b64decode(given.removeprefix(_PREFIX), validate=True)
@@ -96,9 +86,11 @@ def _secret(given: str) -> bytes:
     return secret
 
 
-def _connected(place: SplitResult, timeout: float) -> HTTPConnection:
-    kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
-    return kind(place.hostname or "", place.port, timeout=timeout)
+def _check(name: str, value: str) -> None:
+    try:
+        check_header(name, value)
+    except Fail as error:
+        raise ConfigurationError(str(error)) from None
 
 
 def _data(notice: Notice) -> dict[str, object]:
@@ -112,14 +104,3 @@ def _data(notice: Notice) -> dict[str, object]:
         "step": notice.step,
         "step_name": notice.node,
     }
-
-
-def _judge(answer: HTTPResponse, host: str) -> None:
-    """Whether it was taken, may be taken later, or never will be: a redirection is not followed."""
-    if answer.status in _SUCCESS:
-        return
-    told = f"{host} has answered {answer.status}"
-    if answer.status < _SERVER_FAULT and answer.status not in _AGAIN:
-        raise Fail(told)
-    asked = answer.getheader("retry-after", "")
-    raise Retry(told, after=min(int(asked), _LONGEST_PAUSE) if asked.isdecimal() else None)

@@ -24,8 +24,13 @@ from holdfast.store.shapes import Address, StoredMessage, StoredTimer
 
 _log = logging.getLogger("holdfast.due_work")
 
-_MOST = 200
+MOST = 200
+"""Timers or messages that are handed in at a time."""
 _NOTHING: tuple[int, datetime | None] = (0, None)
+
+
+def _nothing() -> None:
+    """Nobody waits."""
 
 
 class DueWork:
@@ -71,7 +76,7 @@ class DueWork:
         fired, due_at = turns.take(self.fire, _NOTHING)
         delivered = turns.take(self.deliver, 0)
         _, wake_at = turns.take(self.unpark, _NOTHING)
-        if fired >= _MOST or delivered >= _MOST or turns.error is not None:
+        if fired >= MOST or delivered >= MOST or turns.error is not None:
             self._plan(None)
         for at in (due_at, wake_at):
             if at is not None:
@@ -105,18 +110,21 @@ class DueWork:
         until = (look_at - self._shared.clock.now()).total_seconds()
         return self.chores.rest(min(max(0.0, until), self._shared.settings.timer_poll_interval.total_seconds()))
 
-    def fire(self) -> tuple[int, datetime | None]:
-        """Hand in the timers that are due; how many, and when the next one is."""
+    def fire(self, then: Callable[[], None] = _nothing) -> tuple[int, datetime | None]:
+        """Hand in the timers that are due; how many, and when the next one is. `then` is called as often, each time when one has settled."""
         words = self._shared.languages.commands()
-        due = self._timers.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=_MOST)
-        for timer in self._gate.open_to_timers(due.timers):
-            self._fire(timer)
+        due = self._timers.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=MOST)
+        opened = self._gate.open_to_timers(due.timers)
+        for timer in opened:
+            self._fire(timer, then)
+        for _ in range(len(due.timers) - len(opened)):
+            then()
         return len(due.timers), due.next_at
 
     def deliver(self) -> int:
         """Hand in the messages whose turn has come; how many."""
         words = self._shared.languages.commands()
-        messages = self._inbox.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=_MOST)
+        messages = self._inbox.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=MOST)
         lines: dict[tuple[str, str], deque[StoredMessage]] = {}
         for message in messages:
             lines.setdefault((message.address.tenant, message.target), deque()).append(message)
@@ -135,10 +143,11 @@ class DueWork:
             self._effects_ready()
         return len(handlers), next_at
 
-    def _fire(self, timer: StoredTimer) -> None:
+    def _fire(self, timer: StoredTimer, then: Callable[[], None]) -> None:
         def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
             if error is not None:
                 self.chores.add(partial(self._timer_failed, timer, error), otherwise=partial(_leave, timer.key))
+            then()
 
         if self._shared.telemetry.is_heard:
             late_by = self._shared.clock.now() - timer.due_at

@@ -19,6 +19,7 @@ from holdfast.store.statements import read_numbered
 class _Sql(msgspec.Struct, frozen=True):
     read: str
     newest: str
+    horizon: str
     current: str
     checkpoint: str
     enter: str
@@ -46,6 +47,11 @@ class PostgresFeed:
         """The events that follow a position."""
         with self._line.use() as connection:
             return self._read(connection, after, limit)
+
+    def newest(self) -> int:
+        """The position that the feed has come to."""
+        with self._line.use() as connection:
+            return _number(connection, _sql.horizon, [Int8(self._base)]) - 1
 
     def checkpoint(self, name: str) -> int:
         """How far a projection has read."""

@@ -247,8 +247,10 @@ class _ArrayDumper(Dumper):
         return obj.array()
 
 
+_DUMPERS = {kind: type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.array_oid}) for kind in _KINDS.values()}
+
+
 def register(connection: Connection[tuple[object, ...]]) -> None:
     """Teach a connection to take columns as arrays."""
-    for kind in _KINDS.values():
-        dumper = type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.array_oid})
+    for kind, dumper in _DUMPERS.items():
         connection.adapters.register_dumper(kind, dumper)

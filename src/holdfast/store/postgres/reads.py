@@ -19,13 +19,13 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.matches import Match
 from holdfast.store.paging import LAST_ID, id_range, newest
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection
 from holdfast.store.postgres.documents import DocumentReads
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.loading import load
+from holdfast.store.postgres.matches import MatchReads
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
 from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
@@ -69,8 +69,6 @@ class _Sql(msgspec.Struct, frozen=True):
     dead_letters: str
     dead_letters_of_instance: str
     count_letters: str
-    matching: str
-    count_matching: str
     dead_letter: str
     observations: str
     transitions: str
@@ -93,7 +91,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 
 
-class PostgresReader(PostgresPausedInstances, TaskReads, DocumentReads):
+class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:
@@ -121,20 +119,6 @@ class PostgresReader(PostgresPausedInstances, TaskReads, DocumentReads):
         else:
             return self._by_status(query, values, [*which, *span])
         return [rows.header(row) for row in found]
-
-    def matching(self, match: Match) -> list[InstanceId]:
-        """A page of those that match, newest first."""
-        values = [*self._matched(match), match.before, Int8(match.limit)]
-        return [InstanceId(row[0]) for row in self._all(_sql.matching, values)]
-
-    def count_matching(self, match: Match) -> int:
-        """How many match."""
-        count: int = self._all(_sql.count_matching, self._matched(match))[0][0]
-        return count
-
-    def _matched(self, match: Match) -> list[object]:
-        which = [self._tenant, match.kind, Texts(match.statuses), match.definition, match.key]
-        return [*which, match.partition, match.started_by]
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
         """The history of an instance, in order."""

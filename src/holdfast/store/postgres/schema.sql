@@ -13,6 +13,44 @@ create table holdfast.absences (
     constraint absences_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.api_keys (
+    id text not null,
+    tenant text not null,
+    partition text not null,
+    name text not null,
+    actor text not null,
+    kind text not null,
+    roles text not null,
+    capabilities text not null,
+    hash bytea not null,
+    created_by text not null,
+    created_at timestamp with time zone not null,
+    expires_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    revoked_by text not null,
+    constraint api_keys_pkey PRIMARY KEY (id),
+    constraint api_keys_actor_check CHECK ((actor <> ''::text)),
+    constraint api_keys_hash_check CHECK ((length(hash) = 32)),
+    constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'service'::text]))),
+    constraint api_keys_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
+create table holdfast.api_refusals (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    actor text not null,
+    credential text not null,
+    method text not null,
+    path text not null,
+    code text not null,
+    detail text not null,
+    trace text not null,
+    at timestamp with time zone not null,
+    constraint api_refusals_pkey PRIMARY KEY (id),
+    constraint api_refusals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.audit (
     instance uuid not null,
     sequence integer not null,
@@ -601,6 +639,9 @@ create table holdfast.events_default partition of holdfast.events DEFAULT;
 create table holdfast.steps_default partition of holdfast.steps DEFAULT with (fillfactor=70);
 
 CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, principal, id);
+CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
+CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
+CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
 CREATE INDEX dead_letters_by_instance ON holdfast.dead_letters USING btree (instance, source, number);
 CREATE INDEX dead_letters_by_tenant ON holdfast.dead_letters USING btree (tenant, id);
 CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, giver, id);
@@ -630,9 +671,15 @@ CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, 
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, id) WHERE (kind = 'process'::text);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
 CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_processes ON holdfast.instances USING btree (tenant, (
+CASE
+    WHEN (partition IS NULL) THEN ''::text
+    ELSE partition
+END), status, id) WHERE ((kind = 'process'::text) AND (created_at <> '-infinity'::timestamp with time zone));
 CREATE INDEX notifications_by_instance ON holdfast.notifications USING btree (instance);
 CREATE INDEX notifications_by_recipient ON holdfast.notifications USING btree (tenant, kind, recipient, id);
 CREATE INDEX notifications_unread ON holdfast.notifications USING btree (tenant, kind, recipient, id) WHERE (read_at IS NULL);
@@ -648,11 +695,14 @@ CREATE INDEX role_grants_by_principal ON holdfast.role_grants USING btree (tenan
 CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, role, principal);
 CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, kind, signal, correlation, instance, number, place);
 CREATE INDEX task_decisions_by_actor ON holdfast.task_decisions USING btree (tenant, actor, decided_at, instance, number, sequence);
+CREATE INDEX task_people_instances ON holdfast.task_people USING btree (tenant, kind, name, instance) WHERE is_open;
 CREATE INDEX task_people_open ON holdfast.task_people USING btree (tenant, kind, name, opened_at, instance, number) WHERE is_open;
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);
 CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 
 alter table holdfast.absences enable row level security, force row level security;
+alter table holdfast.api_keys enable row level security, force row level security;
+alter table holdfast.api_refusals enable row level security, force row level security;
 alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
@@ -690,6 +740,10 @@ alter table holdfast.workers enable row level security, force row level security
 
 create policy engine on holdfast.absences as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.absences as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.api_keys as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.api_keys as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.api_refusals as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.api_refusals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.audit as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.audit as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
@@ -913,6 +967,8 @@ grant usage on schema holdfast to holdfast_engine;
 grant usage on schema holdfast to holdfast_tenant;
 grant usage on sequence holdfast.absences_id_seq to holdfast_engine;
 grant usage on sequence holdfast.absences_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.api_refusals_id_seq to holdfast_engine;
+grant usage on sequence holdfast.api_refusals_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_engine;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.delegations_id_seq to holdfast_engine;
@@ -931,6 +987,8 @@ grant usage on sequence holdfast.role_grants_id_seq to holdfast_engine;
 grant usage on sequence holdfast.role_grants_id_seq to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.absences to holdfast_engine;
 grant select on table holdfast.absences to holdfast_tenant;
+grant insert, select, update on table holdfast.api_keys to holdfast_engine;
+grant delete, insert, select, update on table holdfast.api_refusals to holdfast_engine;
 grant delete, insert, select, update on table holdfast.audit to holdfast_engine;
 grant select on table holdfast.audit to holdfast_tenant;
 grant insert, select on table holdfast.chains to holdfast_engine;

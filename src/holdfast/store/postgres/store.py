@@ -14,6 +14,7 @@ from psycopg_pool import ConnectionPool
 from holdfast.errors import ConfigurationError, SchemaMismatchError
 from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import bring_up, read_migrations
+from holdfast.store.postgres.access import PostgresAccess
 from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.chains import PostgresChains
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
@@ -107,6 +108,10 @@ class PostgresParts:
     def chains(self) -> PostgresChains:
         """For whoever resolves approval chains."""
         return PostgresChains(self._next_line())
+
+    def access(self) -> PostgresAccess:
+        """For those who come with keys, and for whoever looks after these."""
+        return PostgresAccess(self._next_line())
 
 
 class PostgresLine(PostgresParts):

@@ -5,13 +5,16 @@ A NOTIFY inside the transaction makes commits queue up behind one another, which
 
 from __future__ import annotations
 
+import selectors
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
-from holdfast.store.postgres.connections import Line
+from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.statements import read_numbered
 
 
@@ -38,7 +41,10 @@ class PostgresWakeups:
         self._notice = notice
         self._listening_on: object = None
         self._said_at = 0.0
-        self._closed = threading.Event()
+        self._guard = threading.Lock()
+        self._is_closed = False
+        self._bell: socket.socket | None = None
+        """Rung by whoever closes, so that nobody waits for the one who listens; None while nobody does."""
 
     def send(self, hint: str) -> None:
         """Tell the other processes, not too often."""
@@ -56,12 +62,37 @@ class PostgresWakeups:
                 connection.execute(_sql.listen)
                 self._listening_on = connection
                 self._notice("")
-            for hint in connection.notifies(timeout=timeout, stop_after=1):
+            else:
+                self._wait(connection, timeout)
+            for hint in connection.notifies(timeout=0):
                 self._notice(hint.payload)
-            if self._closed.is_set():
+            if self._is_closed:
                 self._ear.close()
 
     def close(self) -> None:
-        """Stop listening; the ear hangs up when it next looks."""
-        self._closed.set()
+        """Stop listening; the ear hangs up by itself."""
+        with self._guard:
+            self._is_closed = True
+            if self._bell is not None:
+                self._bell.send(b"!")
         self._mouth.close()
+
+    def _wait(self, connection: Connection, timeout: float) -> None:
+        """Until the server says something, or closing ends the wait."""
+        with self._rung() as bell, selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            selector.register(bell, selectors.EVENT_READ)
+            selector.select(0.0 if self._is_closed else timeout)
+
+    @contextmanager
+    def _rung(self) -> Iterator[socket.socket]:
+        """Hears the bell."""
+        heard, rung = socket.socketpair()
+        with heard, rung:
+            with self._guard:
+                self._bell = rung
+            try:
+                yield heard
+            finally:
+                with self._guard:
+                    self._bell = None

@@ -19,6 +19,7 @@ from holdfast.store.statements import read_statements
 
 class _Sql(msgspec.Struct, frozen=True):
     read: str
+    newest: str
     checkpoint: str
     enter: str
     drop: str
@@ -42,6 +43,11 @@ class SQLiteFeed:
         """The events that follow a position."""
         with self._database.reading() as connection:
             return _read(connection, after, limit)
+
+    def newest(self) -> int:
+        """The position that the feed has come to."""
+        with self._database.reading() as connection:
+            return int(connection.execute(_sql.newest).fetchone()[0])
 
     def checkpoint(self, name: str) -> int:
         """How far a projection has read."""

@@ -17,7 +17,6 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.matches import Match
 from holdfast.store.paging import LAST_ID, id_range, newest
 from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
@@ -35,6 +34,7 @@ from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.documents import DocumentReads
+from holdfast.store.sqlite.matches import MatchReads
 from holdfast.store.sqlite.records import S, reading, selecting
 from holdfast.store.sqlite.resuming import SQLitePausedInstances
 from holdfast.store.sqlite.rows import Row, text, text_or_none
@@ -66,8 +66,6 @@ class _Sql(msgspec.Struct, frozen=True):
     dead_letters: str
     dead_letters_of_instance: str
     count_letters: str
-    matching: str
-    count_matching: str
     dead_letter: str
     observations: str
     transitions: str
@@ -78,7 +76,7 @@ _sql = read_statements(_Sql, __package__, "reads.sql")
 _NO_LIMIT = -1
 
 
-class SQLiteReader(SQLitePausedInstances, TaskReads, DocumentReads):
+class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, database: Database, tenant: str) -> None:
@@ -116,28 +114,6 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, DocumentReads):
         if query.attributes:
             return [rows.header(row) for row in self._all(_sql.instances_by_attribute, values)]
         return self._by_status(query, values)
-
-    def matching(self, match: Match) -> list[InstanceId]:
-        """A page of those that match, newest first."""
-        return [rows.instance_id(row[0]) for row in self._all(_sql.matching, self._matched(match))]
-
-    def count_matching(self, match: Match) -> int:
-        """How many match."""
-        count: int = self._all(_sql.count_matching, self._matched(match))[0][0]
-        return count
-
-    def _matched(self, match: Match) -> dict[str, object]:
-        return {
-            "tenant": self._tenant,
-            "kind": match.kind,
-            "statuses": json.dumps(match.statuses) if match.statuses else None,
-            "definition": match.definition,
-            "key": match.key,
-            "partition": match.partition,
-            "started_by": match.started_by,
-            "before": _text(match.before),
-            "limit": match.limit,
-        }
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
         """The history of an instance, in order."""

@@ -9,6 +9,37 @@ CREATE TABLE absences (
     ends_at   text
 ) strict;
 
+CREATE TABLE api_keys (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    name         text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         blob not null check (length(hash) = 32),
+    created_by   text not null,
+    created_at   text not null,
+    expires_at   text,
+    last_used_at text,
+    revoked_at   text,
+    revoked_by   text not null
+) strict, without rowid;
+
+CREATE TABLE api_refusals (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    actor      text not null,
+    credential text not null,
+    method     text not null,
+    path       text not null,
+    code       text not null,
+    detail     text not null,
+    trace      text not null,
+    at         text not null
+) strict;
+
 CREATE TABLE audit (
     instance text not null,
     sequence integer not null,
@@ -529,6 +560,12 @@ CREATE TABLE workers (
 
 CREATE INDEX absences_by_principal on absences (tenant, principal, id);
 
+CREATE INDEX api_keys_by_tenant on api_keys (tenant, id);
+
+CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
+
+CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
+
 CREATE INDEX dead_letters_by_instance on dead_letters (instance, source, number);
 
 CREATE INDEX delegations_by_giver on delegations (tenant, giver, id);
@@ -584,11 +621,15 @@ CREATE INDEX instances_by_pause on instances (tenant, paused_at desc, id desc) w
 
 CREATE INDEX instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
 
+CREATE INDEX instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
+
 CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 
 CREATE INDEX instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
 
 CREATE INDEX instances_late on instances (reason, paused_at) where paused_at is not null;
+
+CREATE INDEX instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
 
 CREATE INDEX notifications_by_instance on notifications (instance);
 
@@ -619,6 +660,8 @@ CREATE INDEX role_grants_by_role on role_grants (tenant, role, principal);
 CREATE INDEX subscriptions_by_signal on subscriptions (tenant, kind, signal, correlation, instance, number, place);
 
 CREATE INDEX task_decisions_by_actor on task_decisions (tenant, actor, decided_at, instance, number, sequence);
+
+CREATE INDEX task_people_instances on task_people (tenant, kind, name, instance) where is_open;
 
 CREATE INDEX task_people_open on task_people (tenant, kind, name, opened_at, instance, number) where is_open;
 

@@ -13,6 +13,7 @@ from holdfast.errors import ConfigurationError, StoreError
 from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import Migration, bring_up, read_migrations
 from holdfast.store.shapes import StoredMessage
+from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.borrowing import borrowed
 from holdfast.store.sqlite.chains import SQLiteChains
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
@@ -95,6 +96,10 @@ class SQLiteParts:
     def chains(self) -> SQLiteChains:
         """For whoever resolves approval chains."""
         return SQLiteChains(self._database)
+
+    def access(self) -> SQLiteAccess:
+        """For those who come with keys, and for whoever looks after these."""
+        return SQLiteAccess(self._database)
 
     def close(self) -> None:
         """Nothing to let go of: the connections are the file's."""
@@ -183,7 +188,11 @@ class SQLiteStore(SQLiteShare):
     def __init__(self, path: str, *, codec: str, may_migrate: bool = True, patience: float = DEFAULT_PATIENCE) -> None:
         database = Database(path, patience=patience)
         try:
-            bring_up(_Schema(database), read_migrations(__package__), may_migrate=may_migrate)
+            migrations = read_migrations(__package__)
+            if path or not may_migrate:
+                bring_up(_Schema(database), migrations, may_migrate=may_migrate)
+            else:
+                _models.give(database, migrations)
             super().__init__(database, _settle(database, codec))
         except BaseException:
             database.close()
@@ -249,6 +258,29 @@ class _Schema:
             for statement in _statements(migration.sql):
                 connection.execute(statement)
             connection.execute(f"pragma user_version = {migration.number}")
+
+
+class _Models:
+    """Databases in memory as migrations leave them: the next one begins as a copy, which takes a tenth of the time of making it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._made: dict[tuple[Migration, ...], sqlite3.Connection] = {}
+
+    def give(self, database: Database, migrations: tuple[Migration, ...]) -> None:
+        """Bring a new database up to these migrations."""
+        with self._guard, database.reading() as connection:
+            model = self._made.get(migrations)
+            if model is not None:
+                model.backup(connection)
+                return
+            bring_up(_Schema(database), migrations, may_migrate=True)
+            model = sqlite3.connect(":memory:", check_same_thread=False)
+            connection.backup(model)
+            self._made[migrations] = model
+
+
+_models = _Models()
 
 
 def _statements(script: str) -> Iterator[str]:

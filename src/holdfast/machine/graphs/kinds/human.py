@@ -7,7 +7,18 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal, get_args
 
 from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.asks import AGREES, CHAIN, PICKS, ROLE, RULE, Agree, Ask, Vote, agreement_in_words
+from holdfast.machine.graphs.asks import (
+    AGREES,
+    CHAIN,
+    HEAVIEST,
+    PICKS,
+    ROLE,
+    RULE,
+    Agree,
+    Ask,
+    Vote,
+    agreement_in_words,
+)
 from holdfast.machine.graphs.findings import listed, name_findings, number_findings, plain_findings, word_findings
 from holdfast.machine.graphs.forms import form_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, TIMEOUT, Execution, Formula, NodeOp, Plain, Shape, Stored
@@ -31,7 +42,6 @@ SHOWN = "shows."
 RULED = "asks."
 """What the names of the expressions begin with that yield those who are asked."""
 MOST_ASKS = 100
-_HEAVIEST = 1_000_000
 
 _RESERVED = frozenset({ERROR, TIMEOUT, WITHDRAWN, "*"})
 
@@ -276,7 +286,7 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     def _most(self, agree: Agree) -> int:
         """The most that can ever be reached, if the definition alone tells."""
         if not self.all_asks or not all(ask.is_direct for ask in self.all_asks):
-            return _HEAVIEST
+            return HEAVIEST
         return max(1, sum(ask.weight if agree == "weight" else 1 for ask in self.all_asks))
 
 
@@ -293,4 +303,4 @@ def _ask_findings(node: str, ask: Ask) -> Iterator[Diagnostic]:
     if ask.by == CHAIN:
         yield Diagnostic("asks", f"{node!r} asks a chain among others; a chain stands alone: give it as `chain`", node)
     yield from word_findings(node, "asks", f"how {what} is picked", ask.pick, words=PICKS)
-    yield from number_findings(node, "asks", f"the weight of {what}", ask.weight, low=1, high=_HEAVIEST)
+    yield from number_findings(node, "asks", f"the weight of {what}", ask.weight, low=1, high=HEAVIEST)

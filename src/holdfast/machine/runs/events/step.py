@@ -147,6 +147,8 @@ class TimedOut(Happening, frozen=True, kw_only=True):
     """A node waited too long."""
 
     step: int
+    node: str = ""
+    """Its name; empty in histories that are older than this."""
 
 
 @message(name="compensation_started")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.errors import ExpressionError
+from holdfast.errors import ExpressionError, brief
 from holdfast.expressions import Reason
 from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.records import SubscriptionClosed, SubscriptionOpened
@@ -208,7 +208,7 @@ def _key_of(routes: GraphIndex, node: Node, awaited: Awaited, names: Data) -> st
     value = expression.evaluate(names)
     key = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(key, str) or not key or "\x00" in key or len(key.encode("utf-8", "replace")) > LONGEST_NAME:
-        told = f"{expression.source} is {value!r}; a key is a whole number or a text of 1 to {LONGEST_NAME} bytes"
+        told = f"{expression.source} is {brief(value)}; a key is a whole number or a text of 1 to {LONGEST_NAME} bytes"
         raise ExpressionError(told, reason=Reason.TYPE_MISMATCH)
     return key
 

@@ -20,7 +20,7 @@ from holdfast.machine.graphs.asks import Vote
 from holdfast.machine.graphs.graph import Human, Node
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
-from holdfast.machine.runs.answers import answer_found, is_within, judged, merged, too_large
+from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
 from holdfast.machine.runs.asking import ask, look_up
 from holdfast.machine.runs.candidates import (
     claim_refusal,
@@ -94,11 +94,14 @@ class HumanKind(Kind):
         """Take a decision. Once those who are asked have agreed, or cannot any more, the step goes on by what that comes to."""
         op, question = _asked(turn, step)
         data, unfit = filled_in(turn.routes, step.node, command.outcome, command.data)
-        refusal = _repeated(turn, step, command, data) or _refusal(turn, step, command) or unfit
-        if refusal is not None:
-            return refusal
+        refusal = _repeated(turn, step, command, data) or _refusal(turn, step, command)
+        if refusal is not None or (unfit is not None and not op.lays_over):
+            return refusal or unfit
         tally = _tally(turn, step, command, data)
-        refusal = _without_room(turn, step, op, tally) or _without_way(turn, step, tally)
+        closed = _without_way(turn, step, tally)
+        if op.lays_over:  # A process says first whether a way is open at all.
+            refusal = closed or unfit or _hidden(command.data)
+        refusal = refusal or _without_room(turn, step, op, tally) or closed
         if refusal is not None:
             return refusal
         if tally.decided is not None:
@@ -164,11 +167,10 @@ def _repeated(turn: Turn, step: Step, command: AnswerStep, data: object) -> Answ
 def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     """Why somebody who is asked cannot decide so."""
     op, question = _asked(turn, step)
-    barred = (
-        claim_refusal(question, step.node, turn.moment.actor)
-        or separation_refusal(turn.routes, turn.state, step, turn.moment.actor)
-        or _stale(turn, step, command)
-    )
+    actor = turn.moment.actor
+    barred = claim_refusal(question, step.node, actor, lapsed=command.lapsed)
+    barred = barred or separation_refusal(turn.routes, turn.state, step, actor)
+    barred = barred or _stale(turn, step, command)
     if barred is None and op.requires_reason and command.outcome == op.rejects and not command.comment.strip():
         return refused(Refusal.REASON_REQUIRED, f"a rejection of {step.node!r} needs a reason; give a comment")
     return barred
@@ -260,6 +262,12 @@ def _told(given: Given | TaskDecided) -> Data:
     if given.document_version:
         told["document_version"] = given.document_version
     return told
+
+
+def _hidden(given: object) -> Rejection | None:
+    """Why an answer cannot be laid over the data: it names what only the engine sets."""
+    name = hidden_name(given)
+    return None if name is None else refused(Refusal.INVALID_FORM, hidden_told(name))
 
 
 def _without_room(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection | None:

@@ -35,7 +35,7 @@ class Kind:
 
     def time_out(self, turn: Turn, step: Step) -> None:
         """Leave by `timeout` if an edge says so; otherwise the step has failed."""
-        turn.emit(TimedOut(step=step.number))
+        turn.emit(TimedOut(step=step.number, node=step.node))
         turn.cancel_step_timer(step)
         self.stop(turn, step, "drop")
         if way_out(turn, turn.state.tokens[step.token], step.node, TIMEOUT) is not None:

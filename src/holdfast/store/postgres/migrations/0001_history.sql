@@ -98,6 +98,11 @@ create index instances_by_definition on holdfast.instances (tenant, definition, 
 create index instances_by_status on holdfast.instances (tenant, kind, status, begun, id) where created_at < 'infinity';
 -- For lists by search attribute.
 create index instances_by_attribute on holdfast.instances using gin (attributes jsonb_path_ops) where attributes is not null;
+-- For lists of processes: by status within a part of the tenant, and by who started them. Row-level security lets a planner use a `case` where it
+-- distrusts a `coalesce`.
+create index instances_processes on holdfast.instances (tenant, (case when partition is null then '' else partition end), status, id)
+where kind = 'process' and created_at <> '-infinity';
+create index instances_by_starter on holdfast.instances (tenant, started_by, id) where kind = 'process';
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
@@ -369,6 +374,8 @@ create table holdfast.task_people (
     primary key (instance, number, place)
 );
 create index task_people_open on holdfast.task_people (tenant, kind, name, opened_at, instance, number) where is_open;
+-- For lists of processes by whom they ask, newest first.
+create index task_people_instances on holdfast.task_people (tenant, kind, name, instance) where is_open;
 
 create table holdfast.task_decisions (
     instance         uuid not null,
@@ -709,6 +716,43 @@ create table holdfast.chains (
 create trigger chains_never_change before update or delete on holdfast.chains for each row
 execute function holdfast.refuse('HF102', 'a published definition never changes');
 
+-- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_refusals` are requests
+-- that were refused because of who asked.
+
+create table holdfast.api_keys (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    name         text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         bytea not null check (length(hash) = 32),
+    created_by   text not null,
+    created_at   timestamptz not null,
+    expires_at   timestamptz,
+    last_used_at timestamptz,
+    revoked_at   timestamptz,
+    revoked_by   text not null
+);
+create index api_keys_by_tenant on holdfast.api_keys (tenant, id);
+
+create table holdfast.api_refusals (
+    id         bigint generated always as identity primary key,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    actor      text not null,
+    credential text not null,
+    method     text not null,
+    path       text not null,
+    code       text not null,
+    detail     text not null,
+    trace      text not null,
+    at         timestamptz not null
+);
+create index api_refusals_by_tenant on holdfast.api_refusals (tenant, id);
+create index api_refusals_by_age on holdfast.api_refusals (tenant, at);
+
 -- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
 -- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
 
@@ -838,3 +882,8 @@ begin
     end loop;
 end $$;
 revoke update, delete on holdfast.directory_changes, holdfast.chains from holdfast_engine;
+
+-- Keys and refusals are the engine's: a tenant's own code never sees the hash of a secret.
+select holdfast.wall_off('api_keys');
+select holdfast.wall_off('api_refusals');
+revoke delete on holdfast.api_keys from holdfast_engine;

@@ -12,6 +12,10 @@ left join lateral (
     select definition, definition_version, coalesce(key, '') as key from holdfast.instances where id = e.instance offset 0
 ) as i on true
 
+-- name: horizon
+-- What no running transaction can still write below.
+select (?::int8 + pg_snapshot_xmin(pg_current_snapshot())::text::int8) << 20
+
 -- name: newest
 select max(position) from holdfast.events
 

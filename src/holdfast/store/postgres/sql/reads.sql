@@ -259,18 +259,3 @@ order by id
 select from_status, input, to_status, count(*) from holdfast.observations
 where tenant = ?::text and definition = ?::text and not skipped
 group by from_status, input, to_status order by from_status, input, to_status
-
--- name: matching
--- Of one kind, newest first.
-select i.id from holdfast.instances i
-where i.tenant = $1::text and i.kind = $2::text and ($3::text[] = '{}' or i.status = any ($3::text[]))
-    and ($4::text = '' or i.definition = $4::text) and ($5::text = '' or i.key = $5::text)
-    and ($6::text is null or coalesce(i.partition, '') = $6::text) and ($7::text = '' or i.started_by = $7::text)
-    and ($8::uuid is null or i.id < $8::uuid)
-order by i.id desc limit $9::int8
-
--- name: count_matching
-select count(*) from holdfast.instances i
-where i.tenant = $1::text and i.kind = $2::text and ($3::text[] = '{}' or i.status = any ($3::text[]))
-    and ($4::text = '' or i.definition = $4::text) and ($5::text = '' or i.key = $5::text)
-    and ($6::text is null or coalesce(i.partition, '') = $6::text) and ($7::text = '' or i.started_by = $7::text)

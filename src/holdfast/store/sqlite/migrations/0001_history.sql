@@ -81,6 +81,9 @@ create index instances_by_definition on instances (tenant, definition, status, b
 create index instances_by_status on instances (tenant, kind, status, begun, id);
 -- For lists by search attribute: the few that have any, newest first.
 create index instances_by_attribute on instances (tenant, id) where attributes is not null;
+-- For lists of processes: by status within a part of the tenant, and by who started them.
+create index instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
+create index instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
 create index instances_by_parent on instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
@@ -336,6 +339,8 @@ create table task_people (
     primary key (instance, number, place)
 ) strict, without rowid;
 create index task_people_open on task_people (tenant, kind, name, opened_at, instance, number) where is_open;
+-- For lists of processes by whom they ask, newest first.
+create index task_people_instances on task_people (tenant, kind, name, instance) where is_open;
 
 create table task_decisions (
     instance         text not null,
@@ -680,3 +685,40 @@ create trigger chains_never_change before update on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger chains_never_go before delete on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+-- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_refusals` are requests
+-- that were refused because of who asked.
+
+create table api_keys (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    name         text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         blob not null check (length(hash) = 32),
+    created_by   text not null,
+    created_at   text not null,
+    expires_at   text,
+    last_used_at text,
+    revoked_at   text,
+    revoked_by   text not null
+) strict, without rowid;
+create index api_keys_by_tenant on api_keys (tenant, id);
+
+create table api_refusals (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    actor      text not null,
+    credential text not null,
+    method     text not null,
+    path       text not null,
+    code       text not null,
+    detail     text not null,
+    trace      text not null,
+    at         text not null
+) strict;
+create index api_refusals_by_tenant on api_refusals (tenant, id);
+create index api_refusals_by_age on api_refusals (tenant, at);

@@ -3,6 +3,9 @@ select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, 
     i.definition, i.definition_version, i.key, e.on_behalf_of, e.trace
 from events e left join instances i on i.id = e.instance where e.position > ? order by e.position limit ?;
 
+-- name: newest
+select coalesce(max(position), 0) from events;
+
 -- name: checkpoint
 select position from projections where name = ?;
 

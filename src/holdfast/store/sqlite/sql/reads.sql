@@ -244,18 +244,3 @@ order by id;
 -- name: transitions
 select from_status, input, to_status, count(*) from observations where tenant = ? and definition = ? and not skipped
 group by from_status, input, to_status order by from_status, input, to_status;
-
--- name: matching
--- Of one kind, newest first.
-select id from instances
-where tenant = :tenant and kind = :kind and (:statuses is null or status in (select value from json_each(:statuses)))
-    and (:definition = '' or definition = :definition) and (:key = '' or key = :key)
-    and (:partition is null or coalesce(partition, '') = :partition) and (:started_by = '' or started_by = :started_by)
-    and (:before is null or id < :before)
-order by id desc limit :limit;
-
--- name: count_matching
-select count(*) from instances
-where tenant = :tenant and kind = :kind and (:statuses is null or status in (select value from json_each(:statuses)))
-    and (:definition = '' or definition = :definition) and (:key = '' or key = :key)
-    and (:partition is null or coalesce(partition, '') = :partition) and (:started_by = '' or started_by = :started_by);

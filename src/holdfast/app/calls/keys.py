@@ -1,0 +1,193 @@
+"""Calls of API keys: what programs come with, by whom they were made, what they may."""
+
+from __future__ import annotations
+
+import builtins
+import hmac
+import json
+import secrets
+from collections.abc import Collection
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Literal
+
+from holdfast.app.access_views import ApiKey, NewApiKey, api_key
+from holdfast.app.desk import Desk, checked_instant, checked_key, checked_limit, checked_text
+from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.runtime.replies import Reply
+from holdfast.store.access import Access, StoredKey
+
+MANAGE_KEYS = "keys:manage"
+"""The capability of whoever makes and revokes keys."""
+_PREFIX = "hf"
+_NOBODY = sha256(b"nobody").digest()
+"""What the secret of a key that does not exist is compared with, so that it takes as long."""
+_MOST = 1000
+_PARTS = 3
+_SECRET_BYTES = 32
+
+
+class FutureKeys:
+    """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def create(
+        self,
+        name: str,
+        *,
+        actor: str,
+        kind: Literal["user", "service"] = "service",
+        roles: Collection[str] = (),
+        capabilities: Collection[str] = (),
+        partition: str = "",
+        expires_at: datetime | None = None,
+    ) -> Reply[NewApiKey]:
+        """Make a key for whoever acts as `actor`, with these roles and capabilities and no others.
+
+        Its secret is in the answer and nowhere else: only a hash of it is kept. `partition` binds it to a part of the tenant;
+        whoever makes it and is bound to one, binds it to the same.
+        """
+        service = self._desk.service
+        now = service.shared.clock.now()
+
+        def write() -> NewApiKey:
+            maker = self._manager()
+            where = self._partition(checked_key(partition, "partition", may_be_empty=True))
+            # Not from the engine's own source of chance, whose numbers can be foretold.
+            identity, secret = service.shared.chance.new_id(now).hex, secrets.token_urlsafe(_SECRET_BYTES)
+            stored = StoredKey(
+                id=identity,
+                tenant=self._desk.tenant,
+                partition=where,
+                name=checked_text(name, "name of the key"),
+                actor=checked_key(actor, "actor"),
+                kind=_checked_kind(kind),
+                roles=json.dumps(_granted(maker, roles, "role")),
+                capabilities=json.dumps(_granted(maker, capabilities, "capability")),
+                hash=sha256(secret.encode()).digest(),
+                created_by=maker.id,
+                created_at=now,
+                expires_at=_checked_end(expires_at, now),
+                last_used_at=None,
+                revoked_at=None,
+                revoked_by="",
+            )
+            service.operate(lambda parts: parts.access().add_key(stored))
+            return NewApiKey(key=api_key(stored), secret=f"{_PREFIX}_{identity}_{secret}")
+
+        return self._desk.read(write)
+
+    def list(self, *, after: str | ApiKey = "", limit: int = 100) -> Reply[builtins.list[ApiKey]]:
+        """All keys of the tenant, revoked ones included, oldest first; give the last one as `after` for the next page."""
+
+        def read() -> list[ApiKey]:
+            self._manager()
+            last = after.id if isinstance(after, ApiKey) else checked_key(after, "`after`", may_be_empty=True)
+            most, tenant = min(checked_limit(limit), _MOST), self._desk.tenant
+            return self._desk.service.survey(lambda parts: self._seen(parts.access(), tenant, last, most))
+
+        return self._desk.read(read)
+
+    def get(self, key: str | ApiKey) -> Reply[ApiKey]:
+        """One key."""
+
+        def read() -> ApiKey:
+            self._manager()
+            return api_key(self._known(_id_of(key)))
+
+        return self._desk.read(read)
+
+    def revoke(self, key: str | ApiKey) -> Reply[ApiKey]:
+        """End a key, at once and for good; one that was revoked stays as it is."""
+        service = self._desk.service
+        now = service.shared.clock.now()
+
+        def write() -> ApiKey:
+            maker = self._manager()
+            identity = self._known(_id_of(key)).id
+            tenant = self._desk.tenant
+            service.operate(lambda parts: parts.access().revoke(tenant, identity, by=maker.id, at=now), may_repeat=True)
+            return api_key(self._known(identity))
+
+        return self._desk.read(write)
+
+    # -- how
+
+    def _manager(self) -> Actor:
+        actor = self._desk.request.actor
+        if not actor.may(MANAGE_KEYS):
+            told = f"{actor.id!r} may not look after keys: that takes the capability {MANAGE_KEYS!r}"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+        return actor
+
+    def _partition(self, wanted: str) -> str:
+        own = self._desk.request.partition
+        if own and wanted not in {"", own}:
+            told = f"whoever is bound to the partition {own!r} makes keys for that one alone"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+        return own or wanted
+
+    def _seen(self, access: Access, tenant: str, after: str, most: int) -> builtins.list[ApiKey]:
+        """A page of the keys that the caller may see, which need not lie beside one another."""
+        found: list[ApiKey] = []
+        while True:
+            page = access.keys(tenant, after=after, limit=most)
+            found += [api_key(each) for each in page if self._may_see(each)]
+            if len(page) < most or len(found) >= most:
+                return found[:most]
+            after = page[-1].id
+
+    def _may_see(self, stored: StoredKey) -> bool:
+        return stored.tenant == self._desk.tenant and self._desk.request.partition in {"", stored.partition}
+
+    def _known(self, identity: str) -> StoredKey:
+        found = self._desk.service.survey(lambda parts: parts.access().key(identity))
+        if found is None or not self._may_see(found):
+            raise NotFoundError("API key", identity, hint="`engine.keys.list` names those that there are")
+        return found
+
+
+def secret_parts(given: str) -> tuple[str, bytes] | None:
+    """The id in a key that somebody came with, and the hash of its secret; None if it is no key at all."""
+    parts = given.split("_", _PARTS - 1)
+    if len(parts) != _PARTS or parts[0] != _PREFIX or not given.isascii():
+        return None
+    return parts[1], sha256(parts[2].encode()).digest()
+
+
+def opens(stored: StoredKey | None, offered: bytes) -> bool:
+    """Whether a secret is that of a key; it takes as long for one that does not exist."""
+    return hmac.compare_digest(_NOBODY if stored is None else stored.hash, offered) and stored is not None
+
+
+def _id_of(key: object) -> str:
+    return key.id if isinstance(key, ApiKey) else checked_key(key, "id of a key")
+
+
+def _granted(maker: Actor, given: Collection[str], what: str) -> list[str]:
+    if isinstance(given, str):
+        raise PayloadError(f"give the {what} {given!r} in a list")
+    names = sorted({checked_key(each, what) for each in given})
+    for name in names:
+        has = maker.may(name) if what == "capability" else maker.is_one_of(frozenset({name})) or maker.may("*")
+        if not has:
+            told = f"{maker.id!r} lacks the {what} {name!r} and cannot give it to a key"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+    return names
+
+
+def _checked_kind(given: object) -> Literal["user", "service"]:
+    if given == "user" or given == "service":  # noqa: PLR1714 - so that the type is known
+        return given
+    raise PayloadError(f"the kind is `user` or `service`, not {given!r}")
+
+
+def _checked_end(given: object, now: datetime) -> datetime | None:
+    at = checked_instant(given, "expires_at")
+    if at is not None and at <= now:
+        raise PayloadError(f"a key expires in the future, and {at.isoformat()} is past")
+    return None if at is None else at.astimezone(UTC)

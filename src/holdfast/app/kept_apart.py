@@ -1,0 +1,53 @@
+"""Questions to a role that somebody who has it may not decide: four eyes keep them out, so that they are none of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.app.desk import Desk
+from holdfast.app.task_reads import tasks_of
+from holdfast.app.task_views import HumanTask
+from holdfast.app.workflow_reads import graph_of
+from holdfast.kernel.people_records import TASK_DECISIONS
+from holdfast.kernel.records import TASKS
+from holdfast.machine.graphs.graph import Human
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Header
+from holdfast.store.tasks import TaskQuery
+
+
+def open_to(desk: Desk, reader: Reader, queries: Sequence[TaskQuery], after: HumanTask | None) -> list[HumanTask]:
+    """A page of the open questions that one of these asks for, without those that the actor of the desk is kept out of."""
+    found, limit = list[HumanTask](), queries[0].limit
+    while True:
+        page = tasks_of(reader, queries, after)
+        found += _allowed(desk, reader, page)
+        if len(page) < limit or len(found) >= limit:
+            return found[:limit]
+        after = page[-1]
+
+
+def _allowed(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> Iterator[HumanTask]:
+    headers = {each.id: each for each in reader.headers(list(dict.fromkeys(each.instance for each in page)))}
+    for each in page:
+        header = headers.get(each.instance)
+        if header is None or not _is_kept_out(desk, reader, header, each):
+            yield each
+
+
+def _is_kept_out(desk: Desk, reader: Reader, header: Header, task: HumanTask) -> bool:
+    """Whether the actor has wanted the run, or has decided what is to be decided by another one."""
+    node = graph_of(desk, header).nodes.get(task.name)
+    if node is None or not isinstance(node.op, Human):
+        return False
+    op, actor = node.op, desk.request.actor.id
+    if not op.self_approval and task.requester == actor:
+        return True
+    if not op.distinct_from and not op.distinct_approvers:
+        return False
+    nodes = {each.number: each.node for each in reader.rows(TASKS, header.id)}
+    given = [each for each in reader.rows(TASK_DECISIONS, header.id) if actor in {each.actor, each.on_behalf_of}]
+    used = {nodes[each.number] for each in given if each.is_applied}
+    if not op.distinct_approvers:
+        return bool(used & {*op.distinct_from})
+    return bool(used) or any(each.number == task.step_number and not each.is_withdrawn for each in given)

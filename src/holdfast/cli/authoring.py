@@ -1,0 +1,104 @@
+"""`holdfast validate` and `holdfast graph`: what is wrong with a file of workflows, and what it looks like. No database is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, cast
+
+import click
+
+from holdfast.app.pictures import Format, drawn
+from holdfast.authoring.definition import Definition
+from holdfast.cli.exits import Exit
+from holdfast.cli.files import definitions_of, mistakes_of, read_file
+from holdfast.cli.frame import end, verb
+from holdfast.cli.options import file_argument
+from holdfast.cli.output import json_option, print_json
+from holdfast.cli.programs import svg_of
+from holdfast.errors import ConfigurationError, NotFoundError
+from holdfast.expressions.characters import visible
+from holdfast.expressions.suggestions import suggestion
+
+Drawing = Literal["mermaid", "dot", "json", "svg"]
+
+
+@verb(
+    "validate",
+    "holdfast validate orders.yaml",
+    "holdfast validate orders.yaml --json",
+    "cat rules.json | holdfast validate -",
+)
+@file_argument
+@click.option("--strict", is_flag=True, help="Count what is only odd as a mistake too.")
+@json_option
+def validate(*, file: str, strict: bool, as_json: bool) -> None:
+    """Tell everything that is wrong with FILE, each with its line, column and rule.
+
+    FILE holds processes (YAML or JSON), rules (JSON) or a graph (JSON); - is standard input. Exit code 0: it can be published. 1: it
+    has mistakes.
+    """
+    name, text = read_file(file)
+    found, mistakes = mistakes_of(name, text)
+    is_sound = not any(strict or not each.is_warning for each in mistakes)
+    if as_json:
+        workflows = [{"name": each.name, "version": each.version, "kind": each.graph.kind} for each in found]
+        told = [each._asdict() for each in mistakes]
+        print_json({"file": name, "is_valid": is_sound, "workflows": workflows, "mistakes": told})
+    else:
+        for each in mistakes:
+            click.echo(visible(str(each)))
+        click.echo(
+            _summary(name, found, len(mistakes)) if is_sound else f"{name} has {_counted(len(mistakes), 'mistake')}"
+        )
+    end(Exit.DONE if is_sound else Exit.NO)
+
+
+@verb("graph", "holdfast graph orders.yaml", "holdfast graph orders.yaml --format svg --output orders.svg")
+@file_argument
+@click.option(
+    "--format",
+    "language",
+    type=click.Choice(["mermaid", "dot", "json", "svg"]),
+    default="mermaid",
+    show_default=True,
+    help="svg takes Graphviz.",
+)
+@click.option("--workflow", metavar="NAME", default="", help="Which one, if the file has several.")
+@click.option("--output", metavar="FILE", help="Write the drawing there instead.")
+def graph(*, file: str, language: Drawing, workflow: str, output: str | None) -> None:
+    """Draw a workflow of FILE."""
+    name, text = read_file(file)
+    definition = picked(definitions_of(text, name), workflow, name)
+    is_svg = language == "svg"
+    drawing = drawn(definition.graph, "dot" if is_svg else cast("Format", language))
+    drawing = svg_of(drawing) if is_svg else drawing
+    if output is None:
+        click.echo(drawing)
+        return
+    try:
+        Path(output).write_text(drawing, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{output} cannot be written: {error.strerror}") from error
+    click.echo(f"{definition.id} is drawn in {output}")
+
+
+def picked(found: list[Definition], wanted: str, file: str) -> Definition:
+    """The workflow that is meant; the only one if none is named."""
+    names = [each.name for each in found]
+    if not wanted and len(found) == 1:
+        return found[0]
+    if not wanted:
+        raise ConfigurationError(f"{file} has several workflows: say which by --workflow ({', '.join(names)})")
+    for each in found:
+        if wanted in {each.name, each.id}:
+            return each
+    raise NotFoundError("workflow", wanted, hint=f"{file} has {', '.join(names)}{suggestion(wanted, names)}")
+
+
+def _summary(name: str, found: list[Definition], odd: int) -> str:
+    told = f"{name} is valid: {_counted(len(found), 'workflow')}"
+    return f"{told}, {_counted(odd, 'warning')}" if odd else told
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,88 @@
+"""How two versions of a workflow differ: steps and ways that are new, gone or changed, and what else the whole says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Literal, cast
+
+import msgspec
+
+from holdfast.machine.graphs.compiler import graph_data
+from holdfast.machine.graphs.graph import Graph
+
+_WHOLE = ("kind", "entry", "policies", "rights", "triggers")
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One difference."""
+
+    what: Literal["step", "transition", "workflow"]
+    name: str
+    """The step, the transition, or the part of the whole."""
+    change: Literal["added", "removed", "changed"]
+    field: str = ""
+    """Which part of it is another one now, as a path."""
+    before: object = None
+    after: object = None
+
+    def __str__(self) -> str:
+        sign = {"added": "+", "removed": "-", "changed": "~"}[self.change]
+        told = f"{sign} {self.what} {self.name}"
+        if not self.field:
+            return told
+        return f"{told}: {self.field}: {_shown(self.before)} → {_shown(self.after)}"
+
+
+def compared(before: Graph, after: Graph) -> list[Change]:
+    """What is another in the second than in the first: the whole, then steps, then transitions, each by name."""
+    old, new = graph_data(before), graph_data(after)
+    whole = {name: old.get(name) for name in _WHOLE}, {name: new.get(name) for name in _WHOLE}
+    changes = [
+        Change(what="workflow", name=path.split(".")[0], change="changed", field=path, before=was, after=now)
+        for path, was, now in _fields(*whole)
+    ]
+    nodes = (cast("dict[str, object]", each["nodes"]) for each in (old, new))
+    changes += _parts("step", *nodes)
+    return [*changes, *_parts("transition", _edges(before), _edges(after))]
+
+
+def _parts(
+    what: Literal["step", "transition"], before: Mapping[str, object], after: Mapping[str, object]
+) -> Iterator[Change]:
+    for name in sorted({*before, *after}):
+        if name not in after:
+            yield Change(what=what, name=name, change="removed")
+        elif name not in before:
+            yield Change(what=what, name=name, change="added")
+        else:
+            for path, was, now in _fields(before[name], after[name]):
+                yield Change(what=what, name=name, change="changed", field=path, before=was, after=now)
+
+
+def _edges(graph: Graph) -> dict[str, object]:
+    """The ways by their names. Their order counts only among those of one source and outcome, so it is told by a number."""
+    counts: Counter[str] = Counter()
+    found: dict[str, object] = {}
+    for edge in graph.edges:
+        name = f"{edge.source} --{edge.on}→ {edge.target}"
+        counts[name] += 1
+        data = msgspec.to_builtins(edge)
+        told = {key: value for key, value in data.items() if key not in {"source", "target", "on"}}
+        found[f"{name} ({counts[name]})" if counts[name] > 1 else name] = told
+    return found
+
+
+def _fields(before: object, after: object, path: str = "") -> Iterator[tuple[str, object, object]]:
+    """The innermost parts of two values that differ, each by its path."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in sorted({*before, *after}):
+            yield from _fields(before.get(name), after.get(name), f"{path}.{name}" if path else str(name))
+    elif before != after:
+        yield path, before, after
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return msgspec.json.encode(value).decode()

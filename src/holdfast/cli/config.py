@@ -1,0 +1,86 @@
+"""`holdfast config`: every value that a program is told from outside, and where it came from."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+import click
+
+from holdfast.app.configuration import DEFAULT
+from holdfast.cli.frame import verb
+from holdfast.cli.output import Columns, json_option, print_list
+from holdfast.cli.place import Place, hidden_password, placed
+from holdfast.errors import NotFoundError
+from holdfast.expressions.suggestions import suggestion
+from holdfast.runtime.environment import variable_of
+
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
+
+
+class Value(NamedTuple):
+    """A value of the configuration."""
+
+    name: str
+    value: str
+    origin: str
+    variable: str
+
+
+LISTING: Columns[Value] = {
+    "NAME": lambda each: each.name,
+    "VALUE": lambda each: each.value,
+    "FROM": lambda each: each.origin,
+    "VARIABLE": lambda each: each.variable,
+}
+
+
+@verb("config", "holdfast config", "holdfast config --said", "holdfast config settings.lease --json")
+@click.argument("name", default="")
+@click.option("--said", is_flag=True, help="Only what somebody said; no defaults.")
+@json_option
+@placed
+def config(place: Place, *, name: str, said: bool, as_json: bool) -> None:
+    """Every value that a command is told, and where it came from: a flag, a variable, the file, or nobody.
+
+    NAME is one of them, or what its name begins with, such as settings.retry. Nothing is asked of the database.
+    """
+    found = [
+        Value(".".join(path), _shown(value), origin, variable_of(path)) for path, value, origin in place.source.values()
+    ]
+    names = [each.name for each in found]
+    wanted = [each for each in found if not name or each.name == name or each.name.startswith(f"{name}.")]
+    if not wanted:
+        raise NotFoundError(
+            "setting", name, hint=f"`holdfast config` lists those that there are{suggestion(name, names)}"
+        )
+    kept = [each for each in wanted if not said or each.origin != DEFAULT]
+    if as_json:
+        print_list([each._asdict() for each in kept], {}, as_json=True)
+    else:
+        print_list(kept, LISTING, as_json=False)
+
+
+def _shown(value: object) -> str:
+    """A value as it would be written in a variable; the password of an address is left out."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case timedelta():
+            return _duration(value)
+        case tuple():
+            return ",".join(map(str, value))
+        case str():
+            return hidden_password(value)
+        case _:
+            return str(value)
+
+
+def _duration(value: timedelta) -> str:
+    rest, told = round(value.total_seconds() * 1000), ""
+    for unit, size in _UNITS:
+        count, rest = divmod(rest, size)
+        told += f"{count}{unit}" if count else ""
+    return told or "0s"

@@ -1,0 +1,119 @@
+"""`holdfast dlq` and `holdfast requeue`: what gave up, and what is to become of it."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.app.operator_views import DeadLetter
+from holdfast.cli.frame import verb, verbs
+from holdfast.cli.options import Json, listed, number_after, page_of
+from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
+from holdfast.cli.place import Place, placed
+from holdfast.kernel.records import DeadLetterSource
+
+LISTING: Columns[DeadLetter] = {
+    "ID": lambda each: each.id,
+    "SOURCE": lambda each: each.source,
+    "WORKFLOW": lambda each: each.definition,
+    "RUN": lambda each: each.instance,
+    "NAME": lambda each: each.name,
+    "CALLS": lambda each: each.attempts,
+    "REASON": lambda each: each.reason,
+    "ERROR": lambda each: each.error,
+    "AT": lambda each: each.created_at,
+}
+
+letter_argument = click.argument("letter", type=int, metavar="LETTER")
+
+
+@verbs("dlq")
+def dlq() -> None:
+    """Dead letters: what gave up and waits for an operator."""
+
+
+@dlq.command("list", examples=["holdfast dlq list", "holdfast dlq list --source step --definition order --json"])
+@click.option("--run", "instance", help="Only those of this run.")
+@click.option("--definition", default="", help="Only those of this workflow.")
+@click.option(
+    "--source",
+    type=click.Choice(["step", "compensation", "effect", "timer", "inbox"]),
+    help="Only those of what gave up was this.",
+)
+@click.option("--key", default="", help="Only those of the run with this business key.")
+@listed
+@placed
+def list_letters(
+    place: Place,
+    *,
+    instance: str | None,
+    definition: str,
+    source: DeadLetterSource | None,
+    key: str,
+    as_json: bool,
+    limit: int,
+    after: str,
+) -> None:
+    """What gave up, oldest first."""
+    with place.calls() as calls:
+        found = calls.dead_letters.list(
+            instance=instance,
+            definition=definition,
+            source=source,
+            key=key,
+            after=number_after(after),
+            limit=limit + 1,
+        )
+    shown, more = page_of(found, limit, lambda each: each.id)
+    print_list(shown, LISTING, as_json=as_json, after=more)
+
+
+@dlq.command("show", examples=["holdfast dlq show 7"])
+@letter_argument
+@json_option
+@placed
+def show_letter(place: Place, *, letter: int, as_json: bool) -> None:
+    """One dead letter, with what it worked on."""
+    with place.calls() as calls:
+        found = calls.dead_letters.get(letter)
+    if as_json:
+        print_json(found)
+        return
+    told = {name.lower(): value(found) for name, value in LISTING.items()}
+    print_fields({**told, "type": found.type, "payload": found.payload, "key": found.key})
+
+
+@dlq.command("requeue", examples=["holdfast dlq requeue 7", "holdfast dlq requeue 7 --input '{\"row\": 7}'"])
+@letter_argument
+@click.option("--input", "given", type=Json(), help="Another input for a step: JSON, @file, or -.")
+@placed
+def requeue_letter(place: Place, *, letter: int, given: object) -> None:
+    """Put what gave up back to work; of a compensation, try again to undo the step."""
+    _requeue(place, letter, given)
+
+
+@verb("requeue", "holdfast requeue 7", "holdfast requeue 7 --input @row.json")
+@letter_argument
+@click.option("--input", "given", type=Json(), help="Another input for a step: JSON, @file, or -.")
+@placed
+def requeue(place: Place, *, letter: int, given: object) -> None:
+    """The same as `holdfast dlq requeue`: put a dead letter back to work."""
+    _requeue(place, letter, given)
+
+
+def _requeue(place: Place, letter: int, given: object) -> None:
+    with place.calls() as calls:
+        if calls.dead_letters.get(letter).source == "compensation":
+            calls.dead_letters.retry_compensation(letter)
+        else:
+            calls.dead_letters.requeue(letter, given)
+    click.echo(f"dead letter {letter} is back at work")
+
+
+@dlq.command("discard", examples=["holdfast dlq discard 7"])
+@letter_argument
+@placed
+def discard(place: Place, *, letter: int) -> None:
+    """Forget a dead letter. That of a step goes with its run: requeue it, or cancel or abort the run."""
+    with place.calls() as calls:
+        calls.dead_letters.discard(letter)
+    click.echo(f"dead letter {letter} is forgotten")

@@ -1,0 +1,135 @@
+"""`holdfast doctor` and `holdfast verify`: whether all is well with a database and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import click
+import msgspec
+
+from holdfast.app.engine import Engine
+from holdfast.app.faces.blocking import Calls
+from holdfast.app.verification import Verification
+from holdfast.cli.exits import Exit
+from holdfast.cli.frame import complain, end, is_terminal, verb
+from holdfast.cli.options import listed
+from holdfast.cli.output import cell, json_option, print_json
+from holdfast.cli.place import Place, placed
+from holdfast.errors import ConfigurationError
+
+_MARKS = {"well": "✓", "note": "·", "problem": "✗"}
+_COLOURS = {"well": "green", "note": "yellow", "problem": "red"}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look at one thing found."""
+
+    what: str
+    state: Literal["well", "note", "problem"]
+    told: str
+    remedy: str = ""
+
+
+@verb("doctor", "holdfast doctor", "holdfast doctor --json")
+@json_option
+@placed
+def doctor(place: Place, *, as_json: bool) -> None:
+    """Look at a database as a whole: who works, what waits, what gave up, what is held back.
+
+    Exit code 0: all is well. 1: there is a problem. The database itself is told by the codes 7 and 8.
+    """
+    with place.engine() as engine:
+        found = [*_of_engine(engine), *_of_tenant(place.acting(engine))]
+    is_well = all(each.state != "problem" for each in found)
+    if as_json:
+        print_json({"is_well": is_well, "findings": found})
+    else:
+        for each in found:
+            click.echo(_line(each))
+    end(Exit.DONE if is_well else Exit.NO)
+
+
+def _line(finding: Finding) -> str:
+    mark = _MARKS[finding.state]
+    mark = click.style(mark, fg=_COLOURS[finding.state]) if is_terminal() else mark
+    remedy = f"\n    → {finding.remedy}" if finding.remedy else ""
+    return f"{mark} {finding.what}: {cell(finding.told)}{remedy}"
+
+
+def _finding(what: str, told: str, *, problem: str = "", note: str = "") -> Finding:
+    """A finding: a problem or a note if it says what to do about it."""
+    state: Literal["well", "note", "problem"] = "problem" if problem else "note" if note else "well"
+    return Finding(what=what, state=state, told=told, remedy=problem or note)
+
+
+def _of_engine(engine: Engine) -> Iterator[Finding]:
+    """What concerns all tenants."""
+    workers, backlog = engine.admin.workers(), engine.admin.backlog()
+    waiting = sum(each.count for each in backlog)
+    yield _finding("database", "it answers, and has the schema of this code")
+    mode = engine.health().maintenance
+    held = {"pause": "no work is begun", "refuse": "no work is begun, and commands are refused"}
+    yield _finding("maintenance", held.get(mode, "none"), note="it was asked for; whoever did ends it" if mode else "")
+    names = ", ".join(each.name for each in workers) or "nobody"
+    idle = "start one: `holdfast worker --app module:attribute`"
+    yield _finding("workers", names, problem=idle if waiting and not workers else "", note="" if workers else idle)
+    told = ", ".join(f"{each.count} of {each.kind} {each.name!r}" for each in backlog) or "nothing"
+    yield _finding("waiting work", told)
+    missing = engine.admin.missing_handlers()
+    told = ", ".join(f"{each.handler!r} ({each.waiting} since {cell(each.since)})" for each in missing) or "none"
+    yield _finding("missing handlers", told, problem="start a worker that has them" if missing else "")
+    failing = [each for each in engine.projections.list() if each.error]
+    told = ", ".join(f"{each.name!r}: {each.error}" for each in failing) or "none is held up"
+    yield _finding("projections", told, problem="mend what they say; they go on by themselves" if failing else "")
+
+
+def _of_tenant(calls: Calls) -> Iterator[Finding]:
+    """What concerns the tenant of the calls."""
+    stuck = calls.runs.stuck(limit=10)
+    told = ", ".join(str(each.id) for each in stuck) or "none"
+    yield _finding("stuck runs", told, problem="`holdfast why RUN` says what could be done" if stuck.items else "")
+    letters = calls.dead_letters.count()
+    yield _finding("dead letters", str(letters), problem="`holdfast dlq list` shows what gave up" if letters else "")
+    pauses = calls.pauses.list(limit=10)
+    told = ", ".join(f"{each.id} ({each.definition or 'all'} by {each.paused_by})" for each in pauses) or "none"
+    yield _finding("pauses", told, note="`holdfast pauses resume ID` ends one" if pauses else "")
+
+
+@verb("verify", "holdfast verify 01a1e766-3ad5-7618-92bc-aee7fef0c9eb", "holdfast verify --all --limit 500")
+@click.argument("run", required=False)
+@click.option("--all", "is_all", is_flag=True, help="A page of all runs, newest first.")
+@listed
+@placed
+def verify(place: Place, *, run: str | None, is_all: bool, as_json: bool, limit: int, after: str) -> None:
+    """Fold the whole history of a run again and compare it with what is stored.
+
+    Exit code 0: it is the same. 1: there are differences.
+    """
+    if (run is None) != is_all:
+        raise ConfigurationError("name a run, or give --all")
+    more = None
+    with place.calls() as calls:
+        if run is not None:
+            found = [calls.instances.verify(run)]
+        else:
+            page = calls.runs.list(cursor=after or None, limit=limit)
+            found, more = [calls.instances.verify(each) for each in page], page.next
+    unsound = [each for each in found if not each.is_sound]
+    if as_json:
+        print_json({"items": found, "next": more})
+    else:
+        _tell(found, unsound)
+        if more is not None:
+            complain(f"there is more: --after {more}")
+    end(Exit.NO if unsound else Exit.DONE)
+
+
+def _tell(found: list[Verification], unsound: list[Verification]) -> None:
+    for each in unsound:
+        click.echo(f"{each.instance} differs from its history of {each.version} events:")
+        for difference in each.differences:
+            click.echo(f"  {cell(difference)}")
+    told = f"{len(found)} runs are" if len(found) != 1 else f"{found[0].instance} is"
+    if not unsound:
+        click.echo(f"{told} what the history says")

@@ -1,0 +1,95 @@
+"""Files of workflows: read whole, of whichever kind they are, with every mistake at its line and column."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from holdfast.authoring.definition import Definition, definition_of
+from holdfast.authoring.process import load_processes
+from holdfast.authoring.rules import load_rules
+from holdfast.cli.options import STANDARD_INPUT
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic
+
+_LARGEST: Final = 64 * 1024 * 1024
+"""What is larger is not even read to its end; each kind of file has a limit of its own that is far below."""
+
+
+class Mistake(NamedTuple):
+    """Something that is wrong, or odd, about a file."""
+
+    file: str
+    line: int
+    """Counted from 1; 0 if it concerns the whole file."""
+    column: int
+    where: str
+    """The path of what it concerns, in files whose mistakes have no line."""
+    rule: str
+    message: str
+    """What is wrong, and what to do about it."""
+    is_warning: bool
+
+    def __str__(self) -> str:
+        place = f":{self.line}:{self.column}" if self.line else ""
+        what = "warning" if self.is_warning else "error"
+        return f"{self.file}{place}: {what}: {f'{self.where}: ' if self.where else ''}{self.message} [{self.rule}]"
+
+
+def read_file(name: str) -> tuple[str, bytes]:
+    """What messages call a file, and what it holds; ConfigurationError if it cannot be read."""
+    told = "standard input" if name == STANDARD_INPUT else name
+    try:
+        with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as file:
+            text = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise ConfigurationError(f"{name} cannot be read: {error.strerror}; give a file of workflows, or -") from error
+    if len(text) > _LARGEST:
+        raise ConfigurationError(f"{told} is larger than any file of workflows; is it the right one?")
+    return told, text
+
+
+def definitions_of(text: bytes, name: str) -> list[Definition]:
+    """The workflows of a file: processes in YAML or JSON, rules or a graph in JSON; DefinitionError with every mistake."""
+    match _top(text):
+        case {"workflow_id": _}:
+            return [load_rules(text)]
+        case {"nodes": _, "entry": _}:
+            return [definition_of(text)]
+        case _:
+            return load_processes(text, name=name)
+
+
+def mistakes_of(name: str, text: bytes) -> tuple[list[Definition], list[Mistake]]:
+    """The workflows of a file, none if something is wrong with it, and all that is wrong or odd about it."""
+    try:
+        found = definitions_of(text, name)
+    except DefinitionError as error:
+        return [], [_mistake(name, each, is_warning=False) for each in error.diagnostics]
+    return found, [_mistake(name, each, is_warning=True) for one in found for each in one.warnings]
+
+
+def _top(text: bytes) -> object:
+    """What a file of JSON says at its top; None if it is none, and then it is one of processes, or nothing."""
+    if not text.lstrip().startswith(b"{"):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mistake(name: str, finding: Diagnostic, *, is_warning: bool) -> Mistake:
+    line, _, column = finding.position.partition(":")
+    has_line = line.isdecimal() and column.isdecimal()
+    return Mistake(
+        file=name,
+        line=int(line) if has_line else 0,
+        column=int(column) if has_line else 0,
+        where="" if has_line else finding.position,
+        rule=finding.code,
+        message=finding.message,
+        is_warning=is_warning,
+    )

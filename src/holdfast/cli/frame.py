@@ -1,0 +1,157 @@
+"""What every command has in common: help with an example, `--debug`, and one sentence for whatever goes wrong."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import click
+
+from holdfast.cli.exits import Exit, exit_of
+from holdfast.cli.remedies import in_commands, next_step
+from holdfast.errors import HoldfastError
+from holdfast.expressions.characters import visible
+from holdfast.expressions.suggestions import suggestion
+
+_DEBUG: Final = "holdfast.debug"
+"""Where a call of the command line keeps whether tracebacks are wanted."""
+
+
+def _note_debug(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
+    if value:
+        context.meta[_DEBUG] = True
+
+
+def _debug_option() -> click.Option:
+    return click.Option(
+        ["--debug"], is_flag=True, expose_value=False, callback=_note_debug, help="Show the traceback of an error."
+    )
+
+
+class Verb(click.Command):
+    """One command."""
+
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.examples = tuple(examples)
+        """Calls of it, as they are typed."""
+        self.params.append(_debug_option())
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples come last, where the eye falls first."""
+        del ctx
+        with formatter.section("Examples"):
+            for each in self.examples:
+                formatter.write_text(each)
+
+
+class Verbs(click.Group):
+    """Several commands about one thing. A command that is not there is answered with one that is alike."""
+
+    command_class = Verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            told = suggestion(args[0], self.list_commands(ctx))
+            ctx.fail(
+                f"there is no command {args[0]!r}{told or f'; {ctx.command_path} --help lists those that there are'}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+Verbs.group_class = Verbs
+
+
+class Root(Verbs):
+    """The whole command line: what its commands raise is told in a sentence, and by the exit code."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.sections: dict[str, list[str]] = {}
+        """The names of the commands, by what they are about."""
+        self.params.append(_debug_option())
+
+    def add_section(self, title: str, *commands: click.Command) -> None:
+        """Add commands that are about the same."""
+        self.sections[title] = [each.name or "" for each in commands]
+        for each in commands:
+            self.add_command(each)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by what they are about, in the order in which one meets them."""
+        del ctx
+        width = max(map(len, self.commands), default=0)
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                limit = formatter.width - width - 6
+                formatter.write_dl(
+                    [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
+                )
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Do what was asked for."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # Click deals with them; whoever reads a pipe may stop at any line.
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - nobody is above
+            ctx.exit(_tell(error, with_traceback=ctx.meta.get(_DEBUG, False)))
+
+
+Root.group_class = Verbs
+
+
+def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
+    """Say what went wrong and what to do about it; the exit code."""
+    code = exit_of(error)
+    if with_traceback:
+        traceback.print_exception(error)
+    match error:
+        case HoldfastError():
+            reason = getattr(error, "reason", "")
+            is_told = bool(reason) and str(error).endswith(f"[{reason}]")
+            complain(str(error), code="" if is_told else error.code, remedy=next_step(error))
+        case KeyboardInterrupt():
+            complain("interrupted")
+        case TimeoutError():
+            complain(str(error) or "it took too long", remedy="ask again, or give it more time")
+        case _:
+            told = f"{type(error).__name__}: {error}"
+            complain(
+                told, code="unexpected", remedy="this should not happen: call it again with --debug, and report it"
+            )
+    return code
+
+
+def complain(message: str, *, code: str = "", remedy: str = "") -> None:
+    """One sentence on standard error, with its code, and below it what to do next."""
+    told = "\n".join(visible(line) for line in in_commands(message).splitlines())
+    click.echo(f"{told} [{code}]" if code else told, err=True)
+    if remedy:
+        click.echo(f"  → {visible(remedy)}", err=True)
+
+
+def end(code: Exit) -> None:
+    """End the command with an exit code of its own."""
+    if code is not Exit.DONE:
+        click.get_current_context().exit(code)
+
+
+def verb(name: str, *examples: str) -> Callable[[Callable[..., Any]], Verb]:
+    """Decorator: a command by this name, with examples of it."""
+    return click.command(name, cls=Verb, examples=examples)
+
+
+def verbs(name: str) -> Callable[[Callable[..., Any]], Verbs]:
+    """Decorator: a group of commands by this name."""
+    return click.group(name, cls=Verbs)
+
+
+def is_terminal() -> bool:
+    """Whether a person looks at what is printed, as against a program."""
+    return sys.stdout.isatty()

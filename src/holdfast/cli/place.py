@@ -1,0 +1,145 @@
+"""Where the words go: the database that a command works on, and for whom.
+
+This is the only module of the command line that opens anything. Commands are given a `Place` and ask it for the calls of the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Concatenate, Final, ParamSpec
+
+import click
+
+from holdfast.app.configuration import Configuration, Source, configured
+from holdfast.app.engine import Engine
+from holdfast.app.faces.blocking import Calls
+from holdfast.errors import ConfigurationError, NotFoundError
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.store.opening import is_there
+
+P = ParamSpec("P")
+
+_FLAGS: Final = {
+    "database": "--database",
+    "tenant": "--tenant",
+    "partition": "--partition",
+    "actor": "--as",
+    "roles": "--role",
+    "capabilities": "--can",
+    "app": "--app",
+    "processes": "--processes",
+}
+"""The flags of what a configuration says, where a command has them."""
+
+
+class Place:
+    """A database, and somebody for whom something is asked of it."""
+
+    def __init__(self, source: Source, file: str | None = None) -> None:
+        self.source = source
+        self.file = file
+        """The configuration file that a flag names; None if none does."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """What the command was told."""
+        return self.source.configuration
+
+    @property
+    def url(self) -> str:
+        """The database."""
+        return self.configuration.database
+
+    @property
+    def shown_url(self) -> str:
+        """The same for people to read, without a password."""
+        return hidden_password(self.url)
+
+    @contextmanager
+    def engine(self) -> Iterator[Engine]:
+        """The engine itself, which does no work: for what concerns all tenants."""
+        engine = self.open()
+        try:
+            yield engine
+        finally:
+            engine.stop()
+
+    def open(self) -> Engine:
+        """An engine on the database, which must be there and have the schema of this code; whoever opens it stops it."""
+        if not is_there(self.url):
+            raise NotFoundError("database", self.url, hint=f"`holdfast migrate {self.url}` makes it")
+        return Engine(self.url, settings=self.configuration.settings, migrate=False)
+
+    @contextmanager
+    def calls(self) -> Iterator[Calls]:
+        """The calls on behalf of whom the command is for."""
+        with self.engine() as engine:
+            yield self.acting(engine)
+
+    def acting(self, engine: Engine) -> Calls:
+        """The calls of an engine on behalf of whom the command is for: the engine itself, unless somebody is named."""
+        told = self.configuration
+        self._check_actor()
+        if not any(map(self.source.is_said, ("tenant", "partition", "actor"))):
+            return engine
+        roles, capabilities = frozenset(told.roles), frozenset(told.capabilities)
+        actor = Actor(id=told.actor, roles=roles, capabilities=capabilities) if told.actor else SYSTEM
+        return engine.acting(RequestContext(tenant=told.tenant, partition=told.partition, actor=actor))
+
+    def _check_actor(self) -> None:
+        """Nobody becomes the engine itself by a variable that is empty, or believes to have the rights of a role alone."""
+        if self.source.is_said("actor") and not self.configuration.actor:
+            raise ConfigurationError(
+                f"{self.source.origins['actor',]} names nobody; leave it out to act as the engine itself, or say who acts"
+            )
+        for name in ("roles", "capabilities"):
+            if self.source.is_said(name) and not self.source.is_said("actor"):
+                raise ConfigurationError(
+                    f"{self.source.origins[name,]} is about whoever acts; say who that is by --as, or leave it out: "
+                    "the engine itself may do everything"
+                )
+
+
+config_option = click.option("--config", metavar="FILE", help="The configuration file, if not ./holdfast.toml.")
+
+
+def located(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+    """Decorator: the command takes a database, for nobody in particular, and is given it as a place."""
+
+    @click.option("--database", metavar="URL", help="sqlite:///file.db or postgresql://user@host/database.")
+    @config_option
+    @functools.wraps(function)
+    def asked(*arguments: P.args, **options: P.kwargs) -> None:
+        flags = {name: options.pop(name) for name in _FLAGS if name in options}
+        config = options.pop("config")
+        file = None if config is None else str(config)
+        function(Place(configuration_of(flags, file), file), *arguments, **options)
+
+    return asked
+
+
+def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+    """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
+    options = (
+        click.option("--tenant", metavar="NAME", help="The tenant whose data it is about."),
+        click.option("--partition", metavar="NAME", help="The part of the tenant."),
+        click.option("--as", "actor", metavar="ID", help="Who acts; the engine itself if nobody is named."),
+        click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of whoever acts; repeatable."),
+        click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable."),
+    )
+    return functools.reduce(lambda made, option: option(made), reversed(options), located(function))
+
+
+def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:
+    """The configuration that a command is given by its flags, the environment and the file; flags that were left out say nothing."""
+    said = {name: (value, _FLAGS[name]) for name, value in flags.items() if value not in {None, ()}}
+    return configured(said, os.environ, file=file)
+
+
+def hidden_password(url: str) -> str:
+    """A URL for people to read."""
+    return re.sub(r"(?<=password=)[^&]*", "***", re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url))

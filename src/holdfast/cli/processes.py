@@ -1,0 +1,106 @@
+"""`holdfast processes`: processes as those see them who lead them on; `holdfast advance` does so."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.app.process_views import ProcessDescriptor, ProcessSummary
+from holdfast.cli.frame import verbs
+from holdfast.cli.options import listed
+from holdfast.cli.output import Columns, cell, json_option, print_fields, print_json, print_list
+from holdfast.cli.place import Place, placed
+from holdfast.cli.runs import run_argument
+
+LISTING: Columns[ProcessSummary] = {
+    "ID": lambda each: each.id,
+    "WORKFLOW": lambda each: each.workflow_id,
+    "VERSION": lambda each: each.workflow_version,
+    "STATUS": lambda each: each.status,
+    "KEY": lambda each: each.business_key,
+    "BY": lambda each: each.subject_id,
+    "STARTED": lambda each: each.created_at,
+    "EXPIRES": lambda each: each.expires_at,
+}
+
+
+@verbs("processes")
+def processes() -> None:
+    """Processes as those see them who lead them on."""
+
+
+@processes.command(
+    "list", examples=["holdfast processes list", "holdfast processes list --mine --as ann --role approver"]
+)
+@click.option("--workflow", "workflow_id", default="", help="Only those of this workflow.")
+@click.option("--status", multiple=True, help="Only those in this status; repeatable.")
+@click.option("--key", default="", help="Only the one with this business key.")
+@click.option("--started-by", "subject_id", default="", help="Only those that this one started.")
+@click.option("--asks-role", help="Only those at a step that asks this role.")
+@click.option("--mine", is_flag=True, help="Only those at a step that asks the actor.")
+@listed
+@placed
+def list_processes(  # noqa: PLR0913 - filters
+    place: Place,
+    *,
+    workflow_id: str,
+    status: tuple[str, ...],
+    key: str,
+    subject_id: str,
+    asks_role: str | None,
+    mine: bool,
+    as_json: bool,
+    limit: int,
+    after: str,
+) -> None:
+    """Processes of the tenant and its partition, newest first."""
+    with place.calls() as calls:
+        page = calls.processes.list(
+            status=status,
+            workflow_id=workflow_id,
+            key=key,
+            subject_id=subject_id,
+            role=asks_role,
+            mine=mine,
+            cursor=after or None,
+            limit=limit,
+        )
+    print_list(page.items, LISTING, as_json=as_json, after=None if page.next is None else str(page.next))
+
+
+@processes.command(
+    "show", examples=["holdfast processes show 01a1e766-3ad5-7618-92bc-aee7fef0c9eb --as ann --role approver"]
+)
+@run_argument
+@json_option
+@placed
+def show_process(place: Place, *, run: str, as_json: bool) -> None:
+    """What the actor can do with a process: its step, the form, and the events that lead on."""
+    with place.calls() as calls:
+        found = calls.processes.get(run)
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def _print(found: ProcessDescriptor) -> None:
+    instance, step = found.instance, found.step
+    print_fields(
+        {
+            "run": instance.id,
+            "workflow": f"{instance.workflow_id}-v{instance.workflow_version}",
+            "status": instance.status,
+            "outcome": instance.outcome,
+            "key": instance.business_key,
+            "version": instance.version,
+            "step": step.id,
+            "title": step.title,
+            "waits for": ", ".join(found.waiting_for),
+            "expires": instance.expires_at,
+            "state": instance.state,
+            "form": step.form,
+        }
+    )
+    for each in found.choices:
+        told = "" if each.is_allowed else f": not allowed, {cell(each.why_not)}"
+        click.echo(f"  {'▸' if each.is_allowed else '▹'} {cell(each.event)} ({cell(each.label)}){told}")

@@ -1,0 +1,235 @@
+"""`holdfast publish`, `diff` and `definitions`: files of workflows beside what is published of them."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from holdfast.app.definitions import version_age
+from holdfast.app.faces.blocking import Calls
+from holdfast.app.operator_views import DefinitionInfo
+from holdfast.app.pictures import Format
+from holdfast.authoring.definition import Definition
+from holdfast.cli.authoring import picked
+from holdfast.cli.comparing import Change, compared
+from holdfast.cli.drawing import drawn_run
+from holdfast.cli.exits import Exit
+from holdfast.cli.files import definitions_of, read_file
+from holdfast.cli.frame import complain, end, verb, verbs
+from holdfast.cli.options import file_argument, listed, page_behind
+from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
+from holdfast.cli.place import Place, placed
+from holdfast.errors import NotFoundError
+from holdfast.expressions.characters import visible
+from holdfast.expressions.suggestions import suggestion
+
+_COUNTED = 10_000
+"""So many live runs of a version are counted at most."""
+_PAGE = 1000
+
+LISTING: Columns[DefinitionInfo] = {
+    "NAME": lambda each: each.name,
+    "VERSION": lambda each: each.version,
+    "KIND": lambda each: each.kind,
+    "TENANT": lambda each: each.tenant,
+    "PUBLISHED": lambda each: each.published_at,
+    "BY": lambda each: each.published_by,
+    "DESCRIPTION": lambda each: each.description,
+}
+
+
+class LiveRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of a published version that have not ended."""
+
+    version: str
+    runs: int
+    is_counted_out: bool = True
+    """Whether there are no more than were counted."""
+
+    def __str__(self) -> str:
+        return f"{self.runs}{'' if self.is_counted_out else ' or more'} of version {self.version}"
+
+
+class Prospect(msgspec.Struct, frozen=True, kw_only=True):
+    """What publishing one workflow of a file comes to."""
+
+    name: str
+    version: str
+    what: str
+    """`new`, `new version`, `unchanged` or `refused`."""
+    why: str
+    live: list[LiveRuns]
+    """Of all versions that are published, those that have live runs."""
+
+
+@verb(
+    "publish",
+    "holdfast publish orders.yaml --check",
+    "holdfast publish orders.yaml --database postgresql://user@host/db",
+    "holdfast publish orders.yaml --tenant acme",
+)
+@file_argument
+@click.option("--check", is_flag=True, help="Only tell what would happen, also to the live runs of versions before.")
+@json_option
+@placed
+def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
+    """Publish the workflows of FILE: for all tenants, or for the one that --tenant names.
+
+    A published version never changes: another content under its name and version is refused, and then nothing of the file is published.
+    Exit code 0: published, or can be. 1: refused.
+    """
+    name, text = read_file(file)
+    found = definitions_of(text, name)
+    with place.calls() as calls:
+        prospects = [_prospect(calls, each) for each in found]
+        is_refused = any(each.what == "refused" for each in prospects)
+        if not check and not is_refused:
+            for each in found:
+                calls.definitions.publish(each)
+    if as_json:
+        print_json({"is_published": not check and not is_refused, "workflows": prospects})
+    else:
+        _tell(prospects, is_done=not check and not is_refused)
+    if is_refused:
+        complain(
+            "nothing was published", remedy="give what was changed another version; `holdfast diff` shows the changes"
+        )
+    end(Exit.NO if is_refused else Exit.DONE)
+
+
+def _prospect(calls: Calls, definition: Definition) -> Prospect:
+    """What would become of a workflow. The versions that count are those that the tenant sees."""
+    before = [each for each in calls.definitions.list() if each.name == definition.name]
+    same = [each for each in before if each.version == definition.version]
+    newer = [each.version for each in before if version_age(each.version) > version_age(definition.version)]
+    if any(each.hash != definition.graph.hash for each in same):
+        what, why = "refused", f"version {definition.version} was published with another content"
+    elif same:
+        what, why = "unchanged", "it is published already"
+    elif newer:
+        what, why = "new version", f"it is not the newest: new runs still take {max(newer, key=version_age)}"
+    else:
+        what = "new version" if before else "new"
+        why = "new runs take it; live ones stay with their version" if before else "nothing of its name is published"
+    versions = dict.fromkeys(each.version for each in before)
+    live = [each for each in (_live(calls, definition.name, version) for version in versions) if each.runs]
+    return Prospect(name=definition.name, version=definition.version, what=what, why=why, live=live)
+
+
+def _live(calls: Calls, name: str, version: str) -> LiveRuns:
+    count, cursor = 0, None
+    while count < _COUNTED:
+        page = calls.runs.list(definition=name, version=version, is_active=True, cursor=cursor, limit=_PAGE)
+        count, cursor = count + len(page), page.next
+        if cursor is None:
+            return LiveRuns(version=version, runs=count)
+    return LiveRuns(version=version, runs=count, is_counted_out=False)
+
+
+def _tell(prospects: list[Prospect], *, is_done: bool) -> None:
+    columns: Columns[Prospect] = {
+        "NAME": lambda each: each.name,
+        "VERSION": lambda each: each.version,
+        "WHAT": lambda each: "published" if is_done and each.what != "unchanged" else each.what,
+        "LIVE RUNS": lambda each: ", ".join(map(str, each.live)) or "none",
+        "WHY": lambda each: each.why,
+    }
+    print_list(prospects, columns, as_json=False)
+
+
+@verb(
+    "diff",
+    "holdfast diff orders.yaml",
+    "holdfast diff orders.yaml 1 --json",
+    "holdfast diff orders.yaml --workflow orders.approval",
+)
+@file_argument
+@click.argument("version", default="")
+@click.option("--workflow", metavar="NAME", default="", help="Which one, if the file has several.")
+@json_option
+@placed
+def diff(place: Place, *, file: str, version: str, workflow: str, as_json: bool) -> None:
+    """Compare a workflow of FILE with a published VERSION of it, the newest one if none is named.
+
+    Exit code 0: they say the same. 1: they differ.
+    """
+    name, text = read_file(file)
+    definition = picked(definitions_of(text, name), workflow, name)
+    with place.calls() as calls:
+        known = [each for each in calls.definitions.list() if each.name == definition.name]
+        _check_published(calls, definition.name, version, known)
+        before = calls.definitions.get(definition.name, version)
+    changes = compared(before, definition.graph)
+    if as_json:
+        told = {"name": definition.name, "before": before.version, "after": definition.version, "changes": changes}
+        print_json(told)
+    else:
+        _tell_changes(definition, before.version, changes)
+    end(Exit.NO if changes else Exit.DONE)
+
+
+def _check_published(calls: Calls, name: str, version: str, known: list[DefinitionInfo]) -> None:
+    if not known:
+        near = suggestion(name, {each.name for each in calls.definitions.list()})
+        raise NotFoundError("workflow", name, hint=f"nothing of this name is published{near}")
+    versions = [each.version for each in known]
+    if version and version not in versions:
+        raise NotFoundError("workflow", f"{name} version {version}", hint=f"published are {', '.join(versions)}")
+
+
+def _tell_changes(definition: Definition, before: str, changes: list[Change]) -> None:
+    if not changes:
+        click.echo(f"{definition.name}: version {before} says the same as version {definition.version} of the file")
+        return
+    click.echo(f"{definition.name}: version {before} is published, version {definition.version} is in the file")
+    for each in changes:
+        click.secho(visible(str(each)), fg={"added": "green", "removed": "red", "changed": "yellow"}[each.change])
+
+
+@verbs("definitions")
+def definitions() -> None:
+    """Workflows as they were published."""
+
+
+@definitions.command("list", examples=["holdfast definitions list", "holdfast definitions list --name order --json"])
+@click.option("--name", default="", help="Only the versions of this one.")
+@listed
+@placed
+def list_definitions(place: Place, *, name: str, as_json: bool, limit: int, after: str) -> None:
+    """Every published version of every workflow."""
+    with place.calls() as calls:
+        found = calls.definitions.list()
+    known = {each.name for each in found}
+    if name and name not in known:
+        raise NotFoundError("workflow", name, hint=f"nothing of this name is published{suggestion(name, known)}")
+    wanted = [each for each in found if name in {"", each.name}]
+    shown, more = page_behind(wanted, limit, after, lambda each: f"{each.tenant}/{each.name}/{each.version}")
+    print_list(shown, LISTING, as_json=as_json, after=more)
+
+
+@definitions.command(
+    "show", examples=["holdfast definitions show order", "holdfast definitions show order 2 --format dot"]
+)
+@click.argument("name")
+@click.argument("version", default="")
+@click.option("--format", "language", type=click.Choice(["mermaid", "dot"]), help="As a drawing instead.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the graph as data that can be changed and published again."
+)
+@placed
+def show_definition(place: Place, *, name: str, version: str, language: Format | None, as_json: bool) -> None:
+    """A published workflow, the newest VERSION if none is named: its steps, and where each of them leads."""
+    with place.calls() as calls:
+        known = [each for each in calls.definitions.list() if each.name == name]
+        _check_published(calls, name, version, known)
+        if as_json:
+            print_json(calls.definitions.data(name, version))
+        elif language is not None:
+            click.echo(calls.definitions.diagram(name, version, format=language))
+        else:
+            found = calls.definitions.get(name, version).version
+            told = next(each for each in reversed(known) if each.version == found)
+            print_fields({head.lower(): value(told) for head, value in LISTING.items()})
+            click.echo()
+            for line in drawn_run(calls.definitions.diagram(name, version, format="json"), {}):
+                click.echo(line)

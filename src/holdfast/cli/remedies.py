@@ -1,0 +1,58 @@
+"""What somebody at the command line can do next about an error, where the error's own sentence does not say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from holdfast import errors
+
+_LISTS: Final[Mapping[str, str]] = {
+    "instance": "list",
+    "workflow instance": "list",
+    "process instance": "list",
+    "workflow": "definitions list",
+    "definition": "definitions list",
+    "dead letter": "dlq list",
+    "pause": "pauses list",
+    "person": "directory list",
+    "approval chain": "chains list",
+    "event": "events list",
+    "step": "show RUN",
+    "task": "tasks list",
+}
+"""Which command shows what there is of a kind."""
+
+_COMMANDS: Final = (
+    (re.compile(r"\bstart_worker\(\)"), "`holdfast worker`"),
+    (re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks)\.(put|list|publish|get)`"), r"`holdfast \1 \2`"),
+    (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
+)
+"""Calls of the engine that its sentences name, and the commands that do the same."""
+
+
+def in_commands(sentence: str) -> str:
+    """A sentence of the engine for somebody at a shell: where it names a call, it names the command."""
+    for call, command in _COMMANDS:
+        sentence = call.sub(command, sentence)
+    return sentence
+
+
+def next_step(error: errors.HoldfastError) -> str:
+    """What to do next; empty if there is nothing more to say."""
+    match error:
+        case errors.NotFoundError(kind=kind) if kind in _LISTS:
+            return f"`holdfast {_LISTS[kind]}` shows what there is; --tenant says for whom"
+        case errors.StoreUnavailableError():
+            return "see whether the database is up, and whether --database (or HOLDFAST_DATABASE) names the right one"
+        case errors.SchemaMismatchError():
+            return "`holdfast migrate` brings the database to the schema of this code"
+        case errors.ForbiddenError():
+            return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
+        case errors.ConflictError() if error.retryable:
+            return "look again, then repeat the command"
+        case errors.StoppedError():
+            return "`holdfast doctor` tells whether there is maintenance"
+        case _:
+            return ""

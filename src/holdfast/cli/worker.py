@@ -1,0 +1,79 @@
+"""`holdfast worker`: a process, or several, that do what runs ask for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Mapping
+
+import click
+
+from holdfast.app.configuration import FILE_VARIABLE
+from holdfast.cli.applications import equip
+from holdfast.cli.exits import Exit
+from holdfast.cli.frame import end, verb
+from holdfast.cli.place import Place, located
+from holdfast.cli.programs import start_worker
+from holdfast.cli.supervising import supervise
+from holdfast.runtime.environment import variable_of
+
+_MARGIN_SECONDS = 10.0
+"""What a worker may take beyond the time that its handlers have when it stops."""
+
+
+@verb(
+    "worker",
+    "holdfast worker --app shop.workflows:register",
+    "holdfast worker --app shop.workflows:register --processes 4 --database postgresql://user@host/db",
+)
+@click.option(
+    "--app", metavar="MODULE:ATTRIBUTE", help="A function that is given the engine; or workflows and deciders."
+)
+@click.option("--processes", type=click.IntRange(1), help="How many; those that die are started again.")
+@click.option("--supervised", is_flag=True, hidden=True, help="End when standard input does.")
+@located
+def worker(place: Place, *, supervised: bool) -> None:
+    """Work: run handlers, timers and projections until the process is asked to end.
+
+    SIGTERM and Ctrl-C let running handlers finish (setting shutdown_timeout), commit what they did, and leave; then the exit code is 0.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    if place.configuration.processes == 1 or supervised:
+        _work(place, supervised=supervised)
+        return
+    environment = _environment(place)
+    patience = place.configuration.settings.shutdown_timeout.total_seconds() + _MARGIN_SECONDS
+    end(Exit(supervise(lambda: start_worker(environment), place.configuration.processes, patience=patience)))
+
+
+def _work(place: Place, *, supervised: bool) -> None:
+    engine = place.open()
+    try:
+        equip(engine, place.configuration.app)
+        shutdown = threading.Event()
+        if supervised:
+            threading.Thread(target=_heed_input, args=(shutdown,), name="holdfast-supervisor", daemon=True).start()
+        click.echo(f"working on {place.shown_url}", err=True)
+        engine.serve(shutdown)
+    finally:
+        engine.stop()
+
+
+def _heed_input(shutdown: threading.Event) -> None:
+    """End when whoever started this process is gone, whatever became of it."""
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    shutdown.set()
+
+
+def _environment(place: Place) -> Mapping[str, str]:
+    """What the processes are told: the same as this one, what its flags say included."""
+    told = dict(os.environ)
+    for path, value, origin in place.source.values():
+        if origin.startswith("--"):
+            told[variable_of(path)] = str(value)
+    if place.file is not None:
+        told[FILE_VARIABLE] = place.file
+    return told

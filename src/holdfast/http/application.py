@@ -1,0 +1,68 @@
+"""The API as an ASGI application: to be served by itself, or mounted into another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route as Address
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from holdfast.app.engine import Engine
+from holdfast.http.endpoints import Endpoint, Sent, refusal
+from holdfast.http.openapi import document_of
+from holdfast.http.options import HttpOptions, checked_options
+from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.http.routes import ROUTES
+from holdfast.http.routes.platform import METRICS
+from holdfast.http.routing import Route
+from holdfast.http.server import Server
+from holdfast.http.traces import trace_of
+
+
+def create_app(engine: Engine, options: HttpOptions | None = None, *, insecure_dev: bool = False) -> Starlette:
+    """The API of an engine, which stays the caller's: whoever opened it starts and stops it.
+
+    Mounted into another application, `app.mount("/holdfast", create_app(engine))`, its addresses begin there. With `insecure_dev`
+    everybody on this machine, and nobody else, may do everything without a credential.
+    """
+    server = Server(engine, checked_options(options or HttpOptions()), insecure_dev=insecure_dev)
+    routes = offered(server.options)
+    server.document = document_of(routes)
+    app = Starlette(routes=addresses(routes, server))
+    app.router.redirect_slashes = False
+    app.router.default = _Nowhere()
+    return app
+
+
+def offered(options: HttpOptions) -> tuple[Route, ...]:
+    """The routes as the options have them."""
+    if not options.open_metrics:
+        return ROUTES
+    is_open = msgspec.structs.replace
+    return tuple(is_open(each, reach="public", permission="") if each.path == METRICS else each for each in ROUTES)
+
+
+def addresses(routes: Sequence[Route], server: Server) -> list[Address]:
+    """An endpoint for each address, which answers all of its methods."""
+    found: dict[str, dict[str, Route]] = {}
+    for route in routes:
+        found.setdefault(route.path, {})[route.method] = route
+    return [Address(path, Endpoint(methods, server)) for path, methods in found.items()]
+
+
+class _Nowhere:
+    """The answer at an address that there is not; it has the headers of all others."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request."""
+        if scope["type"] != "http":
+            await WebSocketClose()(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        trace = trace_of(request.headers)
+        response = refusal(EdgeError(EdgeCode.NO_ROUTE, "there is nothing at this address"), request, trace)
+        await response(scope, receive, Sent(send, trace, is_secure=scope.get("scheme") == "https"))

@@ -1,0 +1,170 @@
+"""Who comes: what a request shows, and the tenant, the partition, the actor and the rights that it stands for. Nothing else of a request says any of these."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+
+from holdfast.app.access_views import ApiKey
+from holdfast.app.engine import Engine
+from holdfast.errors import NotFoundError, PayloadError
+from holdfast.http.limits import Rate, check_rate
+from holdfast.http.options import HttpOptions
+from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.http.tokens import Claims, InvalidTokenError, Tokens
+from holdfast.kernel.actor import Actor, RequestContext
+
+_log = logging.getLogger("holdfast.http.access")
+_MOST_REMEMBERED: Final = 10_000
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "[::1]"})
+_KEY: Final = "hf_"
+_LONGEST: Final = 9000
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who comes, as the engine is told."""
+
+    tenant: str
+    partition: str
+    actor: Actor
+    credential: str
+    """What they came with, for audits and limits: `key:<id>`, `jwt:<issuer>:<subject>`, `dev`."""
+
+    def may(self, permission: str) -> bool:
+        """Whether they have a permission; everybody has the empty one."""
+        return self.actor.may(permission)
+
+
+class Doorkeeper:
+    """Finds out who comes, or refuses them, always in the same words."""
+
+    def __init__(self, engine: Engine, options: HttpOptions, *, insecure_dev: bool) -> None:
+        self._engine = engine
+        self._options = options
+        self._tokens = Tokens(options.issuers)
+        self._failures = Rate(options.failures_per_second, options.failures_burst)
+        self._memory: OrderedDict[bytes, tuple[Identity, float]] = OrderedDict()
+        self._anybody = self._developer() if insecure_dev else None
+
+    async def identify(self, request: Request) -> Identity:
+        """Who comes; EdgeError if nobody does whom the server knows."""
+        shown = request.headers.getlist("authorization")
+        if not shown and self._anybody is not None:
+            return self._anybody_here(request)
+        scheme, _, secret = (shown[0] if len(shown) == 1 else "").partition(" ")
+        if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST:
+            raise self._refused(request, "no credential" if not shown else "not one bearer credential")
+        mark = sha256(secret.encode("utf-8", "surrogateescape")).digest()
+        remembered = self._memory.get(mark)
+        if remembered is not None and time.monotonic() < remembered[1]:
+            return remembered[0]
+        address = _address(request)  # Empty for a socket file, which everybody would share.
+        check_rate(self._failures.wait(address) if address else 0.0, "this address")
+        try:
+            identity = await (self._by_key(secret) if secret.startswith(_KEY) else self._by_token(secret))
+        except InvalidTokenError as error:
+            if address:
+                self._failures.take(address)
+            raise self._refused(request, str(error)) from None
+        self._remember(mark, identity)
+        return identity
+
+    def forget(self) -> None:
+        """Look everybody up again, because a key was revoked."""
+        self._memory.clear()
+
+    def _remember(self, mark: bytes, identity: Identity) -> None:
+        seconds = self._options.credential_memory.total_seconds()
+        if seconds > 0 and not identity.credential.startswith("jwt:"):  # A token knows by itself when it ends.
+            self._memory[mark] = (identity, time.monotonic() + seconds)
+            if len(self._memory) > _MOST_REMEMBERED:
+                self._memory.popitem(last=False)
+
+    # -- keys and tokens
+
+    async def _by_key(self, secret: str) -> Identity:
+        try:
+            key = await self._engine.aio.admin.identify(secret)
+        except PayloadError:
+            key = None
+        if key is None:
+            raise InvalidTokenError("the key does not hold")
+        return self._key_bearer(key)
+
+    def _key_bearer(self, key: ApiKey) -> Identity:
+        bearer = key.bearer
+        return Identity(
+            tenant=key.tenant,
+            partition=key.partition,
+            actor=msgspec.structs.replace(bearer, capabilities=bearer.capabilities | self._standing(bearer.roles)),
+            credential=f"key:{key.id}",
+        )
+
+    async def _by_token(self, token: str) -> Identity:
+        claims = await self._tokens.check(token)
+        try:
+            roles = claims.roles | await self._directory_roles(claims)
+            actor = Actor(
+                id=claims.subject,
+                roles=roles,
+                capabilities=claims.capabilities | self._standing(roles) | self._options.everyone,
+            )
+            context = RequestContext(tenant=claims.tenant, partition=claims.partition, actor=actor)
+            self._engine.acting(context)  # Whether the engine takes these names.
+        except PayloadError as error:
+            raise InvalidTokenError(str(error)) from error
+        return Identity(
+            tenant=claims.tenant,
+            partition=claims.partition,
+            actor=actor,
+            credential=f"jwt:{claims.issuer}:{claims.subject}",
+        )
+
+    def _standing(self, roles: frozenset[str]) -> frozenset[str]:
+        """The capabilities that roles stand for."""
+        return frozenset().union(*(self._options.roles.get(role, frozenset()) for role in roles))
+
+    async def _directory_roles(self, claims: Claims) -> frozenset[str]:
+        if not self._options.uses_directory:
+            return frozenset()
+        directory = self._engine.aio.as_tenant(claims.tenant).directory
+        try:
+            person = await directory.get(claims.subject)
+        except NotFoundError:
+            return frozenset()
+        if not person.is_active:
+            raise InvalidTokenError("the directory has deactivated its bearer")
+        return frozenset(await directory.roles_of(claims.subject))
+
+    # -- without any
+
+    def _developer(self) -> Identity:
+        tenant = self._engine.futures.request.tenant
+        _log.warning("the API is served without security: everybody on this machine may do everything")
+        actor = Actor(id="developer", capabilities=frozenset({"*"}))
+        return Identity(tenant=tenant, partition="", actor=actor, credential="dev")
+
+    def _anybody_here(self, request: Request) -> Identity:
+        """Whoever is on this machine; a page of another site that a browser here shows is not."""
+        assert self._anybody is not None
+        host = request.headers.get("host", "").rsplit(":", 1)[0] if "host" in request.headers else ""
+        origin = request.headers.get("origin", "")
+        is_near = _address(request) in _LOOPBACK and (host in _LOOPBACK or request.headers.get("host") in _LOOPBACK)
+        if not is_near or (origin and origin.partition("://")[2] != request.headers.get("host")):
+            raise self._refused(request, "insecure_dev is for this machine alone")
+        return self._anybody
+
+    def _refused(self, request: Request, why: str) -> EdgeError:
+        told = (ascii(request.method), ascii(request.url.path), _address(request), ascii(why))
+        _log.warning("refused %s %s from %s: %s", *told)
+        return EdgeError(EdgeCode.UNAUTHENTICATED, "the request has no credential that holds")
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""

@@ -1,0 +1,72 @@
+"""Where a page ended, as a text that clients hand back without looking inside. It names a place and no tenant: whose list it is, the credential says."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from holdfast.http.problems import EdgeCode, EdgeError
+
+T = TypeVar("T")
+P = TypeVar("P")
+
+_LONGEST = 1024
+_BEYOND = 2**63
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A page of a list."""
+
+    items: list[T]
+    next: str | None
+    """Give it as `cursor` for the next page; null if this is the last one."""
+
+
+def written(place: object) -> str:
+    """A place as a cursor."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def read(cursor: str, kind: type[P]) -> P | None:
+    """The place that a cursor stands for; None for an empty one, which is the beginning."""
+    if not cursor:
+        return None
+    refused = EdgeError(EdgeCode.BAD_CURSOR, "the cursor is not one that this list has given")
+    if len(cursor) > _LONGEST:
+        raise refused
+    try:
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(data, type=kind)
+    except (binascii.Error, ValueError, msgspec.MsgspecError):
+        raise refused from None
+
+
+def counted(cursor: str) -> int:
+    """The number that a cursor stands for; 0 for an empty one."""
+    found = read(cursor, int) or 0
+    if not 0 <= found < _BEYOND:
+        raise EdgeError(EdgeCode.BAD_CURSOR, "the cursor is not one that this list has given")
+    return found
+
+
+def listing(items: Sequence[T], limit: int, place: Callable[[T], object]) -> Listing[T]:
+    """A page of a list that was asked for one item more than the page has."""
+    shown = list(items[:limit])
+    return Listing(items=shown, next=written(place(shown[-1])) if len(items) > limit else None)
+
+
+def sliced(items: Sequence[T], cursor: str, limit: int) -> Listing[T]:
+    """A page of a short list that is always read as a whole; the cursor counts."""
+    begin = counted(cursor)
+    end = begin + limit
+    return Listing(items=list(items[begin:end]), next=written(end) if end < len(items) else None)
+
+
+def resting(kind: type[T], **known: object) -> T:
+    """The last thing of a page as far as its place tells it, for calls that go on behind a thing."""
+    fields: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+    return kind(**{name: known.get(name) for name in fields})

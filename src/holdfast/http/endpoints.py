@@ -1,0 +1,243 @@
+"""One request from beginning to end: who comes, whether they may, what they bring, what they are answered."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from starlette.datastructures import MutableHeaders, QueryParams
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from holdfast.errors import ForbiddenError, HoldfastError, NotFoundError
+from holdfast.http.credentials import Identity
+from holdfast.http.limits import check_rate, read_body
+from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
+from holdfast.http.routing import Answer, Call, Route, Stream, Text, run_id
+from holdfast.http.server import Server
+from holdfast.http.traces import Trace, trace_of
+from holdfast.kernel.actor import Actor, RequestContext
+
+_log = logging.getLogger("holdfast.http")
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+_PROCESSES: Final = "/ui/"
+_SERVER_FAULT: Final = 500
+_JSON = re.compile(r"application/json\s*(?:;.*)?", re.IGNORECASE)
+_NOBODY = Identity(tenant="default", partition="", actor=Actor(id="nobody"), credential="")
+_REFUSALS = frozenset({EdgeCode.FORBIDDEN, EdgeCode.OTHER_PARTITION, EdgeCode.PLATFORM_ONLY})
+
+SECURITY: Mapping[str, str] = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""Headers of every answer: it is data for whoever asked, and nothing that a browser should show, keep or frame."""
+
+
+class Endpoint:
+    """One address: an ASGI application that answers its methods."""
+
+    def __init__(self, routes: Mapping[str, Route], server: Server) -> None:
+        self._routes = routes
+        self._server = server
+        looks = routes.get("GET")
+        # A stream has no end that somebody who asks for its head could wait for.
+        has_head = looks is not None and looks.media_type != "text/event-stream"
+        self._methods = {**routes, "HEAD": looks} if looks is not None and has_head else dict(routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        request, trace, began = Request(scope, receive), trace_of(Request(scope).headers), time.perf_counter()
+        route = self._methods.get(request.method)
+        sent = Sent(send, trace, is_secure=scope.get("scheme") == "https")
+        try:
+            response = await self._response(route, request, trace)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told and the server goes on
+            response = refusal(error, request, trace)
+        try:
+            await response(scope, receive, sent)
+        finally:
+            name = route.path if route is not None else next(iter(self._routes.values())).path
+            self._server.gauges.answered(request.method, name, sent.status, time.perf_counter() - began)
+
+    async def _response(self, route: Route | None, request: Request, trace: Trace) -> Response:
+        if route is None:
+            allowed = ", ".join(sorted(self._methods))
+            told = f"{request.method} is not for this address"
+            raise EdgeError(EdgeCode.METHOD_NOT_ALLOWED, told, headers={"allow": allowed})
+        if route.is_public:
+            return _answered(await route.handler(await self._call(route, request, trace, _NOBODY)), route, request)
+        identity = await self._server.door.identify(request)
+        check_rate(self._server.rate.take(identity.credential), "this credential")
+        try:
+            self._check(route, identity)
+            call = await self._call(route, request, trace, identity)
+            await self._check_partition(route, call)
+            return _answered(await route.handler(call), route, request)
+        except (EdgeError, ForbiddenError) as error:
+            if isinstance(error, ForbiddenError) or error.code in _REFUSALS:
+                await self._note(identity, request, trace, error)
+            raise
+
+    def _check(self, route: Route, identity: Identity) -> None:
+        if not identity.may(route.permission):
+            told = f"{identity.actor.id!r} lacks the permission {route.permission!r}"
+            raise EdgeError(EdgeCode.FORBIDDEN, told)
+        platform = self._server.options.platform_tenant or self._server.engine.futures.request.tenant
+        if route.reach == "platform" and (identity.tenant != platform or identity.partition):
+            raise EdgeError(EdgeCode.PLATFORM_ONLY, "this is about all tenants, and the credential is of one")
+        if route.reach == "tenant" and identity.partition:
+            told = f"this is about the whole tenant, and the credential is bound to {identity.partition!r}"
+            raise EdgeError(EdgeCode.OTHER_PARTITION, told)
+
+    async def _check_partition(self, route: Route, call: Call[object, object]) -> None:
+        """A run of another partition looks as if it did not exist."""
+        if route.reach != "run" or not call.identity.partition:
+            return
+        identity = run_id(call.path["id"].rpartition(":")[0] if ":" in call.path["id"] else call.path["id"])
+        if await call.calls.runs.partition_of(identity) != call.identity.partition:
+            raise NotFoundError("workflow instance", identity)
+
+    async def _call(self, route: Route, request: Request, trace: Trace, identity: Identity) -> Call[object, object]:
+        if not route.takes_condition and "if-match" in request.headers:
+            raise EdgeError(EdgeCode.CONDITION_UNSUPPORTED, "this route does not understand If-Match")
+        query = _query(route, request.query_params)
+        raw = await read_body(request, self._server.options) if route.method != "GET" else b""
+        context = RequestContext(
+            tenant=identity.tenant, partition=identity.partition, actor=identity.actor, trace=trace.parent
+        )
+        return Call(
+            server=self._server,
+            calls=self._server.engine.aio.acting(context),
+            identity=identity,
+            path=request.path_params,
+            query=query,
+            body=_body(route, request, raw),
+            raw=raw,
+            headers=request.headers,
+            trace=trace.parent,
+        )
+
+    async def _note(
+        self, identity: Identity, request: Request, trace: Trace, error: EdgeError | ForbiddenError
+    ) -> None:
+        """Keep a refusal for auditors; that it cannot be kept changes nothing for the client."""
+        code = error.code.value if isinstance(error, EdgeError) else error.reason
+        _log.warning(
+            "refused %s %r to %r of %r (%s): %s",
+            request.method, request.url.path, identity.actor.id, identity.tenant, identity.credential, code,
+        )  # fmt: skip
+        context = RequestContext(
+            tenant=identity.tenant, partition=identity.partition, actor=identity.actor, trace=trace.parent
+        )
+        try:
+            await self._server.engine.aio.acting(context).refusals.note(
+                credential=identity.credential,
+                method=request.method,
+                path=request.url.path,
+                code=code,
+                detail=str(error),
+                keep=self._server.options.keep_refusals,
+            )
+        except HoldfastError:
+            _log.exception("a refusal could not be kept")
+
+
+class Sent:
+    """Sends an answer with the headers that every answer has, and remembers its status."""
+
+    def __init__(self, send: Send, trace: Trace, *, is_secure: bool) -> None:
+        self._send = send
+        self._trace = trace
+        self._is_secure = is_secure
+        self.status = _SERVER_FAULT
+
+    async def __call__(self, message: Message) -> None:
+        """Pass a message on."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY.items():
+                headers.setdefault(name, value)
+            if self._is_secure:
+                headers["strict-transport-security"] = "max-age=31536000"
+            headers["x-request-id"] = self._trace.request_id
+            headers["traceparent"] = self._trace.parent
+        await self._send(message)
+
+
+def refusal(error: Exception, request: Request, trace: Trace) -> Response:
+    """The answer to a request that was refused, or failed."""
+    path = request.scope.get("path", "").removeprefix(request.scope.get("root_path", ""))
+    problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=path.startswith(_PROCESSES))
+    if problem.status >= _SERVER_FAULT:
+        _log.error("%s %r failed, trace %s", request.method, path, trace.trace_id, exc_info=error)
+    headers = headers_of(error)
+    return Response(_encode(problem), status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _answered(answer: object, route: Route, request: Request) -> Response:
+    if isinstance(answer, Stream):
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(answer.chunks, media_type="text/event-stream", headers=headers)
+    if isinstance(answer, Text):
+        return Response(answer.text, media_type=answer.media_type)
+    found = answer if isinstance(answer, Answer) else Answer(value=answer, status=route.status)
+    tag = found.headers.get("etag")
+    if tag is not None and request.method in {"GET", "HEAD"} and _knows(request, tag):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=dict(found.headers))
+    if route.answer is None:
+        return Response(status_code=HTTPStatus.NO_CONTENT, headers=dict(found.headers))
+    return Response(
+        _encode(found.value), status_code=found.status, headers=dict(found.headers), media_type="application/json"
+    )
+
+
+def _knows(request: Request, tag: str) -> bool:
+    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+    return tag in known or "*" in known
+
+
+def _query(route: Route, given: QueryParams) -> object:
+    """The parameters in the address, as the route declares them."""
+    fields = {each.encode_name: each for each in msgspec.structs.fields(route.query)}
+    values: dict[str, object] = {}
+    for name in given:
+        several = given.getlist(name)
+        takes_several = name in fields and _is_list(fields[name].type)
+        if len(several) > 1 and not takes_several:
+            raise EdgeError(EdgeCode.BAD_QUERY, f"the parameter {name!r} is given several times")
+        values[name] = several if takes_several else several[0]
+    try:
+        return msgspec.convert(values, route.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise EdgeError(EdgeCode.BAD_QUERY, f"the address asks for what cannot be: {error}") from None
+
+
+def _is_list(kind: object) -> bool:
+    return getattr(kind, "__origin__", None) is list
+
+
+def _body(route: Route, request: Request, raw: bytes) -> object:
+    """The body, as the route declares it; it may be left out where all of it has defaults."""
+    if route.body is None:
+        if raw.strip():
+            raise EdgeError(EdgeCode.MALFORMED, "this route takes no body")
+        return None
+    if raw and not _JSON.fullmatch(request.headers.get("content-type", "")):
+        raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, "the body is to be application/json")
+    try:
+        return msgspec.json.decode(raw or b"{}", type=route.body)
+    except msgspec.ValidationError as error:
+        raise EdgeError(EdgeCode.MALFORMED, f"the body is not what the route takes: {error}") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise EdgeError(EdgeCode.MALFORMED, f"the body is no JSON: {error}") from None

@@ -1,0 +1,105 @@
+"""Who listens to what is written: one reader of the feed for all streams of a process, however many there are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+from uuid import UUID
+
+from holdfast.app.access_views import Written
+from holdfast.app.engine import Engine
+from holdfast.errors import HoldfastError
+from holdfast.http.options import HttpOptions
+
+_log = logging.getLogger("holdfast.http")
+_PAGE: Final = 1000
+_PAUSE_SECONDS: Final = 1.0
+"""After the database was away."""
+
+
+class Watcher:
+    """One stream: what was written since it last looked, of one tenant, or of one run of it."""
+
+    def __init__(self, tenant: str, run: UUID | None, backlog: int) -> None:
+        self.tenant = tenant
+        self.run = run
+        self.is_behind = False
+        """Whether more was written than is kept for it."""
+        self._backlog = backlog
+        self._news: list[Written] = []
+        self._bell = asyncio.Event()
+
+    def hear(self, written: Written) -> None:
+        """Something was written."""
+        self._news.append(written)
+        if len(self._news) > self._backlog:
+            self._news.clear()
+            self.is_behind = True
+        self._bell.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether something was written in this time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._bell.wait()
+        return self._bell.is_set()
+
+    def take(self) -> list[Written]:
+        """What was written since, in order."""
+        self._bell.clear()
+        found, self._news = self._news, []
+        return found
+
+
+class Hub:
+    """Reads the feed while somebody listens, and rings for those whom it concerns."""
+
+    def __init__(self, engine: Engine, options: HttpOptions) -> None:
+        self._engine = engine
+        self._options = options
+        self._watchers: dict[tuple[str, UUID | None], set[Watcher]] = {}
+        """By what they listen to, so that an event is passed to those alone whom it concerns."""
+        self._task: asyncio.Task[None] | None = None
+        self.position = 0
+        """How far the feed was read."""
+
+    @contextmanager
+    def watching(self, watcher: Watcher) -> Iterator[Watcher]:
+        """Ring for a watcher as long as the block lasts."""
+        place = (watcher.tenant, watcher.run)
+        self._watchers.setdefault(place, set()).add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers[place].discard(watcher)
+            if not self._watchers[place]:
+                del self._watchers[place]
+
+    async def begun(self) -> None:
+        """Have the feed read; from the position that there is when this returns, nothing is missed."""
+        if self._task is None or self._task.done():
+            self.position = (await self._engine.aio.admin.written()).next
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._follow())
+
+    async def _follow(self) -> None:
+        pause = self._options.stream_interval.total_seconds()
+        idle = 0.0
+        while idle < self._options.heartbeat.total_seconds():
+            idle = 0.0 if self._watchers else idle + pause
+            try:
+                page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
+            except HoldfastError as error:
+                _log.warning("what was written cannot be read: %s", error)
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            for written in page.items:
+                for place in ((written.tenant, None), (written.tenant, written.instance)):
+                    for watcher in self._watchers.get(place, ()):
+                        watcher.hear(written)
+            self.position = page.next
+            if len(page.items) < _PAGE:
+                await asyncio.sleep(pause)

@@ -1,0 +1,134 @@
+"""How much one client may ask for: bodies, requests in a while, streams at once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from starlette.requests import ClientDisconnect, Request
+
+from holdfast.http.options import HttpOptions
+from holdfast.http.problems import EdgeCode, EdgeError
+
+_MOST_BUCKETS: Final = 10_000
+"""Clients that are remembered; the one that was away for longest is forgotten first."""
+_MEASURED = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+
+
+class Rate:
+    """A token bucket for each client: so many requests at once, and so many in the long run."""
+
+    def __init__(self, per_second: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._burst = float(burst)
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> float:
+        """One more request; 0 if it is taken, else the seconds until it would be."""
+        left, now = self._left(client)
+        if left < 1.0:
+            self._keep(client, left, now)
+            return (1.0 - left) / self._per_second
+        self._keep(client, left - 1.0, now)
+        return 0.0
+
+    def wait(self, client: str) -> float:
+        """The seconds until a request would be taken; nothing is used up."""
+        left, _ = self._left(client)
+        return 0.0 if left >= 1.0 else (1.0 - left) / self._per_second
+
+    def _left(self, client: str) -> tuple[float, float]:
+        now = self._clock()
+        left, at = self._buckets.get(client, (self._burst, now))
+        return min(self._burst, left + (now - at) * self._per_second), now
+
+    def _keep(self, client: str, left: float, now: float) -> None:
+        self._buckets[client] = (left, now)
+        self._buckets.move_to_end(client)
+        if len(self._buckets) > _MOST_BUCKETS:
+            self._buckets.popitem(last=False)
+
+
+def check_rate(seconds: float, what: str) -> None:
+    """Refuse a request that is too early."""
+    if seconds > 0:
+        headers = {"retry-after": str(math.ceil(seconds))}
+        raise EdgeError(EdgeCode.TOO_MANY_REQUESTS, f"{what} has made too many requests", headers=headers)
+
+
+class StreamRoom:
+    """How many streams are open, of each credential and of all."""
+
+    def __init__(self, options: HttpOptions) -> None:
+        self._each = options.streams_per_credential
+        self._all = options.max_streams
+        self._open: Counter[str] = Counter()
+
+    @property
+    def open(self) -> int:
+        """How many there are."""
+        return self._open.total()
+
+    @contextmanager
+    def place(self, credential: str) -> Iterator[None]:
+        """Room for one more, as long as the block lasts."""
+        if self._open[credential] >= self._each or self.open >= self._all:
+            raise EdgeError(
+                EdgeCode.TOO_MANY_STREAMS, f"at most {self._each} streams of one credential are open at once"
+            )
+        self._open[credential] += 1
+        try:
+            yield
+        finally:
+            self._open[credential] -= 1
+            self._open += Counter()  # Forgets those that have none.
+
+
+async def read_body(request: Request, options: HttpOptions) -> bytes:
+    """The body of a request, if it is not too large, too deep or too slow; it is never kept beyond the limit."""
+    most = options.max_body_bytes
+    told = request.headers.get("content-length", "")
+    if told.isdecimal() and int(told) > most:
+        raise _too_large(most)
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(options.body_timeout.total_seconds()):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > most:
+                    raise _too_large(most)
+                chunks.append(chunk)
+    except TimeoutError:
+        headers = {"connection": "close"}
+        raise EdgeError(EdgeCode.TOO_SLOW, "the body did not arrive in time", headers=headers) from None
+    except ClientDisconnect:
+        raise EdgeError(EdgeCode.MALFORMED, "the body was not sent to its end") from None
+    body = b"".join(chunks)
+    check_depth(body, options.max_depth)
+    return body
+
+
+def check_depth(body: bytes, most: int) -> None:
+    """Refuse JSON that is nested too deep, before anything recurses into it."""
+    if body.count(b"[") + body.count(b"{") <= most:
+        return
+    depth = 0
+    for found in _MEASURED.finditer(body):
+        mark = found.group()
+        if mark in {b"[", b"{"}:
+            depth += 1
+            if depth > most:
+                raise EdgeError(EdgeCode.TOO_DEEP, f"the body is nested deeper than {most} levels")
+        elif mark in {b"]", b"}"}:
+            depth -= 1
+
+
+def _too_large(most: int) -> EdgeError:
+    return EdgeError(EdgeCode.TOO_LARGE, f"the body is larger than {most} bytes", headers={"connection": "close"})

@@ -1,0 +1,174 @@
+"""The OpenAPI 3.1 document, made from the table of routes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from holdfast.http.problems import MEDIA_TYPE, Problem
+from holdfast.http.routing import Route
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_REFERENCE: Final = "#/components/schemas/{name}"
+_TASK: Final = "0193a2b4-0000-7000-8000-000000000001:1"
+_EXAMPLES: Mapping[str, object] = {
+    "id": "0193a2b4-0000-7000-8000-000000000001",
+    "number": "1",
+    "name": "order",
+    "person": "ann",
+    "role": "finance",
+    "workflow_id": "orders.approval",
+    "event_id": "0193a2b4-0000-7000-8000-000000000002",
+    "hook": "shop",
+    "key": "0193a2b4000070008000000000000003",
+}
+
+Schema = dict[str, object]
+
+
+def document_of(routes: Sequence[Route]) -> bytes:
+    """The document as JSON."""
+    kinds = _kinds(routes)
+    shown, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=_REFERENCE)
+    schemas = dict(zip(map(_mark, kinds), shown, strict=True))
+    paths: dict[str, dict[str, object]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Holdfast",
+                "version": "1",
+                "description": "Durable workflows: runs, processes, people, and those who look after them.",
+                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            },
+            "servers": [{"url": "/"}],
+            "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
+            "paths": paths,
+            "components": {
+                "schemas": components,
+                "securitySchemes": {
+                    "bearer": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "description": "An API key, or a token (JWT) of an issuer that the server believes.",
+                    }
+                },
+            },
+            "security": [{"bearer": []}],
+        }
+    )
+
+
+def _kinds(routes: Sequence[Route]) -> list[object]:
+    found: dict[str, object] = {_mark(Problem): Problem}
+    for route in routes:
+        fields = (each.type for each in msgspec.structs.fields(route.query))
+        for kind in (route.body, route.answer, *fields):
+            if kind is not None:
+                found.setdefault(_mark(kind), kind)
+    return list(found.values())
+
+
+def _anything(kind: type) -> Schema:
+    """The schema of what may be any JSON."""
+    if kind is object:
+        return {"description": "Any JSON."}
+    raise NotImplementedError(f"{kind} has no schema")
+
+
+def _mark(kind: object) -> str:
+    return f"{getattr(kind, '__module__', '')}.{kind!r}"
+
+
+def _operation(route: Route, schemas: Mapping[str, Schema]) -> dict[str, object]:
+    told = inspect.getdoc(route.handler) or ""
+    operation: dict[str, object] = {
+        "operationId": route.name,
+        "tags": [route.tag],
+        "summary": told.split(". ")[0].split("; ")[0].rstrip("."),
+        "description": _description(told, route),
+        "parameters": list(_parameters(route, schemas)),
+        "responses": dict(_responses(route, schemas)),
+        "x-permission": route.permission,
+        "x-reach": route.reach,
+    }
+    if route.body is not None:
+        content: dict[str, object] = {"schema": schemas[_mark(route.body)]}
+        if route.example is not None:
+            content["example"] = route.example
+        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+    if route.is_public:
+        operation["security"] = []
+    return operation
+
+
+def _description(told: str, route: Route) -> str:
+    needs = f" It takes the permission `{route.permission}`." if route.permission else ""
+    return f"{told}{needs}"
+
+
+def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[str, object]]:
+    for name in _PARAMETER.findall(route.path):
+        example = _TASK if route.path.startswith("/api/v1/tasks") and name == "id" else _EXAMPLES[name]
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1},
+            "example": example,
+        }
+    for field in msgspec.structs.fields(route.query):
+        schema = dict(schemas[_mark(field.type)])
+        if field.default is not msgspec.NODEFAULT:
+            schema["default"] = field.default
+        yield {"name": field.encode_name, "in": "query", "required": field.required, "schema": schema}
+    if route.takes_key:
+        yield _header("Idempotency-Key", "Makes the request safe to repeat.", {"type": "string", "maxLength": 255})
+    if route.takes_condition:
+        yield _header("If-Match", "The ETag of what is to be changed.", {"type": "string"})
+    if route.media_type == "text/event-stream":
+        yield _header(
+            "Last-Event-ID", "The last event that the client has.", {"type": "string", "pattern": "^[0-9]{1,18}$"}
+        )
+
+
+def _header(name: str, told: str, schema: Schema) -> dict[str, object]:
+    return {"name": name, "in": "header", "required": False, "description": told, "schema": schema}
+
+
+def _responses(route: Route, schemas: Mapping[str, Schema]) -> Iterator[tuple[str, object]]:
+    success = HTTPStatus.NO_CONTENT if route.answer is None else route.status
+    for status in (success, *route.also):
+        response: dict[str, object] = {"description": HTTPStatus(status).phrase}
+        if route.answer is not None and status != HTTPStatus.NOT_MODIFIED:
+            response["content"] = {route.media_type.split(";")[0]: {"schema": schemas[_mark(route.answer)]}}
+        yield str(int(status)), response
+    for status in problem_statuses(route):
+        if status not in route.also:
+            content = {MEDIA_TYPE: {"schema": schemas[_mark(Problem)]}}
+            yield str(int(status)), {"description": HTTPStatus(status).phrase, "content": content}
+
+
+def problem_statuses(route: Route) -> Iterable[int]:
+    """The statuses of what can be refused at a route."""
+    found = {400, 503}
+    if not route.is_public:
+        found |= {401, 403, 429}
+    if _PARAMETER.search(route.path) or route.body is not None:
+        found |= {404, 409, 422}
+    if route.method != "GET":
+        found |= {404, 408, 409, 413, 415, 422}
+    if route.query.__struct_fields__:
+        found |= {422}
+    if route.takes_condition:
+        found |= {412}
+    if route.path.startswith("/hooks/"):
+        found |= {401}
+    return sorted(found)

@@ -1,0 +1,41 @@
+"""All routes of the API, by subject."""
+
+from __future__ import annotations
+
+from holdfast.http.routes import (
+    chains,
+    controls,
+    dead_letters,
+    definitions,
+    directory,
+    events,
+    executions,
+    keys,
+    notifications,
+    pauses,
+    platform,
+    processes,
+    repairs,
+    standing,
+    tasks,
+)
+from holdfast.http.routing import Route
+
+ROUTES: tuple[Route, ...] = (
+    *standing.ROUTES,
+    *executions.ROUTES,
+    *controls.ROUTES,
+    *repairs.ROUTES,
+    *processes.ROUTES,
+    *definitions.ROUTES,
+    *tasks.ROUTES,
+    *dead_letters.ROUTES,
+    *events.ROUTES,
+    *notifications.ROUTES,
+    *pauses.ROUTES,
+    *directory.ROUTES,
+    *chains.ROUTES,
+    *keys.ROUTES,
+    *platform.ROUTES,
+)
+"""The table. Of two addresses that fit, the first one is meant."""

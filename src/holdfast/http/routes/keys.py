@@ -1,0 +1,116 @@
+"""Routes of access: API keys, what was refused, and who the caller is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest
+from holdfast.http import cursors
+from holdfast.http.cursors import Listing
+from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+
+
+class NewKey(Given, frozen=True, kw_only=True):
+    """A key that is to be made."""
+
+    name: str
+    """What it is for."""
+    actor: str
+    """As whom its bearer acts."""
+    kind: Literal["user", "service"] = "service"
+    roles: list[str] = msgspec.field(default_factory=list)
+    capabilities: list[str] = msgspec.field(default_factory=list)
+    partition: str = ""
+    """The part of the tenant that it is bound to."""
+    expires_at: datetime | None = None
+
+
+class Me(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the caller is, as the engine sees it."""
+
+    id: str
+    kind: str
+    tenant: str
+    partition: str
+    roles: list[str]
+    capabilities: list[str]
+    credential: str
+
+
+async def create_key(call: Call[NoQuery, NewKey]) -> Answer:
+    """Make an API key. Its secret is in this answer and nowhere else."""
+    asked = call.body
+    made = await call.calls.keys.create(
+        asked.name,
+        actor=asked.actor,
+        kind=asked.kind,
+        roles=asked.roles,
+        capabilities=asked.capabilities,
+        partition=asked.partition,
+        expires_at=asked.expires_at,
+    )
+    return Answer(value=made, status=201, headers={"location": f"/api/v1/keys/{made.key.id}"})
+
+
+async def list_keys(call: Call[Paged, None]) -> Listing[ApiKey]:
+    """List the API keys of the tenant, revoked ones included, oldest first."""
+    size, last = call.page(call.query.limit), cursors.read(call.query.cursor, str) or ""
+    found = await call.calls.keys.list(after=last, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def get_key(call: Call[NoQuery, None]) -> ApiKey:
+    """Look at one key, without its secret."""
+    return await call.calls.keys.get(call.path["key"])
+
+
+async def revoke_key(call: Call[NoQuery, None]) -> ApiKey:
+    """End a key, for good."""
+    found = await call.calls.keys.revoke(call.path["key"])
+    call.server.door.forget()
+    return found
+
+
+async def list_refusals(call: Call[Paged, None]) -> Listing[RefusedRequest]:
+    """List requests that were refused because of who asked, newest first."""
+    size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
+    found = await call.calls.refusals.list(before=last or None, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def tell_me(call: Call[NoQuery, None]) -> Me:
+    """Who the caller is, and what they may do."""
+    who, actor = call.identity, call.identity.actor
+    return Me(
+        id=actor.id,
+        kind=actor.kind,
+        tenant=who.tenant,
+        partition=who.partition,
+        roles=sorted(actor.roles),
+        capabilities=sorted(actor.capabilities),
+        credential=who.credential,
+    )
+
+
+_KEYS = Subject("access", "/api/v1/keys", "keys:manage", "own")
+
+ROUTES: tuple[Route, ...] = (
+    _KEYS.post(
+        "",
+        create_key,
+        body=NewKey,
+        answer=NewApiKey,
+        status=201,
+        example={"name": "the shop's backend", "actor": "shop", "capabilities": ["execution:start"]},
+    ),
+    _KEYS.get("", list_keys, query=Paged, answer=Listing[ApiKey]),
+    _KEYS.get("/{key}", get_key, answer=ApiKey),
+    _KEYS.post("/{key}/revoke", revoke_key, answer=ApiKey),
+    Subject("access", "/api/v1/audit", "audit:read", "tenant").get(
+        "/refusals", list_refusals, query=Paged, answer=Listing[RefusedRequest]
+    ),
+    Subject("access", "/api/v1", "", "own").get("/me", tell_me, answer=Me),
+)

@@ -1,0 +1,103 @@
+"""Routes of those who run the engine: workers, queues, read models, maintenance, metrics. They concern all tenants."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from holdfast.app.operator_views import Backlog, MissingHandler, ProjectionInfo, WorkerInfo
+from holdfast.errors import HoldfastError
+from holdfast.http.gauges import MEDIA_TYPE, Labels
+from holdfast.http.routing import Call, Given, NoQuery, Route, Subject, Text
+from holdfast.runtime.health import Health
+
+
+class Queues(msgspec.Struct, frozen=True, kw_only=True):
+    """How much work waits."""
+
+    items: list[Backlog]
+    inbox_depth: int
+    """How many accepted commands wait."""
+
+
+class Maintain(Given, frozen=True, kw_only=True):
+    """What maintenance holds back, in all processes."""
+
+    mode: Literal["none", "pause", "refuse"]
+    """Nothing, work, or commands too."""
+
+
+async def list_workers(call: Call[NoQuery, None]) -> list[WorkerInfo]:
+    """The workers that are alive, in all processes."""
+    return await call.engine.admin.workers()
+
+
+async def list_queues(call: Call[NoQuery, None]) -> Queues:
+    """How much work waits, by handler and by definition."""
+    admin = call.engine.admin
+    return Queues(items=await admin.backlog(), inbox_depth=await admin.inbox_depth())
+
+
+async def list_missing_handlers(call: Call[NoQuery, None]) -> list[MissingHandler]:
+    """Handlers that work waits for and no live worker has."""
+    return await call.engine.admin.missing_handlers()
+
+
+async def list_projections(call: Call[NoQuery, None]) -> list[ProjectionInfo]:
+    """How far each read model has read."""
+    return await call.engine.projections.list()
+
+
+async def get_health(call: Call[NoQuery, None]) -> Health:
+    """Whether this process does its work, and what keeps it from it."""
+    return call.server.engine.health()
+
+
+async def maintain(call: Call[NoQuery, Maintain]) -> None:
+    """Begin or end maintenance, in all processes."""
+    admin = call.engine.admin
+    match call.body.mode:
+        case "pause":
+            await admin.pause_processing()
+        case "refuse":
+            await admin.refuse_commands()
+        case "none":
+            await admin.resume_processing()
+
+
+async def get_metrics(call: Call[NoQuery, None]) -> Text:
+    """Figures of this process and of the queues, as Prometheus reads them."""
+    server = call.server
+    health = server.engine.health()
+    figures: list[tuple[str, str, Labels, float]] = [
+        ("holdfast_healthy", "Whether this process does its work.", (), float(health.is_healthy)),
+        ("holdfast_incidents", "Instances that nothing can ever wake.", (), float(len(health.incidents))),
+        ("holdfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),
+    ]
+    try:
+        backlog, depth = await call.engine.admin.backlog(), await call.engine.admin.inbox_depth()
+        lag = max((each.lag for each in await call.engine.projections.list()), default=0)
+    except HoldfastError:  # The figures of this process are worth something while the database is away.
+        return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
+    for kind in ("effect", "timer", "inbox"):
+        waiting = float(sum(each.count for each in backlog if each.kind == kind))
+        figures.append(("holdfast_backlog", "How much work waits.", (("kind", kind),), waiting))
+    figures.append(("holdfast_inbox_depth", "Accepted commands that wait.", (), float(depth)))
+    figures.append(("holdfast_projection_lag", "Events that the slowest read model has not read.", (), float(lag)))
+    return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
+
+
+METRICS = "/metrics"
+
+_PLATFORM = Subject("platform", "/api/v1", "engine:read", "platform")
+
+ROUTES: tuple[Route, ...] = (
+    _PLATFORM.get("/workers", list_workers, answer=list[WorkerInfo]),
+    _PLATFORM.get("/queues", list_queues, answer=Queues),
+    _PLATFORM.get("/queues/missing-handlers", list_missing_handlers, answer=list[MissingHandler]),
+    _PLATFORM.get("/projections", list_projections, answer=list[ProjectionInfo]),
+    _PLATFORM.get("/health", get_health, answer=Health),
+    _PLATFORM.post("/maintenance", maintain, permission="engine:operate", body=Maintain, example={"mode": "pause"}),
+    Subject("platform", METRICS, "metrics:read", "platform").get("", get_metrics, answer=str, media_type=MEDIA_TYPE),
+)

@@ -1,0 +1,208 @@
+"""Routes of processes, as end users see them: start, advance, look, cancel."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessSummary
+from holdfast.errors import RejectedError
+from holdfast.http import cursors
+from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+
+_BASE = "/ui/workflows"
+_PATIENCE = timedelta(seconds=5)
+_CONFLICT = "VERSION_CONFLICT"
+
+
+class Advance(Given, frozen=True, kw_only=True):
+    """By which event the current step is left."""
+
+    event: str
+    input: dict[str, object] = msgspec.field(default_factory=dict)
+    """What its form asks for."""
+    comment: str = ""
+
+
+class StartQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be said of a start beside its input."""
+
+    version: str = ""
+    key: str = ""
+    """A business key."""
+    comment: str = ""
+
+
+class ProcessQuery(Paged, frozen=True, kw_only=True):
+    """Which processes are wanted."""
+
+    status: list[str] = msgspec.field(default_factory=list)
+    """One or several of `active`, `suspended`, `completed`, `failed` and `cancelled`."""
+    workflow_id: str = ""
+    key: str = ""
+    subject_id: str = ""
+    role: str | None = None
+    """At a step that asks this role."""
+    mine: bool = False
+    """At a step that asks the caller."""
+
+
+class TrailQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which part of a trail is wanted."""
+
+    lifecycle: Annotated[bool, msgspec.Meta(description="With what happened to the instance itself.")] = False
+
+
+class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of processes."""
+
+    items: list[ProcessSummary]
+    total: int
+    """How many there are on all pages."""
+    next: str | None
+    """Give it as `cursor` for the next page."""
+
+
+async def list_processes(call: Call[ProcessQuery, None]) -> ProcessListing:
+    """List processes of the caller's tenant and partition, newest first."""
+    asked = call.query
+    page = await call.calls.processes.list(
+        status=asked.status,
+        workflow_id=asked.workflow_id,
+        key=asked.key,
+        subject_id=asked.subject_id,
+        role=asked.role,
+        mine=asked.mine,
+        cursor=cursors.read(asked.cursor, UUID),
+        limit=call.page(asked.limit),
+    )
+    further = None if page.next is None else cursors.written(page.next)
+    return ProcessListing(items=page.items, total=page.total, next=further)
+
+
+async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
+    """Start a process; the body is its input. The same `Idempotency-Key` gives the same instance, with status 200."""
+    asked = call.query
+    found = await call.calls.processes.start(
+        call.path["workflow_id"],
+        call.body,
+        version=asked.version,
+        key=asked.key,
+        idempotency_key=call.idempotency_key,
+        comment=asked.comment,
+        patience=_PATIENCE,
+    )
+    is_new = not call.idempotency_key or await _began_it(call, found.id)
+    headers = {"location": f"{_BASE}/{found.id}", "etag": _tag(found.version)}
+    return Answer(value=found, status=201 if is_new else 200, headers=headers)
+
+
+async def get_process(call: Call[NoQuery, None]) -> Answer:
+    """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
+    found = await call.calls.processes.get(call.run_id)
+    return Answer(value=found, headers={"etag": _tag(found.instance.version)})
+
+
+async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
+    """The trail of a process: what happened to its steps."""
+    return await call.calls.processes.events(call.run_id, with_lifecycle=call.query.lifecycle)
+
+
+async def advance_process(call: Call[NoQuery, Advance]) -> Answer:
+    """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
+    asked, expected = call.body, call.expected_version
+    with _Condition(expected):
+        found = await call.calls.processes.advance(
+            call.run_id,
+            asked.event,
+            asked.input,
+            comment=asked.comment,
+            expected_version=expected,
+            patience=_PATIENCE,
+        )
+    return _changed(found)
+
+
+async def cancel_process(call: Call[NoQuery, Reasoned]) -> Answer:
+    """End a process; nothing is undone."""
+    expected = call.expected_version
+    with _Condition(expected):
+        found = await call.calls.processes.cancel(call.run_id, call.body.reason, expected_version=expected)
+    return _changed(found)
+
+
+async def resume_process(call: Call[NoQuery, Reasoned]) -> Answer:
+    """Let a suspended process go on: a step that failed is tried again."""
+    return _changed(await call.calls.processes.resume(call.run_id, call.body.reason, patience=_PATIENCE))
+
+
+class _Condition:
+    """Tells who sent `If-Match` that it does not hold any more."""
+
+    def __init__(self, expected: int | None) -> None:
+        self._expected = expected
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._expected is not None and isinstance(error, RejectedError) and error.reason == _CONFLICT:
+            raise EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error)) from None
+
+
+async def _began_it(call: Call[StartQuery, dict[str, object]], identity: UUID) -> bool:
+    """Whether it was this request that started an instance, and not one before it with the same key."""
+    first = await call.server.engine.aio.as_tenant(call.identity.tenant).run(identity).history(limit=1)
+    return first[0].trace == call.trace
+
+
+def _changed(found: ProcessInstance) -> Answer:
+    return Answer(value=found, headers={"etag": _tag(found.version)})
+
+
+def _tag(version: int) -> str:
+    return f'"v{version}"'
+
+
+_PROCESSES = Subject("processes", _BASE, "process:use", "run")
+
+ROUTES: tuple[Route, ...] = (
+    _PROCESSES.get("", list_processes, answer=ProcessListing, query=ProcessQuery, reach="own"),
+    _PROCESSES.post(
+        "/{workflow_id}/start",
+        start_process,
+        body=dict[str, object],
+        answer=ProcessInstance,
+        query=StartQuery,
+        reach="own",
+        status=201,
+        also=(200,),
+        takes_key=True,
+        example={"order_id": "ord-123", "total": 50},
+    ),
+    _PROCESSES.get("/{id}", get_process, answer=ProcessDescriptor, also=(304,)),
+    _PROCESSES.get("/{id}/events", list_trail, answer=list[ProcessEvent], query=TrailQuery),
+    _PROCESSES.post(
+        "/{id}/advance",
+        advance_process,
+        body=Advance,
+        answer=ProcessInstance,
+        takes_condition=True,
+        example={"event": "approved", "input": {"approval_notes": "fine"}},
+    ),
+    _PROCESSES.post(
+        "/{id}/cancel",
+        cancel_process,
+        body=Reasoned,
+        answer=ProcessInstance,
+        takes_condition=True,
+        example={"reason": "ordered twice"},
+    ),
+    _PROCESSES.post(
+        "/{id}/resume", resume_process, body=Reasoned, answer=ProcessInstance, example={"reason": "repaired"}
+    ),
+)

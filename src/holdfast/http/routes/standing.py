@@ -1,0 +1,48 @@
+"""Routes that need no credential: whether the server lives, whether it is ready, what it offers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.errors import HoldfastError
+from holdfast.http.routing import Answer, Call, NoQuery, Route, Subject
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server stands. Who may know more asks `/api/v1/health`."""
+
+    status: str
+    """`ok` or `unavailable`."""
+
+
+async def tell_alive(call: Call[NoQuery, None]) -> Answer:
+    """Whether this process does its work; 503 if it should be restarted."""
+    return _told(is_well=call.server.engine.health().is_healthy)
+
+
+async def tell_ready(call: Call[NoQuery, None]) -> Answer:
+    """Whether requests should be sent here: the database answers, and commands are taken."""
+    try:
+        await call.engine.admin.inbox_depth()
+    except HoldfastError:
+        return _told(is_well=False)
+    health = call.server.engine.health()
+    return _told(is_well=health.is_healthy and health.maintenance != "refuse")
+
+
+async def get_document(call: Call[NoQuery, None]) -> Answer:
+    """The OpenAPI document of this API."""
+    return Answer(value=msgspec.Raw(call.server.document))
+
+
+def _told(*, is_well: bool) -> Answer:
+    return Answer(value=Standing(status="ok" if is_well else "unavailable"), status=200 if is_well else 503)
+
+
+_STANDING = Subject("standing", "", "", "public")
+
+ROUTES: tuple[Route, ...] = (
+    _STANDING.get("/healthz", tell_alive, answer=Standing, also=(503,)),
+    _STANDING.get("/readyz", tell_ready, answer=Standing, also=(503,)),
+    _STANDING.get("/openapi.json", get_document, answer=dict[str, object]),
+)

@@ -1,0 +1,232 @@
+"""What a route is: an address with its permission, what it takes and what it answers.
+
+Everything else follows from the table of them: dispatch, checks, the OpenAPI document, the reference page, the matrix of tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack
+from uuid import UUID
+
+import msgspec
+from starlette.datastructures import Headers
+
+from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls, AsyncRun
+from holdfast.errors import NotFoundError
+from holdfast.http.credentials import Identity
+from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.http.server import Server
+
+Q = TypeVar("Q")
+B = TypeVar("B")
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+Reach = Literal["public", "own", "run", "tenant", "platform"]
+"""What a route is about: nothing of anybody; the caller; one run, which may be of another partition; the whole tenant; all tenants."""
+
+_LONGEST_KEY: Final = 255
+
+
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No parameters in the address."""
+
+
+class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
+    """One request, as a handler sees it."""
+
+    server: Server
+    calls: AsyncCalls
+    """The engine on behalf of whoever asks."""
+    identity: Identity
+    path: Mapping[str, str]
+    query: Q
+    body: B
+    raw: bytes
+    headers: Headers
+    trace: str
+    """As the engine keeps it with what follows from this request."""
+
+    @property
+    def engine(self) -> AsyncEngineCalls:
+        """The engine itself, for what concerns all tenants."""
+        return self.server.engine.aio
+
+    @property
+    def run_id(self) -> UUID:
+        """The run that the address names; NotFoundError for what is no id, as for one that nobody has."""
+        return run_id(self.path["id"])
+
+    @property
+    def run(self) -> AsyncRun[object]:
+        """The run that the address names."""
+        return self.calls.run(self.run_id)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The header `Idempotency-Key`; empty if it is not there."""
+        given = self.headers.getlist("idempotency-key")
+        if len(given) > 1 or (given and not _is_sound(given[0])):
+            raise EdgeError(EdgeCode.BAD_HEADER, "Idempotency-Key is one text of at most 255 printable characters")
+        return given[0] if given else ""
+
+    @property
+    def expected_version(self) -> int | None:
+        """The version that `If-Match` names; None if it is not there, or is `*`."""
+        given = self.headers.get("if-match")
+        if given is None or given.strip() == "*":
+            return None
+        text = given.strip().strip('"').removeprefix("v")
+        if not (text.isascii() and text.isdecimal() and len(text) < len(str(2**31))):
+            raise EdgeError(EdgeCode.CHANGED_MEANWHILE, "If-Match names a version that there is not")
+        return int(text)
+
+    def page(self, limit: int) -> int:
+        """How many items a page may have."""
+        return min(limit, self.server.options.max_page)
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a handler answers where that is more than a value."""
+
+    value: object = None
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that is no JSON."""
+
+    text: str
+    media_type: str
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """Server-sent events."""
+
+    chunks: AsyncIterator[bytes]
+
+
+Handler = Callable[[Call[Any, Any]], Awaitable[object]]
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One address and method."""
+
+    method: Method
+    path: str
+    handler: Handler
+    tag: str
+    """The subject, for readers."""
+    permission: str
+    """The capability that it takes; empty if none does."""
+    reach: Reach
+    query: Any = NoQuery
+    """A Struct of the parameters in the address."""
+    body: Any = None
+    """The type of the body; None if it takes none."""
+    answer: Any = None
+    """The type of the answer; None if it has no body."""
+    status: int = 200
+    also: tuple[int, ...] = ()
+    """Other statuses that are no problem."""
+    example: object = None
+    """A body."""
+    takes_condition: bool = False
+    """Whether it understands `If-Match`."""
+    takes_key: bool = False
+    """Whether it understands `Idempotency-Key`."""
+    media_type: str = "application/json"
+    """Of the answer."""
+
+    @property
+    def name(self) -> str:
+        """Names it in the OpenAPI document and in metrics."""
+        return self.handler.__name__
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it needs no credential."""
+        return self.reach == "public"
+
+
+class More(TypedDict, total=False):
+    """What can be said of a route beside its address; see Route."""
+
+    permission: str
+    reach: Reach
+    query: Any
+    body: Any
+    answer: Any
+    status: int
+    also: tuple[int, ...]
+    example: object
+    takes_condition: bool
+    takes_key: bool
+    media_type: str
+
+
+class Subject(NamedTuple):
+    """Routes that belong together: what they share unless they say otherwise."""
+
+    tag: str
+    base: str
+    permission: str
+    reach: Reach
+
+    def get(self, path: str, handler: Handler, **more: Unpack[More]) -> Route:
+        """A route that looks."""
+        return self._route("GET", path, handler, more)
+
+    def post(self, path: str, handler: Handler, **more: Unpack[More]) -> Route:
+        """A route that does something."""
+        return self._route("POST", path, handler, more)
+
+    def put(self, path: str, handler: Handler, **more: Unpack[More]) -> Route:
+        """A route that says how something is."""
+        return self._route("PUT", path, handler, more)
+
+    def delete(self, path: str, handler: Handler, **more: Unpack[More]) -> Route:
+        """A route that takes something away."""
+        return self._route("DELETE", path, handler, more)
+
+    def _route(self, method: Method, path: str, handler: Handler, more: More) -> Route:
+        shared = More(permission=self.permission, reach=self.reach)
+        whole: More = {**shared, **more}
+        return Route(method=method, path=f"{self.base}{path}", handler=handler, tag=self.tag, **whole)
+
+
+class Paged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every list takes."""
+
+    cursor: str = ""
+    """`next` of the page before; empty for the first one."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
+    """How many items the page may have; the server gives fewer if this is more than it allows."""
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A body: what it does not know is refused."""
+
+
+class Reasoned(Given, frozen=True, kw_only=True):
+    """A body that says why."""
+
+    reason: str = ""
+
+
+def run_id(text: str) -> UUID:
+    """The id of a run in an address."""
+    try:
+        return UUID(text) if len(text) == len(str(UUID(int=0))) else _no_run(text)
+    except ValueError:
+        return _no_run(text)
+
+
+def _no_run(text: str) -> UUID:
+    raise NotFoundError("workflow instance", text)
+
+
+def _is_sound(key: str) -> bool:
+    return 0 < len(key) <= _LONGEST_KEY and key.isprintable()

@@ -1,0 +1,34 @@
+"""What one server has for all its requests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdfast.app.engine import Engine
+from holdfast.http.credentials import Doorkeeper
+from holdfast.http.gauges import Gauges
+from holdfast.http.hub import Hub
+from holdfast.http.limits import Rate, StreamRoom
+from holdfast.http.options import HttpOptions
+from holdfast.http.webhooks import Hook
+
+
+class Server:
+    """The engine, who is let in, what is measured, who listens."""
+
+    def __init__(self, engine: Engine, options: HttpOptions, *, insecure_dev: bool) -> None:
+        self.engine = engine
+        self.options = options
+        self.door = Doorkeeper(engine, options, insecure_dev=insecure_dev)
+        self.gauges = Gauges()
+        self.hub = Hub(engine, options)
+        self.room = StreamRoom(options)
+        self.rate = Rate(options.requests_per_second, options.burst)
+        self.hooks = {each.name: Hook(each) for each in options.hooks}
+        self.document = b""
+        """The OpenAPI document."""
+        engine.listen(self.gauges.heard)
+
+    def now(self) -> datetime:
+        """The engine's time."""
+        return self.engine.service.shared.clock.now()

@@ -1,0 +1,41 @@
+"""What a request is called in logs and traces: a W3C `traceparent` that goes on from the caller's, and a request id."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Final
+
+import msgspec
+from starlette.datastructures import Headers
+
+_PARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-.*)?")
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_LONGEST: Final = 512
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """The names of one request."""
+
+    trace_id: str
+    span_id: str
+    flags: str
+    request_id: str
+
+    @property
+    def parent(self) -> str:
+        """What follows from the request is kept under this."""
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
+
+
+def trace_of(headers: Headers) -> Trace:
+    """The names of a request: the caller's trace where it has a sound one, and a span of its own."""
+    given = headers.get("traceparent", "")
+    found = _PARENT.fullmatch(given) if len(given) <= _LONGEST else None
+    wanted = headers.get("x-request-id", "")
+    return Trace(
+        trace_id=found[1] if found else secrets.token_hex(16),
+        span_id=secrets.token_hex(8),
+        flags=found[2] if found else "00",
+        request_id=wanted if _REQUEST_ID.fullmatch(wanted) else secrets.token_hex(8),
+    )

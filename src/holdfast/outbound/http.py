@@ -1,0 +1,248 @@
+"""One request over HTTP and its answer, within limits of time and size, to addresses that may be reached.
+
+What goes wrong is told as handlers tell it: `Fail` where trying again cannot help, `Retry` where it may.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+import zlib
+from collections.abc import Iterable, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
+from typing import Final
+
+import msgspec
+
+from holdfast.outbound.addresses import NOTHING_BESIDES, Allowance
+from holdfast.outbound.lines import Deadline, Line, Resolve, connected, resolved
+from holdfast.outbound.places import Place, redirected
+from holdfast.runtime.handlers import Fail, Retry
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
+_OWN: Final = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "expect", "te"}
+)
+"""Headers that say how a request is sent, which is for nobody else to say."""
+_CHUNK: Final = 65_536
+_GZIP: Final = frozenset({"gzip", "x-gzip", "deflate"})
+_EITHER: Final = 47
+"""Asks zlib to find out itself whether it is gzip or deflate."""
+
+_SUCCESS: Final = range(200, 300)
+_MOVED: Final = frozenset({301, 302, 303, 307, 308})
+_SEE_OTHER: Final = 303
+_SAME_REQUEST: Final = frozenset({307, 308})
+_AGAIN: Final = frozenset({408, 425, 429})
+"""Answers of the caller's fault after which it is worth trying again; so are all of the server's."""
+_SERVER_FAULT: Final = 500
+_LONGEST_PAUSE: Final = 3600
+"""Seconds that a server may ask for."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a request may take."""
+
+    connect_seconds: float = 5.0
+    """Until a connection stands, encryption included."""
+    total_seconds: float = 30.0
+    """Until the whole answer is there."""
+    request_bytes: int = 1_000_000
+    response_bytes: int = 1_000_000
+    reads_body: bool = True
+    """Whether anybody wants to know what the answer says, besides its status and headers."""
+    redirects: int = 0
+    """How many redirections are followed."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked."""
+
+    method: str
+    place: Place
+    headers: dict[str, str] = {}
+    body: bytes | None = None
+    secret_headers: frozenset[str] = frozenset()
+    """Names of headers, in lower case, that no other server may see."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    """By name in lower case; several of one name in one, with commas."""
+    body: bytes
+    place: Place
+    """Where it came from, after all redirections."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was taken."""
+        return self.status in _SUCCESS
+
+
+class Outbound:
+    """The way of one engine to other systems."""
+
+    def __init__(
+        self,
+        allowed: Allowance = NOTHING_BESIDES,
+        *,
+        tls: ssl.SSLContext | None = None,
+        resolve: Resolve = resolved,
+    ) -> None:
+        self._allowed = allowed
+        self._tls = tls
+        self._resolve = resolve
+
+    def extended(self, allow: Iterable[str], tls: ssl.SSLContext | None) -> Outbound:
+        """The same way with more that is allowed, and with another idea of who is trusted."""
+        return Outbound(self._allowed | Allowance.of(allow), tls=tls or self._tls, resolve=self._resolve)
+
+    def send(self, request: Request, limits: Limits) -> Answer:
+        """Ask, and have the whole answer. A redirection that is not to be followed is an answer like any other."""
+        _check(request, limits)
+        deadline = Deadline(limits.total_seconds)
+        for _ in range(limits.redirects):
+            answer = self._exchanged(request, limits, deadline)
+            if answer.status not in _MOVED:
+                return answer
+            request = _moved(request, answer)
+        return self._exchanged(request, limits, deadline)
+
+    def _exchanged(self, request: Request, limits: Limits, deadline: Deadline) -> Answer:
+        place = request.place
+        try:
+            line = connected(
+                place,
+                deadline,
+                allowed=self._allowed,
+                connect_seconds=limits.connect_seconds,
+                tls=self._trusted,
+                resolve=self._resolve,
+            )
+            try:
+                with _asked(request, line) as response:
+                    body = _read(response, limits.response_bytes, place) if limits.reads_body else b""
+                    return Answer(status=response.status, headers=_headers(response), body=body, place=place)
+            finally:
+                line.end()
+        except TimeoutError as error:
+            raise Retry(f"{place.name} has not answered in time: {error}") from error
+        except (OSError, HTTPException) as error:
+            raise Retry(f"{place.name} has not answered: {type(error).__name__} {error}") from error
+
+    def _trusted(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+
+def judge(answer: Answer, *, detail: str = "") -> None:
+    """Nothing if the request was taken; else whether it may be taken later (`Retry`) or never will be (`Fail`)."""
+    if answer.is_success:
+        return
+    told = f"{answer.place.name} has answered {answer.status}{detail}"
+    if answer.status in _MOVED:
+        told += "; redirections are not followed unless they are allowed"
+    if answer.status < _SERVER_FAULT and answer.status not in _AGAIN:
+        raise Fail(told)
+    asked = answer.headers.get("retry-after", "")
+    is_number = asked.isascii() and asked.isdecimal()
+    raise Retry(told, after=min(int(asked[:9]), _LONGEST_PAUSE) if is_number else None)
+
+
+def check_header(name: str, value: str) -> None:
+    """`Fail` for a header that could be read as another one, or that is not for the caller to set."""
+    if not _TOKEN.fullmatch(name) or name.lower() in _OWN:
+        raise Fail(f"{name!r} is no header that can be set")
+    if not _VALUE.fullmatch(value) or value != value.strip():
+        raise Fail(f"the value of the header {name!r} holds a character that cannot stand there")
+
+
+def _check(request: Request, limits: Limits) -> None:
+    for name, value in request.headers.items():
+        check_header(name, value)
+    size = len(request.body or b"")
+    if size > limits.request_bytes:
+        told = f"the request to {request.place.name} has {size} bytes, and the limit is {limits.request_bytes}"
+        raise Fail(f"{told}; send less, or raise the limit")
+
+
+def _asked(request: Request, line: Line) -> HTTPResponse:
+    place = request.place
+    connection = HTTPConnection(place.host, place.port)
+    connection.sock = line  # It is connected already, to an address that was judged.
+    connection.putrequest(request.method, place.target, skip_host=True, skip_accept_encoding=True)
+    sent = {"Host": place.name, "Accept-Encoding": "identity", "Connection": "close", **request.headers}
+    for name, value in sent.items():
+        connection.putheader(name, value)
+    if request.body is not None:
+        connection.putheader("Content-Length", str(len(request.body)))
+    connection.endheaders(request.body)
+    response = connection.getresponse()
+    if line.has_ended:  # The library takes the end of all for the end of the headers.
+        raise IncompleteRead(b"")
+    return response
+
+
+def _headers(response: HTTPResponse) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in response.getheaders():
+        key = name.lower()
+        found[key] = f"{found[key]}, {value}" if key in found else value
+    return found
+
+
+def _read(response: HTTPResponse, limit: int, place: Place) -> bytes:
+    """The whole body, unpacked, and not a byte more than may be."""
+    if response.length is not None and response.length > limit:
+        raise _too_large(place, limit)
+    encoding = (response.getheader("content-encoding") or "identity").strip().lower()
+    if encoding not in {"identity", *_GZIP}:
+        raise Fail(f"{place.name} has packed its answer as {encoding[:50]!r}, which was not asked for")
+    unpack = zlib.decompressobj(_EITHER) if encoding in _GZIP else None
+    gathered, has_begun = bytearray(), False
+    while chunk := response.read1(_CHUNK):
+        has_begun = True
+        gathered += chunk if unpack is None else _unpacked(unpack, chunk, limit - len(gathered) + 1, place)
+        if len(gathered) > limit:
+            raise _too_large(place, limit)
+    if response.length or (unpack is not None and has_begun and not unpack.eof):
+        raise Retry(f"{place.name} has broken off in the middle of its answer")
+    return bytes(gathered)
+
+
+def _unpacked(unpack: zlib._Decompress, chunk: bytes, room: int, place: Place) -> bytes:
+    try:
+        return unpack.decompress(chunk, room)
+    except zlib.error:
+        raise Fail(f"{place.name} says that its answer is packed, and it is not") from None
+
+
+def _too_large(place: Place, limit: int) -> Fail:
+    return Fail(f"the answer of {place.name} has more than {limit} bytes; have it answer less, or raise the limit")
+
+
+def _moved(request: Request, answer: Answer) -> Request:
+    """The request that a redirection asks for, to be judged like the first."""
+    before = request.place
+    try:
+        place = redirected(before, answer.headers.get("location", ""))
+    except ValueError as error:
+        raise Fail(f"{before.name} leads on to a place that is none: {error}") from None
+    if before.scheme == "https" and place.scheme == "http":
+        raise Fail(f"{before.name} leads on to {place.name} without encryption, which is not followed")
+    headers: Mapping[str, str] = request.headers
+    if place.origin != before.origin:
+        headers = {name: value for name, value in headers.items() if name.lower() not in request.secret_headers}
+    if answer.status in _SAME_REQUEST or request.method in {"GET", "HEAD"}:
+        return msgspec.structs.replace(request, place=place, headers=dict(headers))
+    if answer.status != _SEE_OTHER:
+        raise Fail(
+            f"{before.name} has answered {answer.status} to a {request.method}, which is not sent anew elsewhere"
+        )
+    kept = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+    return msgspec.structs.replace(request, method="GET", place=place, headers=kept, body=None)

@@ -1,0 +1,1 @@
+"""Calls of operations that an OpenAPI document describes."""

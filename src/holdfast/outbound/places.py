@@ -1,0 +1,65 @@
+"""Where a request goes: the parts of a URL, found sound."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote, urljoin, urlsplit
+
+import msgspec
+
+_PORTS: Final = {"http": 80, "https": 443}
+_UNSOUND: Final = re.compile(r"[\x00-\x20\x7f\\]")
+_LONGEST: Final = 8_192
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """One place of the network, and what is asked for there."""
+
+    scheme: str
+    host: str
+    """As it is looked up: in ASCII, without brackets."""
+    port: int
+    target: str
+    """Path and query."""
+
+    @property
+    def name(self) -> str:
+        """How messages call it: never with the query, in which there may be a secret."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """What must be the same for two places to be of one server."""
+        return self.scheme, self.host, self.port
+
+
+def place_of(url: str) -> Place:
+    """The place of a URL; ValueError says what is wrong with it, without repeating it."""
+    if len(url) > _LONGEST:
+        raise ValueError(f"it is longer than {_LONGEST} characters")
+    if _UNSOUND.search(url):
+        raise ValueError("it holds white space, a backslash or a control character")
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS:
+        raise ValueError("it does not begin with https:// or http://")
+    if "@" in parts.netloc:
+        raise ValueError("it holds a user name or password; give it as a secret")
+    if not parts.hostname:
+        raise ValueError("it names no host")
+    try:
+        host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
+    except UnicodeError:
+        raise ValueError("its host is no name") from None
+    port = parts.port or _PORTS[parts.scheme]  # Says itself what is wrong with one that is no number.
+    target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=-._~")
+    if parts.query:
+        target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=-._~?[]")
+    return Place(scheme=parts.scheme, host=host, port=port, target=target)
+
+
+def redirected(place: Place, location: str) -> Place:
+    """The place that an answer leads on to."""
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return place_of(urljoin(f"{place.scheme}://{host}:{place.port}{place.target}", location))

@@ -1,0 +1,81 @@
+"""API keys and refused requests as the database keeps them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, Protocol
+
+import msgspec
+
+
+class StoredKey(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key. Of its secret only the hash is kept."""
+
+    id: str
+    """Stands in the key itself, so that it is found without its secret."""
+    tenant: str
+    partition: str
+    name: str
+    """What it is for, in its maker's words."""
+    actor: str
+    """As whom its bearer acts."""
+    kind: Literal["user", "service"]
+    roles: str
+    """A JSON list."""
+    capabilities: str
+    """A JSON list."""
+    hash: bytes
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str
+
+
+class StoredRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that was refused because of who asked."""
+
+    id: int
+    tenant: str
+    actor: str
+    credential: str
+    """What the caller came with: the id of a key, or the issuer of a token."""
+    method: str
+    path: str
+    code: str
+    detail: str
+    trace: str
+    at: datetime
+
+
+class Access(Protocol):
+    """The keys of all tenants, and what was refused to them."""
+
+    def add_key(self, key: StoredKey) -> None:
+        """Store a new key."""
+        ...
+
+    def key(self, identity: str) -> StoredKey | None:
+        """A key by its id, whosever it is."""
+        ...
+
+    def keys(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
+        """A page of a tenant's keys by id, revoked ones included."""
+        ...
+
+    def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
+        """End a key; False if the tenant has none that still holds."""
+        ...
+
+    def note_use(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
+        """A key was used; nothing is written if it was noted since the other instant."""
+        ...
+
+    def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:
+        """Store a refusal, whatever id it is given, and forget those of its tenant that are older than the instant."""
+        ...
+
+    def refusals(self, tenant: str, *, before: int, limit: int) -> list[StoredRefusal]:
+        """A page of what was refused to a tenant, newest first, below an id."""
+        ...

@@ -1,0 +1,82 @@
+"""API keys and refused requests in the database."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import cast
+
+import msgspec
+from psycopg.types.numeric import Int8
+
+from holdfast.store.access import StoredKey, StoredRefusal
+from holdfast.store.postgres.connections import Line
+from holdfast.store.postgres.rows import Row
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    add_key: str
+    key: str
+    keys: str
+    revoke: str
+    note_use: str
+    note_refusal: str
+    forget_refusals: str
+    refusals: str
+
+
+_sql = read_numbered(_Sql, __package__, "access.sql")
+
+
+class PostgresAccess:
+    """The keys of all tenants, and what was refused to them."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def add_key(self, key: StoredKey) -> None:
+        """Store a new key."""
+        with self._line.use() as connection:
+            connection.execute(_sql.add_key, list(msgspec.structs.astuple(key)))
+
+    def key(self, identity: str) -> StoredKey | None:
+        """A key by its id."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.key, [identity], binary=True).fetchone()
+        return None if row is None else _key(cast("Row", row))
+
+    def keys(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
+        """A page of a tenant's keys."""
+        with self._line.use() as connection:
+            found = connection.execute(_sql.keys, [tenant, after, Int8(limit)], binary=True).fetchall()
+        return [_key(cast("Row", row)) for row in found]
+
+    def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
+        """End a key."""
+        with self._line.use() as connection:
+            return connection.execute(_sql.revoke, [at, by, tenant, identity]).rowcount == 1
+
+    def note_use(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
+        """A key was used."""
+        with self._line.use() as connection:
+            connection.execute(_sql.note_use, [at, identity, unless_since])
+
+    def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:
+        """Store a refusal, and forget old ones."""
+        with self._line.transaction() as connection:
+            connection.execute(_sql.note_refusal, list(msgspec.structs.astuple(refusal)[1:]))
+            connection.execute(_sql.forget_refusals, [refusal.tenant, keep_since])
+
+    def refusals(self, tenant: str, *, before: int, limit: int) -> list[StoredRefusal]:
+        """A page of what was refused."""
+        with self._line.use() as connection:
+            found = connection.execute(_sql.refusals, [tenant, Int8(before), Int8(limit)], binary=True).fetchall()
+        return [_refusal(cast("Row", row)) for row in found]
+
+
+def _key(row: Row) -> StoredKey:
+    return StoredKey(**dict(zip(StoredKey.__struct_fields__, row, strict=True)))
+
+
+def _refusal(row: Row) -> StoredRefusal:
+    return StoredRefusal(**dict(zip(StoredRefusal.__struct_fields__, row, strict=True)))

@@ -1,0 +1,29 @@
+-- name: add_key
+insert into holdfast.api_keys (id, tenant, partition, name, actor, kind, roles, capabilities, hash, created_by, created_at, expires_at, last_used_at, revoked_at, revoked_by)
+values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::bytea, ?::text, ?::timestamptz, ?::timestamptz,
+    ?::timestamptz, ?::timestamptz, ?::text)
+
+-- name: key
+select id, tenant, partition, name, actor, kind, roles, capabilities, hash, created_by, created_at, expires_at, last_used_at, revoked_at, revoked_by
+from holdfast.api_keys where id = ?::text
+
+-- name: keys
+select id, tenant, partition, name, actor, kind, roles, capabilities, hash, created_by, created_at, expires_at, last_used_at, revoked_at, revoked_by
+from holdfast.api_keys where tenant = ?::text and id > ?::text order by id limit ?::int8
+
+-- name: revoke
+update holdfast.api_keys set revoked_at = ?::timestamptz, revoked_by = ?::text where tenant = ?::text and id = ?::text and revoked_at is null
+
+-- name: note_use
+update holdfast.api_keys set last_used_at = ?::timestamptz where id = ?::text and (last_used_at is null or last_used_at < ?::timestamptz)
+
+-- name: note_refusal
+insert into holdfast.api_refusals (tenant, actor, credential, method, path, code, detail, trace, at)
+values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz)
+
+-- name: forget_refusals
+delete from holdfast.api_refusals where tenant = ?::text and at < ?::timestamptz
+
+-- name: refusals
+select id, tenant, actor, credential, method, path, code, detail, trace, at
+from holdfast.api_refusals where tenant = ?::text and id < ?::int8 order by id desc limit ?::int8

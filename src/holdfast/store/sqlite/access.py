@@ -1,0 +1,84 @@
+"""API keys and refused requests in the file."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from holdfast.store.access import StoredKey, StoredRefusal
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.rows import Row, instant, instant_or_none, text, text_or_none
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    add_key: str
+    key: str
+    keys: str
+    revoke: str
+    note_use: str
+    note_refusal: str
+    forget_refusals: str
+    refusals: str
+
+
+_sql = read_statements(_Sql, __package__, "access.sql")
+_INSTANTS = ("created_at", "expires_at", "last_used_at", "revoked_at")
+
+
+class SQLiteAccess:
+    """The keys of all tenants, and what was refused to them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_key(self, key: StoredKey) -> None:
+        """Store a new key."""
+        values = msgspec.structs.asdict(key)
+        values.update({name: text_or_none(values[name]) for name in _INSTANTS})
+        with self._database.writing() as connection:
+            connection.execute(_sql.add_key, tuple(values.values()))
+
+    def key(self, identity: str) -> StoredKey | None:
+        """A key by its id."""
+        with self._database.reading() as connection:
+            row = connection.execute(_sql.key, (identity,)).fetchone()
+        return None if row is None else _key(row)
+
+    def keys(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
+        """A page of a tenant's keys."""
+        with self._database.reading() as connection:
+            return [_key(row) for row in connection.execute(_sql.keys, (tenant, after, limit))]
+
+    def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
+        """End a key."""
+        with self._database.writing() as connection:
+            return connection.execute(_sql.revoke, (text(at), by, tenant, identity)).rowcount == 1
+
+    def note_use(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
+        """A key was used."""
+        with self._database.writing() as connection:
+            connection.execute(_sql.note_use, (text(at), identity, text(unless_since)))
+
+    def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:
+        """Store a refusal, and forget old ones."""
+        values = msgspec.structs.astuple(msgspec.structs.replace(refusal, at=text(refusal.at)))
+        with self._database.writing() as connection:
+            connection.execute(_sql.note_refusal, values[1:])
+            connection.execute(_sql.forget_refusals, (refusal.tenant, text(keep_since)))
+
+    def refusals(self, tenant: str, *, before: int, limit: int) -> list[StoredRefusal]:
+        """A page of what was refused."""
+        with self._database.reading() as connection:
+            return [_refusal(row) for row in connection.execute(_sql.refusals, (tenant, before, limit))]
+
+
+def _key(row: Row) -> StoredKey:
+    values = dict(zip(StoredKey.__struct_fields__, row, strict=True))
+    return StoredKey(**(values | {name: instant_or_none(values[name]) for name in _INSTANTS}))
+
+
+def _refusal(row: Row) -> StoredRefusal:
+    values = dict(zip(StoredRefusal.__struct_fields__, row, strict=True))
+    return StoredRefusal(**(values | {"at": instant(row[-1])}))

@@ -1,0 +1,47 @@
+-- Lists of processes, newest first. Each statement is the one for the filter that leaves the fewest; the first three are asked status by
+-- status.
+
+-- name: of_status
+-- Of one partition.
+select id from instances
+where kind = 'process' and tenant = :tenant and coalesce(partition, '') = :partition and status = :status and id < :before
+    and (:definition = '' or definition = :definition) and (:key = '' or key = :key) and (:started_by = '' or started_by = :started_by)
+order by id desc limit :limit;
+
+-- name: of_definition
+select id from instances
+where tenant = :tenant and definition = :definition and status = :status and begun = :begun and id < :before and +kind = 'process'
+    and (:partition is null or coalesce(partition, '') = :partition) and (:key = '' or key = :key)
+    and (:started_by = '' or started_by = :started_by)
+order by id desc limit :limit;
+
+-- name: everywhere
+select id from instances
+where tenant = :tenant and kind = 'process' and status = :status and begun = :begun and id < :before
+    and (:partition is null or coalesce(partition, '') = :partition) and (:definition = '' or definition = :definition)
+    and (:key = '' or key = :key) and (:started_by = '' or started_by = :started_by)
+order by id desc limit :limit;
+
+-- name: of_starter
+select id from instances
+where kind = 'process' and tenant = :tenant and started_by = :started_by and id < :before
+    and status in (select value from json_each(:statuses)) and (:partition is null or coalesce(partition, '') = :partition)
+    and (:definition = '' or definition = :definition) and (:key = '' or key = :key)
+order by id desc limit :limit;
+
+-- name: of_key
+select id from instances
+where tenant = :tenant and key = :key and +kind = 'process' and id < :before
+    and status in (select value from json_each(:statuses)) and (:partition is null or coalesce(partition, '') = :partition)
+    and (:definition = '' or definition = :definition) and (:started_by = '' or started_by = :started_by)
+order by id desc limit :limit;
+
+-- name: of_person
+-- At a step that asks somebody.
+select distinct p.instance from task_people as p cross join instances as i on i.id = p.instance
+where p.tenant = :tenant and p.kind = :person_kind and p.name = :person and p.is_open and p.instance < :before
+    and i.kind = 'process' and i.status in (select value from json_each(:statuses))
+    and (:only = '' or i.definition = :only) and (:partition is null or coalesce(i.partition, '') = :partition)
+    and (:definition = '' or i.definition = :definition) and (:key = '' or i.key = :key)
+    and (:started_by = '' or i.started_by = :started_by)
+order by p.instance desc limit :limit;

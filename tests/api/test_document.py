@@ -1,0 +1,112 @@
+"""The OpenAPI document tells the truth: whatever is sent by it, or against it, is answered as it says, and never by a failure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.transport import Response
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api.addresses import GHOSTS, thing
+from api.world import BASE, Client, World, furnished, registered
+from holdfast.http.openapi import document_of
+from holdfast.http.routes import ROUTES
+from holdfast.testing import ManualEngine
+
+EXAMPLES = int(os.environ.get("HOLDFAST_SCHEMA_EXAMPLES", "1"))
+"""How many requests each operation is sent."""
+ENDLESS = {"stream_execution", "stream_executions", "stream_inbox"}
+"""Streams that do not end by themselves; others test them."""
+BY_NAME = {route.name: route for route in ROUTES}
+CHECKS: list[Any] = [
+    not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
+]  # fmt: skip
+DOCUMENT = msgspec.json.decode(document_of(ROUTES), type=dict[str, Any])
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+
+
+def operations() -> list[Any]:
+    """All operations of the document."""
+    found: list[Any] = [cast("Any", each).ok() for each in SCHEMA.get_all_operations()]
+    return [each for each in found if each.definition.raw["operationId"] not in ENDLESS]
+
+
+@pytest.fixture(scope="module")
+def made(world: World) -> Mapping[str, str]:
+    """Something of everything, so that there is something to answer with."""
+    return {**GHOSTS, "workflow": "orders.approval", **furnished(world)}
+
+
+@pytest.mark.row("G-30")
+def test_what_is_sent_by_the_document_is_answered_by_it(world: World, made: Mapping[str, str]) -> None:
+    """No server error, no status, media type or body that is not in the document, for whatever it allows to be sent."""
+    check(world, world.client(), GenerationMode.POSITIVE, made)
+
+
+def test_what_is_sent_against_the_document_is_answered_by_it() -> None:
+    """The same for what the document does not allow, which no store ever sees."""
+    engine = ManualEngine()
+    registered(engine)
+    world = World(engine)
+    check(world, world.client(tenant="default", actor="root"), GenerationMode.NEGATIVE, None)
+    world.close()
+    engine.stop()
+
+
+def check(world: World, client: Client, mode: GenerationMode, made: Mapping[str, str] | None) -> None:
+    """Send requests to every operation, about what there is if that is told, and judge the answers."""
+    wrong: list[str] = []
+
+    def told(operation: Any) -> None:
+        route = BY_NAME[operation.definition.raw["operationId"]]
+
+        @settings(
+            max_examples=EXAMPLES,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def holds(case: Any) -> None:
+            if made is not None:
+                case.path_parameters = {key: made[thing(route, key)] for key in case.path_parameters or ()}
+            answer = client.ask(case.method, case.formatted_path, **_parts(case))
+            case.validate_response(Response.from_httpx(answer, verify=False), checks=CHECKS)
+
+        holds()
+
+    for operation in operations():
+        try:
+            told(operation)
+        except Unsatisfiable:  # There is no wrong way to send what takes nothing.
+            continue
+        except BaseExceptionGroup as error:
+            wrong.append(f"{operation.method} {operation.path}: {[str(each) for each in error.exceptions]}"[:2000])
+        finally:
+            world.engine.admin.resume_processing()
+    assert not wrong, "\n\n".join(wrong)
+
+
+def _parts(case: Any) -> dict[str, Any]:
+    """What a case sends; who asks is no part of the question."""
+    sent = case.as_transport_kwargs(base_url=BASE)
+    if isinstance(sent.get("data"), bytes | str):
+        sent["content"] = sent.pop("data")
+    given = (sent.get("headers") or {}).items()
+    sent["headers"] = {k: str(v).encode("utf-8", "replace") for k, v in given if k.lower() != "authorization"}
+    return {key: sent[key] for key in ("params", "json", "content", "data", "headers") if sent.get(key) is not None}

@@ -1,0 +1,153 @@
+"""`holdfast validate` and `holdfast graph`: files alone, no database."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Holdfast
+from cli.flows import ORDERS, REFUNDS, RULES
+from holdfast import Saga
+from holdfast.cli.exits import Exit
+from holdfast.testing import ManualEngine
+
+MISSPELT = ORDERS.replace("to: confirm}", "to: confrim}").replace("type: terminal, outcome: late", "type: terminl")
+
+
+def written(text: str | bytes, name: str = "orders.yaml") -> str:
+    """The name of a file with this text."""
+    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return name
+
+
+def test_a_sound_file_is_valid(holdfast: Holdfast) -> None:
+    """Exit code 0, and how many workflows there are."""
+    assert holdfast("validate", written(ORDERS)).stdout == "orders.yaml is valid: 1 workflow\n"
+    assert holdfast("validate", written(ORDERS + REFUNDS)).stdout == "orders.yaml is valid: 2 workflows\n"
+    assert holdfast("validate", "-", stdin=ORDERS).stdout == "standard input is valid: 1 workflow\n"
+
+
+@pytest.mark.row("P-020")
+def test_every_mistake_is_told_where_it_stands(holdfast: Holdfast) -> None:
+    """File, line and column as editors read them, the rule, and what to do; all of them in one go."""
+    wrong = ORDERS.replace("to: confirm}", "to: confrim}").replace(
+        "event: rejected, to: rejected", "event: rejected, to: rejectd"
+    )
+    *lines, summary = holdfast("validate", written(wrong), code=Exit.NO).stdout.splitlines()
+    assert lines == [
+        "orders.yaml:13:45: error: `to` names 'confrim', which is no step; did you mean 'confirm'? [unknown_step]",
+        "orders.yaml:14:45: error: `to` names 'rejectd', which is no step; did you mean 'rejected'? [unknown_step]",
+    ]
+    assert summary == "orders.yaml has 2 mistakes"
+
+
+def test_mistakes_are_told_to_programs(holdfast: Holdfast) -> None:
+    """The same as JSON, with the same exit code."""
+    told = holdfast.json("validate", written(MISSPELT), code=Exit.NO)
+    assert (told["file"], told["is_valid"], told["workflows"]) == ("orders.yaml", False, [])
+    mistakes = told["mistakes"]
+    assert isinstance(mistakes, list)
+    assert all(each["line"] > 0 and each["column"] > 0 and each["rule"] and each["message"] for each in mistakes)
+    sound = holdfast.json("validate", written(ORDERS))
+    assert sound["workflows"] == [{"name": "orders.approval", "version": "1", "kind": "process"}]
+
+
+def test_what_is_odd_is_no_mistake_unless_one_is_strict(holdfast: Holdfast) -> None:
+    """Warnings are told, and count only with `--strict`."""
+    odd = ORDERS.replace("      - {from: confirm, event: completed, to: approved}\n", "")
+    result = holdfast("validate", written(odd))
+    assert "orders.yaml:8:9: warning:" in result.stdout
+    assert result.stdout.splitlines()[-1] == "orders.yaml is valid: 1 workflow, 2 warnings"
+    assert holdfast("validate", "orders.yaml", "--strict", code=Exit.NO).stdout.endswith("has 2 mistakes\n")
+
+
+def test_rules_and_graphs_are_files_of_workflows_too(holdfast: Holdfast) -> None:
+    """They are told from processes by what they hold; a mistake in one is told by its path."""
+    engine = ManualEngine()
+    engine.register(Saga("ship").step("pack", lambda: None).build())
+    graph = engine.definitions.data("ship")
+    engine.stop()
+    assert holdfast("validate", written(RULES, "rules.json")).stdout == "rules.json is valid: 1 workflow\n"
+    assert "ship" in str(holdfast.json("validate", written(json.dumps(graph), "ship.json"))["workflows"])
+    wrong = holdfast("validate", written(RULES.replace('"allow"', '"alow"'), "rules.json"), code=Exit.NO).stdout
+    assert "rules.json: error: steps" in wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "orders.yaml:1:1: error:"),
+        ("a: [1", "error:"),
+        ("just words", "orders.yaml:1:1: error:"),
+        (b"\xff\xfe\x00", "this is no UTF-8"),
+        ("{" * 100_000, "error:"),
+        ("workflows: 5", "error:"),
+        ('{"workflow_id": 5}', "error:"),
+    ],
+)
+def test_what_is_no_file_of_workflows_is_told_as_mistakes(holdfast: Holdfast, text: str | bytes, told: str) -> None:
+    """Whatever stands in it: exit code 1, and never a traceback."""
+    assert told in holdfast("validate", written(text), code=Exit.NO).stdout
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "."])
+@pytest.mark.parametrize("command", ["validate", "graph", "publish", "diff"])
+def test_an_unreadable_file_is_named(holdfast: Holdfast, command: str, name: str) -> None:
+    """A file that is not there, or is none, is a mistake of the call."""
+    assert f"{name} cannot be read" in holdfast(command, name, code=Exit.WRONG).stderr
+
+
+def test_the_terminal_is_safe_from_the_file(holdfast: Holdfast) -> None:
+    """Control characters of a file are told as escapes."""
+    told = holdfast("validate", written(ORDERS.replace("to: rejected}", 'to: "\\e[2J\\u202e"}')), code=Exit.NO).stdout
+    assert not set("\x1b\u202e") & set(told)
+
+
+@pytest.mark.parametrize(
+    ("language", "told"), [("mermaid", "flowchart TD"), ("dot", "digraph"), ("json", '"orders.approval"')]
+)
+def test_a_workflow_is_drawn(holdfast: Holdfast, language: str, told: str) -> None:
+    """In the language that is asked for; Mermaid if none is."""
+    file = written(ORDERS)
+    assert told in holdfast("graph", file, "--format", language).stdout
+    assert "flowchart TD" in holdfast("graph", file).stdout
+
+
+def test_of_several_workflows_one_is_named(holdfast: Holdfast) -> None:
+    """By name, or by name and version; the sentence lists them if none is, and suggests one that is alike."""
+    file = written(ORDERS + REFUNDS)
+    assert "(orders.approval, refunds)" in holdfast("graph", file, code=Exit.WRONG).stderr
+    assert "pay" in holdfast("graph", file, "--workflow", "refunds").stdout
+    assert "pay" in holdfast("graph", file, "--workflow", "refunds-v3").stdout
+    wrong = holdfast("graph", file, "--workflow", "refund", code=Exit.NOT_FOUND)
+    assert "did you mean 'refunds'?" in wrong.stderr
+
+
+def test_a_file_with_mistakes_is_not_drawn(holdfast: Holdfast) -> None:
+    """They are told instead."""
+    assert "[unknown_step]" in holdfast("graph", written(MISSPELT.replace("terminl", "terminal")), code=Exit.NO).stderr
+
+
+def test_svg_needs_graphviz(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the sentence says what to install; with it the drawing is what it answers."""
+    monkeypatch.setenv("PATH", str(Path.cwd()))
+    assert "install Graphviz" in holdfast("graph", written(ORDERS), "--format", "svg", code=Exit.WRONG).stderr
+    program = Path("dot")
+    program.write_text('#!/bin/sh\n[ "$1" = -Tsvg ] && read first && echo "<svg>$first</svg>"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    assert holdfast("graph", "orders.yaml", "--format", "svg").stdout.startswith("<svg>digraph")
+    holdfast("graph", "orders.yaml", "--format", "svg", "--output", "orders.svg")
+    assert Path("orders.svg").read_text().startswith("<svg>digraph")
+    program.write_text("#!/bin/sh\necho 'syntax error' >&2\nexit 1\n")
+    assert (
+        "syntax error; take --format dot" in holdfast("graph", "orders.yaml", "--format", "svg", code=Exit.WRONG).stderr
+    )
+
+
+def test_a_drawing_that_cannot_be_written_is_told(holdfast: Holdfast) -> None:
+    """With the reason."""
+    result = holdfast("graph", written(ORDERS), "--output", "no/such/folder.md", code=Exit.WRONG)
+    assert "cannot be written" in result.stderr

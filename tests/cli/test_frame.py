@@ -1,0 +1,238 @@
+"""What all commands have in common: exit codes, errors in one sentence, help with examples."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.calling import Holdfast
+from holdfast.cli import frame, main
+from holdfast.cli.exits import OF_ERRORS, Exit, exit_of
+from holdfast.errors import ConflictError, NotFoundError, ReusedIdError
+from support.repository import ROOT, load_generator
+
+
+def commands(group: click.Group = main, path: str = "holdfast") -> Iterator[tuple[str, click.Command]]:
+    """Every command by the words that call it; groups are no commands."""
+    for name, each in sorted(group.commands.items()):
+        if isinstance(each, click.Group):
+            yield from commands(each, f"{path} {name}")
+        else:
+            yield f"{path} {name}", each
+
+
+COMMANDS = list(commands())
+
+
+def test_every_error_has_an_exit_code() -> None:
+    """The table names every class of the tree, so that a new one is thought about."""
+    assert OF_ERRORS.keys() == set(load_generator().error_classes())
+
+
+def test_what_the_table_does_not_name_has_the_code_of_its_parent() -> None:
+    """An error of an application that is derived from one of ours is told by the same code."""
+
+    class TakenError(ConflictError):
+        code = "taken"
+
+    assert exit_of(TakenError("x")) is Exit.CONFLICT
+    assert exit_of(ReusedIdError("x")) is Exit.CONFLICT
+    assert exit_of(NotFoundError("run", "x")) is Exit.NOT_FOUND
+    assert exit_of(ValueError("x")) is Exit.BROKEN
+    assert exit_of(TimeoutError()) is Exit.UNAVAILABLE
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[path for path, _ in COMMANDS])
+def test_every_command_helps_with_an_example(holdfast: Holdfast, path: str, command: click.Command) -> None:
+    """Help says what a command does, what each option is for, and shows a call that names the command."""
+    assert isinstance(command, frame.Verb)
+    assert command.help
+    assert command.examples
+    assert all(path in example for example in command.examples)
+    silent = [each.name for each in command.params if isinstance(each, click.Option) and not each.help]
+    assert silent == []
+    told = holdfast(*path.split()[1:], "--help").stdout
+    assert "Examples:" in told
+    assert "--debug" in told
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[path for path, _ in COMMANDS])
+def test_examples_can_be_typed(path: str, command: click.Command) -> None:
+    """Every example is parsed by the command that it is an example of."""
+    assert isinstance(command, frame.Verb)
+    for name in ("order.json", "row.json"):
+        Path(name).write_text("{}")
+    for example in command.examples:
+        told = example.split("|")[-1].strip()
+        words = shlex.split(told)
+        depth = len(path.split())
+        assert words[:depth] == path.split()
+        command.make_context(path, words[depth:]).close()
+
+
+def test_a_command_that_is_not_there_is_answered_with_one_that_is(holdfast: Holdfast) -> None:
+    """Also inside a group."""
+    assert "did you mean 'validate'?" in holdfast("valdate", code=2).stderr
+    assert "did you mean 'show'?" in holdfast("template", "shw", code=2).stderr
+    assert "holdfast --help lists" in holdfast("zzzzz", code=2).stderr
+
+
+def test_the_version_is_told(holdfast: Holdfast) -> None:
+    """By the name of the program and a number."""
+    assert holdfast("--version").stdout.startswith("holdfast 0.")
+
+
+def test_a_database_that_is_not_there_is_not_made(holdfast: Holdfast, tmp_path: Path) -> None:
+    """A misspelt name of a file makes no file; the sentence says how one is made."""
+    result = holdfast("definitions", "list", "--database", "sqlite:///nope.db", code=Exit.NOT_FOUND)
+    assert "`holdfast migrate sqlite:///nope.db` makes it [not_found]" in result.stderr
+    assert not (tmp_path / "nope.db").exists()
+
+
+def test_an_old_database_is_told_with_the_next_step(holdfast: Holdfast, tmp_path: Path) -> None:
+    """A file without the schema is none that this code was written for."""
+    (tmp_path / "empty.db").touch()
+    result = holdfast("definitions", "list", "--database", "sqlite:///empty.db", code=Exit.UNFIT)
+    assert "[schema_mismatch]" in result.stderr
+    assert "→ `holdfast migrate` brings" in result.stderr
+
+
+def test_an_unreachable_server_is_told_without_its_password(holdfast: Holdfast) -> None:
+    """Exit code 7, one sentence, a next step, and nothing of the secret."""
+    url = "postgresql://ann:hunter2@127.0.0.1:1/nowhere"
+    result = holdfast("definitions", "list", "--database", url, code=Exit.UNAVAILABLE)
+    assert "[store_unavailable]" in result.stderr
+    assert "→ see whether the database is up" in result.stderr
+    assert "hunter2" not in result.output
+
+
+@pytest.mark.parametrize("url", ["mysql://x", "orders.db", "sqlite:/x.db", "http://127.0.0.1:8080"])
+def test_what_is_no_database_is_refused(holdfast: Holdfast, url: str) -> None:
+    """The sentence says how one is written."""
+    assert "sqlite:///file.db" in holdfast("definitions", "list", "--database", url, code=Exit.WRONG).stderr
+
+
+def test_an_impossible_tenant_is_refused(based: Holdfast) -> None:
+    """Before anything is asked of the database on its behalf."""
+    for tenant in ("*", "a\0b"):
+        assert "tenant" in based("definitions", "list", "--tenant", tenant, code=Exit.WRONG).stderr
+
+
+def test_a_traceback_is_shown_only_when_it_is_wanted(holdfast: Holdfast) -> None:
+    """With `--debug`; the sentence is there all the same."""
+    said = subprocess.run(
+        [sys.executable, "-m", "holdfast.cli", "validate", "nope.yaml", "--debug"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    assert said.returncode == Exit.WRONG
+    assert "Traceback" in said.stderr
+    assert "nope.yaml cannot be read: No such file or directory" in said.stderr
+    assert "Traceback" not in holdfast("validate", "nope.yaml", code=Exit.WRONG).stderr
+
+
+def test_a_mistake_of_our_own_is_told_as_one(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a command raises is a sentence that asks for a report, with an exit code of its own."""
+
+    def broken(*_arguments: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("holdfast.cli.authoring.read_file", broken)
+    result = holdfast("validate", "x.yaml", code=Exit.BROKEN)
+    assert "ZeroDivisionError: division by zero [unexpected]" in result.stderr
+    assert "call it again with --debug" in result.stderr
+
+
+def test_every_list_has_pages_and_all_that_is_shown_is_json_too() -> None:
+    """Whatever is printed for people can be read by programs, and no list is without an end."""
+    options = {path: {each.opts[0] for each in command.params} for path, command in COMMANDS}
+    shown = {
+        "list",
+        "show",
+        "history",
+        "why",
+        "versions",
+        "changes",
+        "decided",
+        "stranded",
+        "doctor",
+        "verify",
+        "config",
+    }
+    assert [path for path, known in options.items() if path.split()[-1] in shown and "--json" not in known] == []
+    lists = {"list", "history", "versions", "changes", "decided", "stranded"}
+    endless = {
+        path for path, known in options.items() if path.split()[-1] in lists and not {"--limit", "--after"} <= known
+    }
+    assert endless == {"holdfast template list"}  # They come with the package.
+
+
+def test_an_interruption_has_a_code_of_its_own(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is no mistake."""
+
+    def interrupted(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.authoring.read_file", interrupted)
+    assert holdfast("validate", "x.yaml", code=Exit.INTERRUPTED).stderr.strip() == "interrupted"
+
+
+def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
+    """Then nothing is complained of."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    said = subprocess.run(
+        [sys.executable, "-m", "holdfast.cli", "template", "show", "settlement"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    os.close(writer)
+    assert said.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "told"),
+    [
+        (["--as", ""], {}, "--as names nobody"),
+        ([], {"HOLDFAST_ACTOR": ""}, "HOLDFAST_ACTOR names nobody"),
+        (["--role", "boss"], {}, "--role is about whoever acts"),
+        (["--can", "execution:read"], {}, "--can is about whoever acts"),
+    ],
+)
+def test_nobody_becomes_the_engine_by_accident(
+    based: Holdfast, monkeypatch: pytest.MonkeyPatch, *, options: list[str], variable: dict[str, str], told: str
+) -> None:
+    """An empty name in a script, or rights without a name, would be all the rights there are."""
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    assert told in based("list", *options, code=Exit.WRONG).stderr
+
+
+def test_the_shell_completes_commands() -> None:
+    """By click's own way: the shell asks the command what could stand next."""
+    said = subprocess.run(
+        [sys.executable, "-m", "holdfast.cli"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "src"),
+            "_HOLDFAST_COMPLETE": "bash_complete",
+            "COMP_WORDS": "holdfast vali",
+            "COMP_CWORD": "1",
+        },
+    )
+    assert said.stdout.split() == ["plain,validate"]

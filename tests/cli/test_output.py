@@ -1,0 +1,80 @@
+"""What commands print: for a person at a terminal, in a pipe, and for programs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from cli.stage import Stage
+from holdfast.cli.exits import Exit
+from holdfast.cli.output import aligned, cell
+from support.repository import ROOT
+
+
+def seen(*arguments: str) -> str:
+    """What a person sees who calls the command at a terminal."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm-256color", "COLUMNS": "200"}
+    environment.pop("NO_COLOR", None)
+    done = subprocess.Popen([sys.executable, "-m", "holdfast.cli", *arguments], stdout=theirs, env=environment)
+    os.close(theirs)
+    told = b""
+    try:
+        while part := os.read(ours, 65536):
+            told += part
+    except OSError:  # Linux tells so that nobody writes any more.
+        pass
+    os.close(ours)
+    assert done.wait(timeout=60) == 0
+    return told.decode()
+
+
+def test_a_terminal_gets_a_table_in_colours() -> None:
+    """A pipe gets none."""
+    told = seen("template", "list")
+    assert "\x1b[1m" in told
+    assert "order_approval" in told
+
+
+def test_columns_stand_below_one_another() -> None:
+    """Long texts are cut, and lines do not end in blanks."""
+    lines = aligned([["A", "B", "C"], ["long", "x" * 100, ""]])
+    assert lines == ["A     B" + " " * 61 + "C", "long  " + "x" * 59 + "…"]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, ""),
+        (True, "yes"),
+        (datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC), "2026-01-02 03:04:05Z"),
+        ({"a": [1, None]}, '{"a": [1, null]}'),
+        ("plain", "plain"),
+        ("\x1b[2J", "\\u001b[2J"),
+        (7, "7"),
+    ],
+)
+def test_a_value_is_a_line_of_text(value: object, told: str) -> None:
+    """Whatever it is; what could tell a terminal what to do is escaped."""
+    assert cell(value) == told
+
+
+def test_the_terminal_is_safe_from_stored_data(stage: Stage) -> None:
+    """Whoever starts a run cannot write to the screen of whoever looks at it."""
+    run = str(stage.engine.start("import", {"row": "\x1b[2J\u202e"}, key="\u202ek", comment="\x1b[2J").id)
+    stage.engine.drain()
+    for command in (
+        ["list"],
+        ["show", run],
+        ["history", run],
+        ["why", run],
+        ["dlq", "list"],
+        ["watch", run, "--timeout", "0s"],
+    ):
+        told = stage.holdfast(*command, code=Exit.UNAVAILABLE if command[0] == "watch" else Exit.DONE).output
+        assert not set("\x1b\u202e\x9b") & set(told)

@@ -1,0 +1,198 @@
+"""Commands about the engine as a whole: doctor, verify, pauses, events; on both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cli.stage import Stage
+from holdfast import Decider, Decision
+from holdfast.cli.exits import Exit
+from holdfast.kernel.moment import Moment
+
+
+@dataclass(frozen=True)
+class Count:
+    counter: str
+
+
+@dataclass(frozen=True)
+class Counted:
+    pass
+
+
+class Counter(Decider[int, Count, Counted, None]):
+    """Counts."""
+
+    type = "counter"
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: Counted) -> int:
+        return state + 1
+
+    def decide(self, state: int, command: Count, moment: Moment) -> Decision:
+        return Decision.event(Counted())
+
+    def key_of(self, command: Count) -> str:
+        return command.counter
+
+
+class Spending:
+    """A read model that reads and does nothing."""
+
+    name = "spending"
+
+    def apply(self, events: Sequence[object], connection: object) -> None:
+        """Take in events."""
+
+    def clear(self, connection: object) -> None:
+        """Forget everything."""
+
+
+def findings(stage: Stage, code: Exit) -> dict[str, str]:
+    """What a look found, by what it was about."""
+    told = stage.holdfast.json("doctor", code=code)["findings"]
+    assert isinstance(told, list)
+    return {each["what"]: each["state"] for each in told}
+
+
+def test_a_look_tells_whether_all_is_well(stage: Stage) -> None:
+    """Nobody works and nothing waits: that is worth a note. What gave up, and work without a worker, are problems."""
+    found = findings(stage, Exit.DONE)
+    assert set(found.values()) == {"well", "note"} or set(found.values()) == {"well"}
+    stage.begun("import", row="x")
+    found = findings(stage, Exit.NO)
+    assert found["dead letters"] == "problem"
+    told = stage.holdfast("doctor", code=Exit.NO).stdout
+    assert "✗ dead letters: 1\n    → `holdfast dlq list` shows what gave up" in told
+    assert "✓ database: it answers" in told
+
+
+def test_a_look_tells_what_is_held_back(stage: Stage) -> None:
+    """Maintenance and pauses were asked for, and are no problems."""
+    stage.engine.admin.pause_processing()
+    stage.holdfast("pauses", "pause", "--definition", "order", "--reason", "audit")
+    found = findings(stage, Exit.DONE)
+    assert (found["maintenance"], found["pauses"]) == ("note", "note")
+
+
+def test_a_history_is_compared_with_what_is_stored(stage: Stage) -> None:
+    """One run, or a page of all; exactly one of both is asked for."""
+    runs = [stage.begun("import", row=5) for _ in range(3)]
+    assert stage.holdfast("verify", runs[0]).stdout == f"{runs[0]} is what the history says\n"
+    assert stage.holdfast("verify", "--all").stdout == "3 runs are what the history says\n"
+    page = stage.holdfast.json("verify", "--all", "--limit", "2")
+    rest = stage.holdfast.json("verify", "--all", "--after", str(page["next"]))
+    found = [each["instance"] for each in [*page["items"], *rest["items"]]]
+    assert sorted(found) == sorted(runs)
+    assert "there is more" in stage.holdfast("verify", "--all", "--limit", "2").stderr
+    assert "name a run, or give --all" in stage.holdfast("verify", code=Exit.WRONG).stderr
+    assert "name a run, or give --all" in stage.holdfast("verify", runs[0], "--all", code=Exit.WRONG).stderr
+
+
+def test_definitions_are_paused(stage: Stage) -> None:
+    """By workflow, version and step; ended by number or by the same scope; and all of it is listed."""
+    first = stage.holdfast.json(
+        "pauses", "pause", "--definition", "order", "--step", "charge", "--reason", "bank", "--for", "1h"
+    )
+    stage.holdfast("pauses", "pause", "--definition", "import")
+    lines = stage.holdfast("pauses", "list").stdout.splitlines()
+    assert [line.split()[2] for line in lines[1:]] == ["import", "order"]
+    assert "settled" in stage.holdfast("pauses", "show", str(first["id"])).stdout
+    assert stage.holdfast.json("pauses", "resume", str(first["id"]))["ended_by"] == "system"
+    stage.holdfast("pauses", "resume", "--definition", "import", "--reason", "done")
+    assert stage.holdfast.json("pauses", "list")["items"] == []
+    page = stage.holdfast.json("pauses", "list", "--with-ended", "--limit", "1")
+    rest = stage.holdfast.json("pauses", "list", "--with-ended", "--after", str(page["next"]))
+    assert [each["id"] for each in rest["items"]] == [first["id"]]
+    assert "not_paused" in stage.holdfast("pauses", "resume", "--definition", "order", code=Exit.REFUSED).stderr
+    assert stage.holdfast("pauses", "pause", "--definition", "ordr", code=Exit.NOT_FOUND).stderr
+    assert stage.holdfast("pauses", "pause", "--as", "eve", code=Exit.FORBIDDEN).stderr
+
+
+def test_events_are_published_and_listed(stage: Stage) -> None:
+    """With a key, data and an id that makes the call safe to repeat."""
+    event = ("events", "publish", "payment", "o-1", "--data", '{"amount": 5}', "--id", "p-1")
+    assert stage.holdfast(*event).stdout == stage.holdfast(*event).stdout == "p-1\n"
+    stage.holdfast("events", "publish", "payment", "o-1", "--data", '{"amount": 6}', "--id", "p-1", code=Exit.CONFLICT)
+    stage.holdfast("events", "publish", "other", "--ttl", "1h", "--match-one", "--id", "p-2")
+    page = stage.holdfast.json("events", "list", "--limit", "1")
+    assert [each["id"] for each in page["items"]] == ["p-1"]
+    rest = stage.holdfast.json("events", "list", "--after", str(page["next"]))
+    assert [each["id"] for each in rest["items"]] == ["p-2"]
+    assert len(stage.holdfast("events", "list", "--event", "other").stdout.splitlines()) == 2
+    assert stage.holdfast.json("events", "show", "p-1")["payload"] == {"amount": 5}
+    assert "payment" in stage.holdfast("events", "show", "p-1").stdout
+    assert "`holdfast events list`" in stage.holdfast("events", "show", "nope", code=Exit.NOT_FOUND).stderr
+
+
+def test_maintenance_begins_and_ends(stage: Stage) -> None:
+    """For all processes; commands are refused too if that is wanted."""
+    assert "maintenance  none" in stage.holdfast("maintenance", "show").stdout
+    stage.holdfast("maintenance", "begin")
+    assert stage.holdfast.json("maintenance", "show")["maintenance"] == "pause"
+    stage.holdfast("start", "order")
+    stage.holdfast("maintenance", "begin", "--refuse-commands")
+    assert "`holdfast doctor`" in stage.holdfast("start", "order", code=Exit.UNAVAILABLE).stderr
+    stage.holdfast("maintenance", "end")
+    stage.holdfast("start", "order")
+    told = stage.holdfast.json("maintenance", "show")
+    assert told["maintenance"] == ""
+    assert [each["count"] for each in told["backlog"] if each["kind"] == "effect"] == [2]
+
+
+def test_projections_are_listed_and_dropped(stage: Stage) -> None:
+    """How far each has read."""
+    stage.engine.project(Spending())
+    stage.begun("import", row=5)
+    (found,) = stage.holdfast.json("projections", "list")["items"]
+    assert found["name"] == "spending"
+    stage.holdfast("projections", "drop", "spending")
+    assert stage.holdfast.json("projections", "list")["items"] == []
+    assert stage.holdfast("projections", "drop", "spending", code=Exit.NOT_FOUND).stderr
+
+
+def test_commands_that_wait_are_listed_and_buried(stage: Stage) -> None:
+    """They are found among the dead letters then, and can be discarded there."""
+    stage.engine.register(Counter())
+    stage.engine.deciders.submit(Counter, Count("c-1"))
+    (found,) = stage.holdfast.json("inbox", "list", "--definition", "counter")["items"]
+    assert (found["type"], found["key"]) == ("Count", "c-1")
+    assert stage.holdfast.json("inbox", "list", "--type", "Other")["items"] == []
+    stage.holdfast("inbox", "bury", str(found["id"]))
+    assert stage.holdfast.json("inbox", "list")["items"] == []
+    (letter,) = stage.holdfast.json("dlq", "list", "--source", "inbox")["items"]
+    stage.holdfast("dlq", "discard", str(letter["id"]))
+    assert stage.holdfast.json("dlq", "list")["items"] == []
+    assert stage.holdfast("inbox", "bury", "99", code=Exit.NOT_FOUND).stderr
+
+
+def test_instances_of_any_kind_are_listed_and_deleted(stage: Stage) -> None:
+    """Those of deciders too; one that has not ended is not deleted."""
+    done, running = stage.begun("import", row=5), stage.begun("order", amount=5)
+    found = stage.holdfast.json("instances", "list", "--kind", "saga", "--limit", "1")
+    rest = stage.holdfast.json("instances", "list", "--after", str(found["next"]))
+    assert {each["id"] for each in [*found["items"], *rest["items"]]} == {done, running}
+    assert stage.holdfast.json("instances", "list", "--attribute", "amount=5")["items"] == []
+    assert "write name=value" in stage.holdfast("instances", "list", "--attribute", "x", code=Exit.WRONG).stderr
+    assert stage.holdfast("instances", "delete", running, code=Exit.NOT_FOUND).stderr
+    stage.holdfast("instances", "delete", done)
+    assert stage.holdfast("show", done, code=Exit.NOT_FOUND).stderr
+
+
+def test_processes_are_seen_as_the_actor_sees_them(stage: Stage) -> None:
+    """What they can do with one; and which there are."""
+    runs = [stage.holdfast("start", "orders.approval", "--as", "ann").stdout.strip() for _ in range(2)]
+    told = stage.holdfast("processes", "show", runs[0]).stdout
+    assert "  ▸ approved (approved)" in told.splitlines()
+    assert stage.holdfast.json("processes", "show", runs[0])["may_cancel"] is True
+    page = stage.holdfast.json("processes", "list", "--limit", "1", "--started-by", "ann")
+    rest = stage.holdfast.json("processes", "list", "--after", str(page["next"]), "--status", "active")
+    assert {each["id"] for each in [*page["items"], *rest["items"]]} == set(runs)
+    assert stage.holdfast.json("processes", "list", "--asks-role", "boss")["items"] == []
+    assert stage.holdfast.json("processes", "list", "--mine", "--as", "eve")["items"] == []
+    assert (
+        "`holdfast list`" in stage.holdfast("processes", "show", runs[0], "--tenant", "x", code=Exit.NOT_FOUND).stderr
+    )

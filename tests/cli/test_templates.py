@@ -1,0 +1,128 @@
+"""`holdfast template`: what comes with the package, listed, shown, played and copied."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Holdfast
+from holdfast.cli.exits import Exit
+from holdfast.cli.templates import names
+from support.repository import ROOT
+
+
+def test_all_templates_are_listed(holdfast: Holdfast) -> None:
+    """With the workflow, and what a program has to do for it."""
+    items = holdfast.json("template", "list")["items"]
+    assert isinstance(items, list)
+    assert [each["name"] for each in items] == names()
+    assert {each["name"] for each in items} >= {"order_approval", "settlement", "user_onboarding"}
+    assert all(each["operations"] and each["description"] for each in items)
+    assert "orders.approval" in holdfast("template", "list").stdout
+
+
+def test_a_template_is_shown_as_it_is(holdfast: Holdfast) -> None:
+    """Its text, which is valid; and with what is known of it for programs."""
+    text = holdfast("template", "show", "order_approval").stdout
+    assert holdfast("validate", "-", stdin=text).stdout == "standard input is valid: 1 workflow\n"
+    assert holdfast.json("template", "show", "order_approval")["text"] == text
+
+
+def test_a_template_is_copied_to_begin_from(holdfast: Holdfast) -> None:
+    """A file that is there is not written over unless one says so."""
+    holdfast("template", "copy", "settlement")
+    holdfast("template", "copy", "settlement", "pay.yaml")
+    assert Path("settlement.yaml").read_text() == Path("pay.yaml").read_text()
+    Path("pay.yaml").write_text("mine")
+    assert "give --force" in holdfast("template", "copy", "settlement", "pay.yaml", code=Exit.WRONG).stderr
+    assert Path("pay.yaml").read_text() == "mine"
+    holdfast("template", "copy", "settlement", "pay.yaml", "--force")
+    assert holdfast("validate", "pay.yaml").exit_code == Exit.DONE
+    assert "cannot be written" in holdfast("template", "copy", "settlement", "no/such.yaml", code=Exit.WRONG).stderr
+
+
+@pytest.mark.parametrize("command", ["show", "run", "copy"])
+@pytest.mark.parametrize("name", ["setlement", "../settlement", "", "zzz"])
+def test_an_unknown_template_is_answered_with_those_that_there_are(holdfast: Holdfast, command: str, name: str) -> None:
+    """And nothing outside of the package is read."""
+    told = holdfast("template", command, name, code=Exit.NOT_FOUND).stderr
+    assert "settlement" in told
+    assert name != "setlement" or "did you mean 'settlement'?" in told
+
+
+def test_a_template_is_played(holdfast: Holdfast) -> None:
+    """What happens is said by options: events with their input, time, and what operations answer."""
+    told = holdfast.json(
+        "template", "run", "settlement", "--do", "approved", "--do", "+6d", "--do", "resolved",
+        "--answer", 'settlement.compute={"total_cents": 5, "payments": 1}',
+    )  # fmt: skip
+    instance, trail = told["instance"], told["trail"]
+    assert isinstance(instance, dict)
+    assert isinstance(trail, list)
+    assert (instance["status"], instance["outcome"]) == ("completed", "settled")
+    assert [each["event"] for each in trail if each["step_id"] == "await_bank"] == ["step_entered", "timeout", "step_completed"]  # fmt: skip
+
+
+def test_a_play_says_how_things_stand(holdfast: Holdfast) -> None:
+    """The trail, and what would bring it on: events of the step, or what it waits for."""
+    lines = holdfast("template", "run", "order_approval", "--input", '{"order_id": "o-1"}').stdout.splitlines()
+    assert lines[0].split() == ["AT", "STEP", "EVENT", "BY", "DATA", "COMMENT"]
+    assert lines[-1] == "orders.approval is active at review; it goes on by approved, rejected"
+    waiting = holdfast("template", "run", "dispute_resolution", "--do", 'investigate={"priority": "high"}').stdout
+    assert "it goes on by evidence.received" in waiting.splitlines()[-1]
+    done = holdfast(
+        "template", "run", "dispute_resolution", "--do", 'investigate={"priority": "high"}',
+        "--do", "evidence.received", "--do", "rejected",
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "disputes.resolution is completed: upheld"
+
+
+def test_a_play_can_be_kept(holdfast: Holdfast) -> None:
+    """In a file that the other commands can look at."""
+    holdfast("template", "run", "order_approval", "--keep", "play.db")
+    assert "orders.approval" in holdfast("definitions", "list", "--database", "sqlite:///play.db").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (["--do", "approve"], Exit.REFUSED, "there are 'approved', 'rejected'"),
+        (["--do", "+soon"], Exit.WRONG, "no time that could go by"),
+        (["--do", "approved={"], Exit.WRONG, "is not JSON"),
+        (["--do", "approved=5"], Exit.WRONG, "cannot be read"),
+        (["--do", '={"a": 1}'], Exit.WRONG, "cannot be read"),
+        (["--answer", "orders.confrm={}"], Exit.WRONG, "has no operation 'orders.confrm'; it has"),
+        (["--input", "[1]"], Exit.WRONG, "must be a JSON object"),
+        (["--input", "{"], Exit.WRONG, "this is not JSON"),
+        (["--input", "@nope.json"], Exit.WRONG, "nope.json cannot be read"),
+    ],
+)
+def test_what_cannot_happen_is_told(holdfast: Holdfast, options: list[str], code: Exit, told: str) -> None:
+    """One sentence, and an exit code that tells whose mistake it is."""
+    assert told in holdfast("template", "run", "order_approval", *options, code=code).stderr
+
+
+def test_on_a_terminal_it_is_asked_what_happens() -> None:
+    """Events and the fields of their forms, until it has ended; a mistake is told, and asked again."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast.cli", "template", "run", "order_approval", "--input", '{"order_id": "o-1"}'],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    os.close(theirs)
+    os.write(ours, b"nonsense\n\napproved\nlooks good\n")
+    told, wrong = process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == Exit.DONE, wrong
+    assert "cannot be answered by 'nonsense'" in wrong
+    assert told.splitlines()[-1] == "orders.approval is completed: approved"
+    assert "looks good" in told
