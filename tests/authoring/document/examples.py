@@ -73,6 +73,7 @@ CONTRACT: Plain = {
         {"name": "bill.post", "workflow_allowed": True, "handler": "bill.post", "permission": "bill.post"},
         {"name": "bill.mark", "workflow_allowed": True},
         {"name": "bill.shred"},
+        {"name": "bill.unpost", "workflow_allowed": True, "handler": "bill.unpost"},
     ],
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from holdfast.authoring.document import (
     check_body,
     compile_effective,
     generate_envelope,
+    graph_of,
     read_body,
     read_contract,
 )
@@ -268,6 +269,7 @@ def judge(dice: Random) -> str:
         return "refused body"
     made = compile_effective(envelope, msgspec.convert(data, Body))
     Walk(made, given).run()
+    assert len(graph_of(made).nodes) == len(made.nodes_by_id)
     return "compiled"
 
 

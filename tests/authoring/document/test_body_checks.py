@@ -10,20 +10,32 @@ import pytest
 
 from authoring.document.examples import (
     ACTIVE,
+    AMEND,
     APPROVE,
+    GONE,
     SUBMIT,
     ask,
     bills,
     body,
     body_data,
     codes,
+    contract,
     patch,
     problems,
     usr,
     way,
 )
 from holdfast import DefinitionError
-from holdfast.authoring.document import Body, check_body, compile_effective, read_body, ready_contract
+from holdfast.authoring.document import (
+    Body,
+    check_body,
+    compile_effective,
+    generate_envelope,
+    read_body,
+    ready_contract,
+    rebased,
+)
+from holdfast.authoring.document.body_checks import MOST_PROBLEMS
 from holdfast.authoring.document.body_format import MOST_NODES
 
 Plain = dict[str, object]
@@ -253,6 +265,7 @@ def test_a_branch_asks_nothing() -> None:
         ({"type": "action", "action": "bill.psot"}, "unknown_action"),
         ({"type": "action", "action": "bill.shred"}, "action_not_allowed"),
         ({"type": "action", "action": "bill.post", "run_as": "root"}, "run_as"),
+        ({"type": "action", "action": "bill.post", "undo": "bill.mark"}, "undo"),
         ({"type": "action", "action": "bill.post", "run_as": "service_account:"}, "run_as"),
         ({"type": "wait_timer"}, "wait"),
         ({"type": "wait_timer", "duration": "1d", "cron": "0 9 * * *"}, "wait"),
@@ -356,12 +369,41 @@ def test_a_refusal_behind_a_gate_must_be_routed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("node", "code"),
+    [
+        ({"type": "notification", "subject": "x", "to": ["a"] * 101}, "recipients"),
+        ({"type": "approval", "approvers": [{"user": "ann"}, {"user": "ann"}]}, "asks"),
+        ({"type": "approval", "approvers": [{"user": "ann"}], "agree": "n", "least": 2}, "agree"),
+        ({"type": "task", "handler": "$mine"}, "reserved_handler"),
+        ({"type": "wait_event", "event": "a\u202eb"}, "hidden_character"),
+        ({"type": "wait_timer", "duration": "9999999w"}, "wait_duration"),
+    ],
+)
+def test_what_the_machine_could_not_run_is_a_problem_too(node: Plain, code: str) -> None:
+    """A body without problems has a graph: its nodes are judged in the machine's own words."""
+    (found,) = problems({APPROVE: patch([{"id": "a", **node}])})
+    assert (found.code, found.node, found.slot) == (code, usr("a"), APPROVE)
+
+
+@pytest.mark.row("E-148")
+def test_a_body_is_rebased_and_judged_again() -> None:
+    """For a newer envelope it says so, and what has no place there any more is found."""
+    later = generate_envelope(contract(lifecycle__version=2, slots__3=GONE))
+    kept = body({APPROVE: patch([ask("a")]), AMEND: patch([ask("b")])})
+    assert [each.code for each in check_body(later, kept)] == ["base", "SLOT_UNKNOWN"]
+    assert [each.code for each in check_body(later, rebased(kept, later))] == ["SLOT_UNKNOWN"]
+
+
 def test_sizes_are_limited() -> None:
     """A patch has at most two hundred nodes."""
     many = [ask(f"n{number}") for number in range(MOST_NODES + 1)]
     edges: list[Plain | str] = [f"n{number} n{number + 1} approved" for number in range(MOST_NODES)]
     assert codes(many, edges) == ["too_many"]
     assert codes(many[:-1], edges[:-1]) == []
+    faulty = [ask(f"n{number}", approvers=[], window="editable", chain="c", agree="n") for number in range(MOST_NODES)]
+    found = codes(faulty, edges[:-1])
+    assert (len(found), found[-1]) == (MOST_PROBLEMS + 1, "too_many_findings")
 
 
 @pytest.mark.row("E-147", "E-187")

@@ -12,6 +12,10 @@ from holdfast import DefinitionError
 from holdfast.authoring.document import contract_hash, contract_names, generate_envelope, read_contract, ready_contract
 from holdfast.errors import ConfigurationError, NotFoundError
 
+DEEP: dict[str, object] = {"type": "string"}
+for _ in range(8):
+    DEEP = {"type": "list", "items": DEEP}
+
 PLACE = re.compile(r"[1-9][0-9]*:[1-9][0-9]*")
 
 
@@ -58,6 +62,7 @@ def test_the_contracts_of_the_use_cases_are_there() -> None:
         ({"fields__big": {"type": "computed", "formula": "entity.total > 1", "default": True}}, "computed"),
         ({"fields__lines": {"type": "list", "items": {"type": "computed", "formula": "true"}}}, "computed"),
         ({"system_fields": ["nope"]}, "unknown_field_name"),
+        ({"fields__deep": DEEP}, "too_deep"),
         ({"lifecycle__initial": "darft"}, "unknown_state"),
         ({"lifecycle__terminal": []}, "no_terminal"),
         ({"lifecycle__amended": GONE}, "amended"),

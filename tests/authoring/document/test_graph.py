@@ -60,7 +60,7 @@ EVERYTHING: dict[str, Plain] = {
     ),
     ACTIVE: patch(
         [
-            {"id": "post", "type": "action", "action": "bill.post", "payload": {"posting": "entity.number"}, "run_as": "service_account:bot", "undo": "bill.mark"},
+            {"id": "post", "type": "action", "action": "bill.post", "payload": {"posting": "entity.number"}, "run_as": "service_account:bot", "undo": "bill.unpost"},
             {"id": "mark", "type": "action", "action": "bill.mark", "payload": {"owner": "'x'"}, "run_as": "system"},
             {"id": "hook", "type": "webhook_out", "url": "https://x.example/{entity.number}", "payload": {"total": "entity.total"}, "secret": "hush", "into": "answer"},
             {"id": "tell", "type": "notification", "to": ["role:x", "{entity.owner}"], "subject": "{entity.number} is posted", "await": True},
@@ -114,6 +114,8 @@ def test_every_type_of_node_becomes_a_kind_of_the_machine() -> None:
     assert post.op.action == "post"
     assert post.op.work is not None
     assert (post.op.work.handler, post.op.work.transactional) == ("bill.post", True)
+    assert post.compensation is not None
+    assert (post.compensation.handler, post.compensation.transactional) == ("bill.unpost", True)
     assert (post.run_as, bot.run_as, nodes[usr("mark", ACTIVE)].run_as) == ("bot", "bot", "system")
     hook = nodes[usr("hook", ACTIVE)].op
     assert isinstance(hook, g.Task)
@@ -190,7 +192,7 @@ def test_the_document_is_what_the_contract_says() -> None:
         "amended",
         "cancelled",
     )
-    assert [each.name for each in spec.actions] == ["post", "mark", "shred"]
+    assert [each.name for each in spec.actions] == ["post", "mark", "shred", "unpost"]
     assert spec.windows == effective.windows
     assert {each.id: each.window for each in spec.regions} == {
         SUBMIT: "editable",

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import json
 from importlib import resources
+from random import Random
 
 import jsonschema
 import msgspec
 import pytest
 
-from authoring.document.examples import CONTRACT, GONE, changed, mistakes
+from authoring.document.examples import CONTRACT, GONE, Plain, changed, mistakes
+from authoring.document.fuzzing import CONTRACTS, damaged, random_body, sound_contract
+from holdfast import DefinitionError
 from holdfast.authoring.document import (
     body_schema,
     contract_names,
     contract_schema,
     instantiate,
+    read_body,
     ready_contract,
     template_names,
 )
+from holdfast.errors import Diagnostic
 
 SCHEMAS = {"contract": contract_schema(), "body": body_schema()}
+
+
+JUDGES = {name: jsonschema.Draft202012Validator(schema) for name, schema in SCHEMAS.items()}
+FORMAL = {"wrong_type", "missing_field", "unknown_field", "word", "empty", "too_long", "number", "duration", "name"}
+"""What the JSON Schema finds too."""
+
+
+def body_mistakes(data: Plain) -> tuple[Diagnostic, ...]:
+    """What is wrong with the form of a body."""
+    try:
+        read_body(json.dumps(data))
+    except DefinitionError as error:
+        return error.diagnostics
+    return ()
 
 
 @pytest.mark.row("E-883")
@@ -40,11 +59,10 @@ def test_the_schema_is_valid_published_and_described(name: str) -> None:
 @pytest.mark.row("E-883")
 def test_the_schema_takes_what_the_package_has() -> None:
     """All ready contracts, and what the templates make."""
-    judges = {name: jsonschema.Draft202012Validator(schema) for name, schema in SCHEMAS.items()}
     for name in contract_names():
-        judges["contract"].validate(msgspec.to_builtins(ready_contract(name)))
+        JUDGES["contract"].validate(msgspec.to_builtins(ready_contract(name)))
     for name in template_names():
-        judges["body"].validate(msgspec.to_builtins(instantiate(name)))
+        JUDGES["body"].validate(msgspec.to_builtins(instantiate(name)))
 
 
 @pytest.mark.parametrize(
@@ -59,4 +77,16 @@ def test_reader_and_schema_agree(changes: dict[str, object]) -> None:
     """What one of them refuses for its form, the other does."""
     wrong = changed(CONTRACT, changes)
     assert mistakes(wrong)
-    assert not jsonschema.Draft202012Validator(SCHEMAS["contract"]).is_valid(wrong)
+    assert not JUDGES["contract"].is_valid(wrong)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_reader_and_schema_agree_about_damage(part: int) -> None:
+    """Fifty contracts and fifty bodies that were damaged at random: the schema refuses exactly those whose form the reader refuses."""
+    for number in range(100):
+        dice = Random(f"schema/{part}/{number}")
+        given, _ = sound_contract(dice.randrange(CONTRACTS))
+        name = ("contract", "body")[number % 2]
+        whole = damaged(dice, given if name == "contract" else random_body(dice, given), dice.randint(1, 2))
+        found = {each.code for each in (mistakes(whole) if name == "contract" else body_mistakes(whole))}
+        assert JUDGES[name].is_valid(whole) is not bool(found & FORMAL), (part, number, found)

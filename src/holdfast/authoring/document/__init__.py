@@ -1,6 +1,6 @@
 """Documents: contracts that say what a document is, envelopes that follow from them, patches by which organisations fill their slots."""
 
-from holdfast.authoring.document.body_checks import body_schema, check_body, read_body
+from holdfast.authoring.document.body_checks import body_schema, read_body
 from holdfast.authoring.document.body_format import Body
 from holdfast.authoring.document.compiler import compile_effective
 from holdfast.authoring.document.contract_changes import ContractChange, contract_changes
@@ -16,6 +16,7 @@ from holdfast.authoring.document.library import contract_names, ready_contract
 from holdfast.authoring.document.picture import mermaid_of
 from holdfast.authoring.document.problems import Problem
 from holdfast.authoring.document.templates import Template, instantiate, read_template, template_names
+from holdfast.authoring.document.validator import check_body, rebased
 from holdfast.authoring.document.versions import COMPILER_VERSION, advance_problem, repin_problem, start_problem
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "read_effective",
     "read_template",
     "ready_contract",
+    "rebased",
     "repin_problem",
     "start_problem",
     "template_names",

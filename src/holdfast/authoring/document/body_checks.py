@@ -1,11 +1,11 @@
-"""The validator of bodies: everything that is wrong with the patches of an organisation, without publishing anything."""
+"""What can be wrong with a body: its form, its base, and each of its patches."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.contract_format import Contract
@@ -27,7 +27,9 @@ from holdfast.expressions.suggestions import suggestion
 TITLE: Final = "Holdfast slot patches"
 UNKNOWN_SLOT: Final = "SLOT_UNKNOWN"
 MOST_PROBLEMS: Final = 500
-_NOTHING: Final[dict[str, Contract]] = {}
+"""Problems that are listed; whoever has made more sees the others when these are mended."""
+NOTHING: Final[dict[str, Contract]] = {}
+"""No contracts of other types."""
 
 
 class Checked(NamedTuple):
@@ -40,7 +42,7 @@ class Checked(NamedTuple):
 
 def read_body(text: str | bytes, *, name: str = "the body") -> b.Body:
     """The body of a file in YAML or JSON; DefinitionError with every mistake of its form. Whether it fits an envelope is for the validator to say."""
-    return _read(text, name)[0]
+    return read_with_places(text, name)[0]
 
 
 def body_schema() -> dict[str, object]:
@@ -48,33 +50,15 @@ def body_schema() -> dict[str, object]:
     return schema_of(b.Body, TITLE)
 
 
-def check_body(envelope: Envelope, body: b.Body | str | bytes, *, related: Related = _NOTHING) -> list[Problem]:
-    """Everything that is wrong with a body for this envelope: each problem with code, slot, node or edge; none if it compiles.
-
-    A body that is given as text is reported on with line and column. `related` are contracts of types that the documents refer to.
-    """
-    reader: Reader | None = None
-    if not isinstance(body, b.Body):
-        try:
-            body, reader = _read(body, "the body")
-        except DefinitionError as error:
-            return [Problem(each.code, each.message, each.position) for each in error.diagnostics]
-    return examine(envelope, body, related=related, reader=reader)[1]
-
-
 def examine(
-    envelope: Envelope, body: b.Body, *, related: Related = _NOTHING, reader: Reader | None = None
+    envelope: Envelope, body: b.Body, *, related: Related = NOTHING, reader: Reader | None = None
 ) -> tuple[dict[str, Checked], list[Problem]]:
     """The patches of a body, as far as they are sound, and everything that is wrong with it."""
     return _Examination(envelope, body, related, reader).run()
 
 
-def refuse(name: str, problems: list[Problem]) -> NoReturn:
-    """Raise what was found."""
-    raise DefinitionError(name, problems)
-
-
-def _read(text: str | bytes, name: str) -> tuple[b.Body, Reader]:
+def read_with_places(text: str | bytes, name: str) -> tuple[b.Body, Reader]:
+    """The body of a file, and where its parts stand."""
     findings = Findings([])
     reader = Reader(findings, noun="node")
     body: b.Body | None = None
@@ -114,7 +98,11 @@ class _Examination:
         }
         self._slot = ""
         self._unique(drafts)
-        return checked, ordered(self._problems)[:MOST_PROBLEMS]
+        found = ordered(self._problems)
+        if len(found) > MOST_PROBLEMS:
+            more = f"there are {len(found) - MOST_PROBLEMS} more; mend these first"
+            found[MOST_PROBLEMS:] = [Problem("too_many_findings", more)]
+        return checked, found
 
     def _base(self) -> None:
         base, envelope = self._body.base, self._envelope

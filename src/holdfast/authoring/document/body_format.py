@@ -141,13 +141,25 @@ class ParallelSplit(_Node, frozen=True, kw_only=True, tag="parallel_split"):
 
 
 class ParallelJoin(_Node, frozen=True, kw_only=True, tag="parallel_join"):
-    """Waits for the branches of its split. Left by `ok`."""
+    """Waits for the branches of its split. Left by `ok`, `none`, `abort`."""
 
     mode: Annotated[Literal["all", "any"], Meta(description="For all of them, or for the first.")] = "all"
     losers: Annotated[
         Literal["undo", "finish", "stop"],
         Meta(description="What becomes of branches that are not waited for: undone, finished, or stopped."),
     ] = "undo"
+    accept: Annotated[
+        Condition | None,
+        Meta(
+            description="Which arrivals count; others have come to their end, and without any the join is left by `none`."
+        ),
+    ] = None
+    abort: Annotated[
+        Condition | None,
+        Meta(
+            description="Which arrival ends the join at once, by `abort`, and has undone what the other branches did."
+        ),
+    ] = None
 
 
 class WaitTimer(_Node, frozen=True, kw_only=True, tag="wait_timer"):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
-from typing import Final
 
-from holdfast.authoring.document.body_checks import Checked, examine, refuse
+from holdfast.authoring.document.body_checks import NOTHING
 from holdfast.authoring.document.body_format import Body
 from holdfast.authoring.document.contract_format import Contract
 from holdfast.authoring.document.effective import Effective, Gates, Header, JoinRequirement, sealed
@@ -15,31 +14,27 @@ from holdfast.authoring.document.ids import ENVELOPE
 from holdfast.authoring.document.merging import Merger
 from holdfast.authoring.document.parts import Edge, Node
 from holdfast.authoring.document.proof import check_envelope, prove_gates
+from holdfast.authoring.document.validator import merged
 from holdfast.authoring.document.versions import COMPILER_VERSION
+from holdfast.errors import DefinitionError
 from holdfast.kernel.canonical import canonical_hash
-
-_NOTHING: Final[dict[str, Contract]] = {}
 
 
 def compile_effective(
-    envelope: Envelope, body: Body | None = None, *, related: Mapping[str, Contract] = _NOTHING
+    envelope: Envelope, body: Body | None = None, *, related: Mapping[str, Contract] = NOTHING
 ) -> Effective:
     """The workflow of an envelope with an organisation's body, or of the bare one; DefinitionError with every problem.
 
     `related` are the contracts of types that the documents refer to, so that their fields are checked too.
     """
     wrong = check_envelope(envelope)
-    patches: dict[str, Checked] = {}
-    if body is not None:
-        patches, problems = examine(envelope, body, related=related)
-        wrong = [*wrong, *problems]
-    if wrong:
-        refuse(f"the workflow of {envelope.entity_type}", wrong)
-    merger = Merger(envelope, patches)
-    merger.run()
-    broken = prove_gates(envelope, merger.nodes, merger.edges)
+    if not wrong and body is not None:
+        merger, wrong = merged(envelope, body, related=related)
+    else:
+        merger = Merger(envelope, {})
+    broken = wrong or prove_gates(envelope, merger.nodes, merger.edges)
     if broken:
-        refuse(f"the workflow of {envelope.entity_type}", broken)
+        raise DefinitionError(f"the workflow of {envelope.entity_type}", broken)
     return sealed(_artifact(envelope, merger))
 
 

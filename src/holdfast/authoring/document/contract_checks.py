@@ -25,6 +25,7 @@ from holdfast.authoring.files.parsing import shown
 from holdfast.authoring.files.reading import Findings, Reader
 from holdfast.errors import ExpressionError
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.document_checks import DEEPEST_FIELDS
 from holdfast.machine.graphs.forms import form_findings
 
 KEPT: Final = frozenset({"pass", "reject", "again", "amend", "timeout", "ok", "amended"})
@@ -66,13 +67,17 @@ class ContractChecks:
         for name in contract.system_fields:
             self._known(name, contract.fields, "`system_fields`", "unknown_field_name", contract, "system_fields")
 
-    def _field(self, name: str, field: Field) -> None:
+    def _field(self, name: str, field: Field, depth: int = 1) -> None:
+        if depth > DEEPEST_FIELDS:
+            message = f"{shown(name)} lies deeper than {DEEPEST_FIELDS} levels; make it flatter"
+            self._find("too_deep", message, field)
+            return
         match field:
             case ListField(items=items) if items is not None:
-                self._field(name, items)
+                self._field(name, items, depth + 1)
             case ObjectField(fields=fields):
                 for inner, each in fields.items():
-                    self._field(f"{name}.{inner}", each)
+                    self._field(f"{name}.{inner}", each, depth + 1)
             case EnumField(values=values) if len(set(values)) < len(values):
                 self._find("enum", f"{shown(name)} has a value twice; name each once", field, "values")
             case ComputedField():

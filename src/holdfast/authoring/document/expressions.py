@@ -115,6 +115,8 @@ def _conditions(node: b.PatchNode) -> Iterator[Formula]:
     match node:
         case b.ConditionNode():
             given = {"expression": node.expression}
+        case b.ParallelJoin():
+            given = {"accept": node.accept, "abort": node.abort}
         case b.WaitEvent():
             given = {"match": node.match}
         case b.Rule():

@@ -18,7 +18,7 @@ from holdfast.authoring.document.formulas import Stored
 from holdfast.authoring.document.ids import ENVELOPE, START
 from holdfast.authoring.document.node_checks import SERVICE
 from holdfast.authoring.document.outcomes import refusal_of
-from holdfast.authoring.document.parts import OK, Edge, Node
+from holdfast.authoring.document.parts import OK, SYSTEM_TYPES, Edge, Node
 from holdfast.authoring.files.values import milliseconds
 from holdfast.expressions import Options, parse
 from holdfast.machine.graphs import graph as g
@@ -47,7 +47,7 @@ def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
         name=effective.entity_type,
         version=version,
         entry=START,
-        nodes=[_node(contract, each) for each in effective.nodes_by_id.values()],
+        nodes=[machine_node(contract, each) for each in effective.nodes_by_id.values()],
         edges=list(_edges(effective)),
         policies=_POLICIES,
         document=document_spec(effective),
@@ -109,10 +109,11 @@ def _patch_node(node: Node) -> b.PatchNode:
     return found
 
 
-def _node(contract: Contract, node: Node) -> g.Node:
+def machine_node(contract: Contract, node: Node) -> g.Node:
+    """A node of the artifact as the machine has it."""
     region = "" if node.slot == ENVELOPE else node.slot
     told = {name: text for name in ("title", "description") if (text := node.config.get(name))}
-    if node.type in _SYSTEM or "split" in node.config:
+    if node.type in SYSTEM_TYPES or "split" in node.config:
         return g.Node(
             id=node.id,
             op=_system(contract, node),
@@ -133,9 +134,6 @@ def _node(contract: Contract, node: Node) -> g.Node:
         compensation=None if undo is None else _handler(contract, undo),
         metadata=told,
     )
-
-
-_SYSTEM: Final = frozenset({"start", "end", "state", "lifecycle_gate", "policy_gate", "slot_proxy"})
 
 
 def _system(contract: Contract, node: Node) -> g.Op:
@@ -164,6 +162,8 @@ def _join(node: Node) -> g.Join:
         split=str(node.config["split"]),
         strategy="any" if node.config.get("mode") == "any" else "all",
         losers="finish" if losers == "finish" else "stop" if losers == "stop" else "undo",
+        accept=node.formulas.get("accept"),
+        abort=node.formulas.get("abort"),
     )
 
 

@@ -71,6 +71,10 @@ class _NodeChecks:
             elif not self._actions[action]:
                 message = f"{shown(action)} is for people: its contract does not say `workflow_allowed`; take another, or allow it"
                 self._find("action_not_allowed", message, name, node, field)
+        handlers = {each.name for each in self._contract.actions if each.handler is not None}
+        if node.undo in self._actions and node.undo not in handlers:
+            message = f"{shown(node.undo)} has no handler, so it cannot take back anything; give its action one"
+            self._find("undo", message, name, node, "undo")
         if node.run_as not in {"actor", "system"} and not node.run_as.removeprefix(SERVICE).strip():
             self._find("run_as", f"{shown(name)} names no account; write {SERVICE}<id>", name, node, "run_as")
         elif node.run_as not in {"actor", "system"} and not node.run_as.startswith(SERVICE):

@@ -30,7 +30,10 @@ def _others(node: b.PatchNode) -> tuple[str, ...]:
             return ("error", *_timeout(node.timeout))
         case b.Action():
             return ("denied", "error")
-        case b.ParallelJoin() | b.WaitTimer(until=None) | b.Notification(waits=False):
+        case b.ParallelJoin():
+            given = {"none": node.accept, "abort": node.abort}
+            return tuple(word for word, condition in given.items() if condition is not None)
+        case b.WaitTimer(until=None) | b.Notification(waits=False):
             return ()
         case _:
             return ("error",)
@@ -50,6 +53,8 @@ def required_outcomes(node: b.PatchNode) -> tuple[str, ...]:
     match node:
         case b.ConditionNode():
             return ()
+        case b.ParallelJoin():
+            return outcomes_of(node)
         case b.Rule():
             return tuple(each for each in outcomes_of(node) if each not in {BLOCKED, "error"})
         case _:

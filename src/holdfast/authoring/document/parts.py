@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -25,8 +25,7 @@ AMENDED, AMEND, TIMEOUT, BRANCH, DENIED, REJECTED, BLOCKED = (
 )
 """What nodes are left by."""
 
-SystemType = Literal["start", "end", "state", "lifecycle_gate", "policy_gate", "slot_proxy"]
-SYSTEM_TYPES: Final[tuple[str, ...]] = ("start", "end", "state", "lifecycle_gate", "policy_gate", "slot_proxy")
+SYSTEM_TYPES: Final = frozenset({"start", "end", "state", "lifecycle_gate", "policy_gate", "slot_proxy"})
 """Types of nodes that no patch can have."""
 
 

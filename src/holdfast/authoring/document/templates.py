@@ -127,8 +127,3 @@ def _filled(part: object, values: Mapping[str, str | int]) -> object:
             return _HOLE.sub(lambda hole: str(values[hole[1]]), part)
         case _:
             return part
-
-
-def template_data(template: Template) -> object:
-    """A template as plain data, for those who show it."""
-    return msgspec.to_builtins(template)

@@ -137,6 +137,10 @@ class GraphIndex:
         """The question that a condition asks, or what a script computes."""
         return self._formulas[node]["expression"]
 
+    def arrival(self, node: str, name: str) -> Expression | None:
+        """What a join asks of a branch that arrives, if it asks that."""
+        return self._formulas[node].get(name)
+
     def items(self, node: str) -> Expression | None:
         """What gives the list of a split over items."""
         return self._formulas[node].get("items")

@@ -28,7 +28,7 @@ def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
         outcome = op.rejects
     if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer) is not None:
         finish(turn, step, outcome, answer)
-    elif can_leave_slot(turn, step):
+    elif can_leave_slot(turn, step.node):
         reject_slot(turn, step, outcome, answer)
     elif (op.on_reject or turn.routes.policies.on_reject) == "fail":
         give_up(turn, step, told)

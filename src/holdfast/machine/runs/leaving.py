@@ -9,6 +9,7 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
+from holdfast.machine.graphs.kinds.join import ABORT, NONE
 from holdfast.machine.runs.answers import fits, is_within, judged, merged, overflow
 from holdfast.machine.runs.branches import branch_of
 from holdfast.machine.runs.ending import NOT_NEEDED, stop_step, unended
@@ -28,6 +29,7 @@ from holdfast.machine.runs.timers import DEADLINE
 from holdfast.machine.runs.turn import Turn
 
 _ENOUGH = "another branch was enough"
+_ABORTED = "another branch ended all of them"
 _FAILED = "the branch failed"
 
 # -- leaving a node
@@ -208,8 +210,18 @@ def look_at_branches(turn: Turn, number: int) -> None:
         _meet(turn, scope, join)
     elif scope.items:
         begin_items(turn, scope)
+    elif not scope.live and join is not None and NONE in join.op.exits:
+        _meet(turn, scope, join, NONE)
     elif not scope.live:
         _close(turn, scope)
+
+
+def abort_branches(turn: Turn, number: int) -> None:
+    """A branch that has arrived ends the join for all: what the others did is undone."""
+    scope = turn.state.scopes[number]
+    join = turn.routes.join_of(scope.node)
+    assert join is not None
+    _meet(turn, scope, join, ABORT)
 
 
 def _have_met(scope: Scope, join: Node) -> bool:
@@ -224,24 +236,32 @@ def _needed(op: Join) -> int:
     return op.count if op.strategy == "count" else 1
 
 
-def _meet(turn: Turn, scope: Scope, join: Node) -> None:
+def _meet(turn: Turn, scope: Scope, join: Node, outcome: str = OK) -> None:
     """Enough branches are there: the token that was split goes on, and the join says what becomes of the others."""
     assert isinstance(join.op, Join)
+    fate: Losers = "undo" if outcome == ABORT else join.op.losers
+    why = _ABORTED if outcome == ABORT else _ENOUGH
     arrived = set(scope.arrived)
     losers = [name for name in scope.live if name not in arrived]
-    if join.op.losers != "finish":
-        end_branches(turn, losers, error=_ENOUGH)
+    if fate != "finish":
+        end_branches(turn, losers, error=why)
     branches = [turn.state.tokens[name] for name in scope.arrived]
     names = [turn.routes.answer_name(token.node) for token in branches]
     output = _answers(turn, scope, branches)
     turn.emit(BranchesMet(step=scope.step, completed=[name for name in names if name], failed=list(scope.failed)))
-    if join.op.losers == "undo":
-        drop(turn, losers, _ENOUGH)
+    if fate == "undo":
+        drop(turn, _all_but_the_last(scope) if outcome == ABORT else losers, why)
     token = turn.state.tokens[scope.parent]
     if fits(turn.routes, token.data, join.id, output):
-        pass_through(turn, token, join, output=output)
+        pass_through(turn, token, join, outcome, output=output)
     else:
         turn.fail(token, join, overflow(turn.routes, f"what the branches of {scope.node!r} answered"))
+
+
+def _all_but_the_last(scope: Scope) -> list[str]:
+    """The branches of a split, those included that have arrived or ended; not the one that arrived last."""
+    names = [f"{scope.parent}/{scope.step}.{place}" for place in range(1, scope.begun + 1)]
+    return [name for name in names if name != scope.arrived[-1]]
 
 
 def _answers(turn: Turn, scope: Scope, branches: list[Token]) -> Data | list[object]:

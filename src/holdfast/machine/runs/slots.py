@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from holdfast.machine.graphs.graph import Node
 from holdfast.machine.runs.document import Approval
 from holdfast.machine.runs.ending import stop_step, unended
 from holdfast.machine.runs.events import ApprovalsVoided, BranchesClosed, SlotRejected, StepCompleted
 from holdfast.machine.runs.events.document import Voiding
-from holdfast.machine.runs.leaving import end_branches
-from holdfast.machine.runs.state import ROOT, Data, Step
+from holdfast.machine.runs.leaving import complete_at_once, end_branches
+from holdfast.machine.runs.state import ROOT, Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
 
@@ -48,16 +49,26 @@ def _gather(turn: Turn, told: str) -> None:
 
 def reject_slot(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
     """A rejection that no edge routes leaves the slot: the others are ended, and the gate hears of it."""
-    slot = turn.routes.node(step.node).region
     turn.emit(StepCompleted(step=step.number, outcome=outcome, output=answer))
-    void(turn, standing(turn), "rejected")
-    _gather(turn, f"{step.node!r} was {outcome}")
     by, reason = str(answer.get("decided_by", "")), str(answer.get("comment", ""))
-    turn.emit(SlotRejected(slot=slot, step=step.number, node=step.node, by=by, reason=reason))
+    _leave(turn, step.number, step.node, outcome, by=by, reason=reason)
+
+
+def block_slot(turn: Turn, token: Token, node: Node, outcome: str, *, by: str, reason: str) -> None:
+    """A rule that blocks the document where no edge leads on from that refuses it, like somebody who rejects it."""
+    number = complete_at_once(turn, token, node, outcome, output={"reason": reason})
+    _leave(turn, number, node.id, outcome, by=by, reason=reason)
+
+
+def _leave(turn: Turn, step: int, node: str, outcome: str, *, by: str, reason: str) -> None:
+    slot = turn.routes.node(node).region
+    void(turn, standing(turn), "rejected")
+    _gather(turn, f"{node!r} was {outcome}")
+    turn.emit(SlotRejected(slot=slot, step=step, node=node, by=by, reason=reason))
     turn.move(ROOT, index_of(turn.routes).way_out(slot))
 
 
-def can_leave_slot(turn: Turn, step: Step) -> bool:
-    """Whether a step lies in a slot that a rejection can leave."""
+def can_leave_slot(turn: Turn, node: str) -> bool:
+    """Whether a node lies in a slot that a rejection can leave."""
     documents = turn.routes.documents
-    return documents is not None and bool(documents.way_out(turn.routes.node(step.node).region))
+    return documents is not None and bool(documents.way_out(turn.routes.node(node).region))

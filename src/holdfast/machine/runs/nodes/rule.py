@@ -1,7 +1,7 @@
 """A rule node judges a document by flat rules.
 
-Entered when: a token arrives. May do: set fields of the document. Left when: at once, by the word that a rule has for it, by `blocked`, or by `ok`; a rule
-that cannot be judged is a failure of the step. On compensation: nothing to undo.
+Entered when: a token arrives. May do: set fields of the document. Left when: at once, by the word that a rule has for it, by `blocked`, or by `ok`; where no edge
+leads on from `blocked`, the document leaves the slot as if somebody had rejected it; a rule that cannot be judged is a failure of the step. On compensation: nothing to undo.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from holdfast.machine.runs.leaving import pass_through
 from holdfast.machine.runs.mutations import Author, Draft, change, drafted
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.rules import judge
+from holdfast.machine.runs.slots import block_slot, can_leave_slot
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of
@@ -29,6 +30,9 @@ class RuleKind(Kind):
             judged = judge(turn, document.data, node.op.rules, actor=actor)
         except ExpressionError as error:
             self.fail(turn, token, node, f"{node.id!r} cannot judge: {error}")
+            return
+        if judged.blocked and not turn.routes.ways(node.id, BLOCKED) and can_leave_slot(turn, node.id):
+            block_slot(turn, token, node, BLOCKED, by=actor.id, reason=judged.blocked)
             return
         if judged.blocked:
             pass_through(turn, token, node, BLOCKED)
