@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -29,7 +28,7 @@ from holdfast.runtime.commit.draft import Draft
 from holdfast.runtime.commit.joint import Joints
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
-from holdfast.runtime.commit.submissions import Settled, Submission, digest_of
+from holdfast.runtime.commit.submissions import Settled, Submission, causes, digest_of
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
@@ -113,9 +112,7 @@ class Service:
         self.standing = Standing()
         """The pauses that this process knows of."""
         self.around = Surroundings.of(programs, settings, self.standing)
-        self._name = str(chance.new_id(clock.now()))
-        self._count = count()
-        """Name and number make the id of a command, which its events carry as their cause."""
+        self._cause = causes(str(chance.new_id(clock.now())))
         self._working: WorkingSide = NoWorker()
         self._hearers: list[HearEnded] = []
         self.listeners: list[Callable[[Batch], None]] = []
@@ -129,7 +126,6 @@ class Service:
         self._desk = store.line()
         self._at_desk = threading.Lock()
         self.joints = Joints(store.line, self.transactor, self.written_inside, self._cause, settings.handler_role)
-        """Makes transactions of several commands."""
         self._is_ending = threading.Event()
         """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
@@ -413,10 +409,6 @@ class Service:
         self._loops.append(loop)
         loop.start()
         return loop
-
-    def _cause(self) -> str:
-        """Names a command in the history."""
-        return f"{self._name}.{next(self._count)}"
 
     def check_process(self) -> None:
         """StoppedError in a forked child of the process that the engine belongs to."""

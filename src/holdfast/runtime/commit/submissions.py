@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from itertools import count
 
 import msgspec
 
@@ -19,6 +20,12 @@ from holdfast.store.shapes import Address, Claim, ReceiptKey
 
 _VERSION_AT = len(fingerprint())
 _SAID_AT = _VERSION_AT + 2
+
+
+def causes(name: str) -> Callable[[], str]:
+    """Gives commands their ids, which their events carry as their cause: the name of whoever takes them, and a number."""
+    numbers = count()
+    return lambda: f"{name}.{next(numbers)}"
 
 
 def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
