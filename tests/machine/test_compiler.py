@@ -40,7 +40,7 @@ DEFAULTS: dict[str, Plain] = {
     "Work": {"retry": {}, "once": False, "transactional": False, "timeout_ms": None, "start_after_ms": 0},
     "Task": {"input": None, "output": None},
     "Split": {"items": None, "item": "item", "limit": None},
-    "Join": {"strategy": "all", "count": 0, "losers": "undo", "answer": ""},
+    "Join": {"strategy": "all", "count": 0, "losers": "undo", "answer": "", "accept": None, "abort": None},
     "Human": {
         "outcomes": ("confirmed", "rejected"),
         "form": None,
