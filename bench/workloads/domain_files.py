@@ -10,11 +10,10 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from holdfast.authoring.process.parsing import LARGEST
-
 from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from holdfast import DefinitionError, load_processes
+from holdfast.authoring.files.parsing import LARGEST
 
 WORKFLOWS, STEPS = 200, 20
 TIMES = 5
