@@ -226,16 +226,22 @@ class _Look:
         pauses = [event for event in self._reader.events(self._found.header.id) if event.type == "workflow_paused"]
         return pauses[-1].actor if pauses else SYSTEM.id
 
+    @property
+    def _is_process(self) -> bool:
+        return self._found.graph.kind == "process"
+
     def _gave_up(self) -> Iterator[Reason]:
+        again = "try it again by processes.resume" if self._is_process else "retry"
         remedies = {
-            "step": "retry, skip or complete the step, or cancel the run",
+            "step": f"{again}, skip or complete the step, or cancel the run",
             "compensation": "try it again with dead_letters.retry_compensation, or undo it by hand",
         }
         for letter in self._letters:
             what = f"{letter.name!r}" if letter.source == "step" else f"the {letter.source} {letter.name!r}"
+            calls = "1 call" if letter.attempts == 1 else f"{letter.attempts} calls"
             yield Reason(
                 kind="dead_letter",
-                words=f"{what} gave up at {letter.created_at}, after {letter.attempts} calls: {letter.error}",
+                words=f"{what} gave up at {letter.created_at}, after {calls}: {letter.error}",
                 remedy=remedies.get(letter.source, "requeue it in the dead letters, or discard it"),
                 since=letter.created_at,
                 step=letter.name if letter.source in remedies else "",
@@ -411,7 +417,8 @@ class _Look:
             f"{step.node!r} waits for a decision by {who or 'a person'} since {about['since']}{ending}{subject}{so_far}"
         )
         names = ", ".join(dict.fromkeys(name for _, name in waited))
-        return _reason(about, kind="person", words=words, remedy="tasks.decide answers it", waits_for=names)
+        calls = "processes.advance or tasks.decide" if self._is_process else "tasks.decide"
+        return _reason(about, kind="person", words=words, remedy=f"{calls} answers it", waits_for=names)
 
     def _child(
         self,
