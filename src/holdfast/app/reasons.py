@@ -332,7 +332,7 @@ class _Look:
             return _reason(about, kind="no_worker", words=words, remedy="start_worker() starts one", since=since)
         if not any(handler in each.handlers for each in self._found.workers):
             words = f"{name} waits since {since}, and no live worker has the handler {handler!r}"
-            remedy = "start a worker that has it"
+            remedy = _bringing(handler) if self._is_process else "start a worker that has it"
             return _reason(about, kind="no_handler", words=words, remedy=remedy, since=since)
         words = f"{name} waits for a free worker since {since}"
         return _reason(about, kind="worker", words=words, since=since)
@@ -443,6 +443,14 @@ class _Look:
             step_number=number,
             waits_for=child,
         )
+
+
+def _bringing(handler: str) -> str:
+    """How a worker comes to have what a step of a process calls: a handler, or an operation of an invoker."""
+    invoker, colon, operation = handler.partition(":")
+    if not colon:
+        return f"start a worker whose engine is given it by handle({handler!r}, …)"
+    return f"start a worker whose engine is given an invoker {invoker!r} that has the operation {operation!r}"
 
 
 def _signal(node: Node, about: dict[str, object], since: datetime | None, ending: str) -> Reason:
