@@ -67,6 +67,22 @@ def test_refusals_tell_what_is_wrong_from_what_is_too_late(reason: str, status: 
     assert problem_of(e.RejectedError(reason=reason, message="no"), trace_id="").status == status
 
 
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        ("VALIDATION_ERROR", "form"),
+        ("invalid_form", "form"),
+        ("INVALID_TRANSITION", "`choices`"),
+        ("no_transition", "`choices`"),
+        ("IDEMPOTENCY_CONFLICT", "a key of its own"),
+        ("dead_letters", "/ui/workflows/{id}/resume"),
+    ],
+)
+def test_a_refusal_says_what_to_do_about_it(reason: str, word: str) -> None:
+    """Where there is more to do than to look again, the remedy names it."""
+    assert word in problem_of(e.RejectedError(reason=reason, message="no"), trace_id="").remedy
+
+
 def test_what_nobody_foresaw_tells_nothing() -> None:
     """An exception of the server's own is told as such, without its words."""
     told = problem_of(ValueError("the password is 1234"), trace_id="t")

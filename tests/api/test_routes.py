@@ -193,6 +193,7 @@ def test_a_process_as_its_specification_has_it(world: World) -> None:
         assert (refused.status_code, problem(refused)["code"]) == (status, code), refused.text
     stale = client.post(f"{where}/advance", {"event": "approved"}, headers={"if-match": '"v99"'})
     assert (stale.status_code, problem(stale)["code"]) == (412, "VERSION_CONFLICT")
+    assert problem(stale)["message"] == "it has version 1 by now, not 99; look at it again"
     stranger = world.client(actor="eve", capabilities=("process:use",))
     barred = stranger.post(f"{where}/advance", {"event": "approved"})
     assert (barred.status_code, problem(barred)["code"]) == (403, "FORBIDDEN")

@@ -125,6 +125,19 @@ def test_a_diff_names_steps_and_transitions(based: Holdfast) -> None:
     assert "+ transition review --declined→ rejected" in lines
 
 
+def test_a_diff_tells_expressions_as_they_are_written(based: Holdfast) -> None:
+    """A condition that is another, new or gone is its text, and nothing of what was compiled from it."""
+    asked = ORDERS.replace("to: confirm}", "to: confirm, condition: workflow.total < 100}")
+    based("publish", written(asked))
+    changed = asked.replace("< 100}", "< 500}").replace("version: 1", "version: 2")
+    way = "~ transition review --approved→ confirm: when"
+    assert based("diff", written(changed), code=Exit.NO).stdout.splitlines()[1:] == [
+        f'{way}: "workflow.total < 100" → "workflow.total < 500"'
+    ]
+    gone = based("diff", written(ORDERS), code=Exit.NO).stdout.splitlines()[1:]
+    assert gone == [f'{way}: "workflow.total < 100" → nothing']
+
+
 def test_a_diff_is_told_to_programs(based: Holdfast) -> None:
     """As a list of changes, each with what it is about and how it was and is."""
     based("publish", written(ORDERS))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cli.flows import ORDERS
 from cli.stage import Stage
+from holdfast import load_processes
 from holdfast.cli.exits import Exit
 
 
@@ -137,3 +139,27 @@ def test_an_advance_that_cannot_be_is_refused(stage: Stage) -> None:
     assert "VERSION_CONFLICT" in stale
     assert "current_step" not in stage.holdfast("advance", run, "rejected").stdout
     assert stage.engine.processes.get(run).instance.outcome == "rejected"
+
+
+@pytest.mark.row("P-039")
+def test_a_suspended_process_is_led_on_from_a_shell(stage: Stage) -> None:
+    """`why` and what is refused name the commands of a process, and these commands do what they say."""
+    (definition,) = load_processes(
+        ORDERS.replace("orders.approval", "orders.failing").replace("orders.confirm", "fail")
+    )
+    stage.engine.register(definition)
+    stage.engine.handle("fail", stage.fail)
+    run = stage.begun("orders.failing")
+    assert "`holdfast advance` or `holdfast decide` answers it" in stage.holdfast("why", run).stdout
+    stage.holdfast("advance", run, "approved")
+    stage.engine.drain()
+    assert stage.engine.processes.get(run).instance.status == "suspended"
+    assert "try it again by `holdfast processes resume`" in stage.holdfast("why", run).stdout
+    refused = stage.holdfast("resume", run, code=Exit.REFUSED).stderr
+    assert "`holdfast processes resume RUN`" in refused
+    told = stage.holdfast("processes", "resume", run, "--reason", "the shop is back").stdout
+    assert "step     confirm" in told
+    assert stage.engine.processes.get(run).instance.status == "active"
+    again = stage.holdfast("processes", "resume", run, code=Exit.REFUSED).stderr
+    assert "only a suspended one is resumed" in again
+    stage.holdfast("processes", "resume", "01a1e766-3ad5-7618-92bc-aee7fef0c9eb", code=Exit.NOT_FOUND)

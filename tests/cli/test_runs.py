@@ -34,7 +34,7 @@ def test_a_run_is_started_with_its_input(stage: Stage) -> None:
 
 IMPOSSIBLE = [
     (["ordr"], Exit.NOT_FOUND, "nothing of this name is published; did you mean 'order'?"),
-    (["order", "--version", "9"], Exit.NOT_FOUND, "order version 9"),
+    (["order", "--version", "9"], Exit.NOT_FOUND, "no workflow 'order version 9'; published are 1 [not_found]"),
     (["order", "--input", "{"], Exit.WRONG, "this is not JSON"),
     (["order", "--input", "5"], Exit.WRONG, "[bad_payload]"),
     (["order", "--delay", "soon"], Exit.WRONG, "no duration"),

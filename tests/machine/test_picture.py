@@ -396,6 +396,18 @@ def test_each_kind_has_its_shape_and_its_words(op: g.Op, before: str, detail: st
     assert json.loads(graph_json(graph))["nodes"][0]["detail"] == detail
 
 
+def test_a_way_says_what_it_takes() -> None:
+    """The capability stands beside the condition: two ways by one outcome can be told apart."""
+    ways = [
+        Edge(source="a", target="b", on="confirmed", when=GUARD),
+        Edge(source="a", target="b", on="confirmed", capability="orders:large", priority=1),
+        Edge(source="a", target="b", on="confirmed", when=GUARD, capability="orders:large", priority=2),
+    ]
+    labels = [edge["label"] for edge in json.loads(graph_json(drawn([task("a"), task("b")], ways)))["edges"]]
+    condition = labels[0].removeprefix("confirmed: ")
+    assert labels[1:] == ["confirmed: needs orders:large", f"confirmed: {condition}, needs orders:large"]
+
+
 def test_branches_are_not_labelled() -> None:
     """The usual outcome and the branches of a fork need no word; every other outcome has one."""
     outcomes = ["ok", "branch", "error", "true", "*"]

@@ -550,8 +550,8 @@ def test_a_file_that_is_not_there_or_says_nothing_is_refused(tmp_path: Path) -> 
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     bomb.write_text("\n".join(lines), encoding="utf-8")
     for where, why in (
-        (tmp_path / "none.yaml", "cannot be read"),
-        ("package:no_such_package/x.yaml", "cannot be read"),
+        (tmp_path / "none.yaml", "cannot be read: No such file or directory; give the path of a file, or package:"),
+        ("package:no_such_package/x.yaml", "cannot be read: No module named 'no_such_package'; give"),
         (broken, "neither JSON nor YAML"),
         (deep, "too deep"),
         (bomb, "too large"),

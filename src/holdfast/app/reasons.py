@@ -226,16 +226,22 @@ class _Look:
         pauses = [event for event in self._reader.events(self._found.header.id) if event.type == "workflow_paused"]
         return pauses[-1].actor if pauses else SYSTEM.id
 
+    @property
+    def _is_process(self) -> bool:
+        return self._found.graph.kind == "process"
+
     def _gave_up(self) -> Iterator[Reason]:
+        again = "try it again by processes.resume" if self._is_process else "retry"
         remedies = {
-            "step": "retry, skip or complete the step, or cancel the run",
+            "step": f"{again}, skip or complete the step, or cancel the run",
             "compensation": "try it again with dead_letters.retry_compensation, or undo it by hand",
         }
         for letter in self._letters:
             what = f"{letter.name!r}" if letter.source == "step" else f"the {letter.source} {letter.name!r}"
+            calls = "1 call" if letter.attempts == 1 else f"{letter.attempts} calls"
             yield Reason(
                 kind="dead_letter",
-                words=f"{what} gave up at {letter.created_at}, after {letter.attempts} calls: {letter.error}",
+                words=f"{what} gave up at {letter.created_at}, after {calls}: {letter.error}",
                 remedy=remedies.get(letter.source, "requeue it in the dead letters, or discard it"),
                 since=letter.created_at,
                 step=letter.name if letter.source in remedies else "",
@@ -326,7 +332,7 @@ class _Look:
             return _reason(about, kind="no_worker", words=words, remedy="start_worker() starts one", since=since)
         if not any(handler in each.handlers for each in self._found.workers):
             words = f"{name} waits since {since}, and no live worker has the handler {handler!r}"
-            remedy = "start a worker that has it"
+            remedy = _bringing(handler) if self._is_process else "start a worker that has it"
             return _reason(about, kind="no_handler", words=words, remedy=remedy, since=since)
         words = f"{name} waits for a free worker since {since}"
         return _reason(about, kind="worker", words=words, since=since)
@@ -411,7 +417,8 @@ class _Look:
             f"{step.node!r} waits for a decision by {who or 'a person'} since {about['since']}{ending}{subject}{so_far}"
         )
         names = ", ".join(dict.fromkeys(name for _, name in waited))
-        return _reason(about, kind="person", words=words, remedy="tasks.decide answers it", waits_for=names)
+        calls = "processes.advance or tasks.decide" if self._is_process else "tasks.decide"
+        return _reason(about, kind="person", words=words, remedy=f"{calls} answers it", waits_for=names)
 
     def _child(
         self,
@@ -436,6 +443,14 @@ class _Look:
             step_number=number,
             waits_for=child,
         )
+
+
+def _bringing(handler: str) -> str:
+    """How a worker comes to have what a step of a process calls: a handler, or an operation of an invoker."""
+    invoker, colon, operation = handler.partition(":")
+    if not colon:
+        return f"start a worker whose engine is given it by handle({handler!r}, …)"
+    return f"start a worker whose engine is given an invoker {invoker!r} that has the operation {operation!r}"
 
 
 def _signal(node: Node, about: dict[str, object], since: datetime | None, ending: str) -> Reason:

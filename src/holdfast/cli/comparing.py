@@ -74,12 +74,20 @@ def _edges(graph: Graph) -> dict[str, object]:
 
 
 def _fields(before: object, after: object, path: str = "") -> Iterator[tuple[str, object, object]]:
-    """The innermost parts of two values that differ, each by its path."""
-    if isinstance(before, dict) and isinstance(after, dict):
+    """The innermost parts of two values that differ, each by its path; expressions as they are written."""
+    was, now = _written(before), _written(after)
+    if (was is not before or now is not after) and was != now:
+        yield path, was, now
+    elif isinstance(before, dict) and isinstance(after, dict):
         for name in sorted({*before, *after}):
             yield from _fields(before.get(name), after.get(name), f"{path}.{name}" if path else str(name))
     elif before != after:
         yield path, before, after
+
+
+def _written(value: object) -> object:
+    """The text of a compiled expression; any other value as it is."""
+    return value["source"] if isinstance(value, dict) and {"source", "tree", "hash"} <= value.keys() else value
 
 
 def _shown(value: object) -> str:

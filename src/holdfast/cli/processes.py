@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import click
 
-from holdfast.app.process_views import ProcessDescriptor, ProcessSummary
+from holdfast.app.process_views import ProcessDescriptor, ProcessInstance, ProcessSummary
 from holdfast.cli.frame import verbs
-from holdfast.cli.options import listed
+from holdfast.cli.options import Duration, listed, reason_option
 from holdfast.cli.output import Columns, cell, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.cli.runs import run_argument
@@ -81,6 +83,30 @@ def show_process(place: Place, *, run: str, as_json: bool) -> None:
         print_json(found)
     else:
         _print(found)
+
+
+@processes.command(
+    "resume", examples=["holdfast processes resume 01a1e766-3ad5-7618-92bc-aee7fef0c9eb --reason 'the bank is back'"]
+)
+@run_argument
+@reason_option
+@click.option("--wait", type=Duration(), default="0s", help="How long to wait for automatic steps that follow.")
+@json_option
+@placed
+def resume_process(place: Place, *, run: str, reason: str, wait: timedelta, as_json: bool) -> None:
+    """Let a suspended process go on: a step that failed is tried again."""
+    with place.calls() as calls:
+        told = calls.processes.resume(run, reason, patience=wait)
+    print_standing(told, as_json=as_json)
+
+
+def print_standing(told: ProcessInstance, *, as_json: bool) -> None:
+    """How a process stands after it was led on."""
+    if as_json:
+        print_json(told)
+        return
+    stands = {"run": told.id, "status": told.status, "step": told.current_step, "outcome": told.outcome}
+    print_fields({**stands, "version": told.version})
 
 
 def _print(found: ProcessDescriptor) -> None:

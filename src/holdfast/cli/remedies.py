@@ -26,6 +26,9 @@ _LISTS: Final[Mapping[str, str]] = {
 
 _COMMANDS: Final = (
     (re.compile(r"\bstart_worker\(\)"), "`holdfast worker`"),
+    (re.compile(r"\bprocesses\.advance\b"), "`holdfast advance`"),
+    (re.compile(r"\bprocesses\.resume\b"), "`holdfast processes resume`"),
+    (re.compile(r"\btasks\.decide\b"), "`holdfast decide`"),
     (re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks)\.(put|list|publish|get)`"), r"`holdfast \1 \2`"),
     (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
 )
@@ -50,6 +53,8 @@ def next_step(error: errors.HoldfastError) -> str:
             return "`holdfast migrate` brings the database to the schema of this code"
         case errors.ForbiddenError():
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
+        case errors.RejectedError(reason="dead_letters"):
+            return "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
         case errors.ConflictError() if error.retryable:
             return "look again, then repeat the command"
         case errors.StoppedError():

@@ -10,8 +10,9 @@ import click
 from holdfast.app.faces.blocking import Calls
 from holdfast.cli.frame import verb
 from holdfast.cli.options import Duration, Instant, Json, JsonObject, needed_reason_option, reason_option
-from holdfast.cli.output import json_option, print_fields, print_json
+from holdfast.cli.output import json_option
 from holdfast.cli.place import Place, placed
+from holdfast.cli.processes import print_standing
 from holdfast.cli.runs import run_argument
 from holdfast.errors import NotFoundError
 from holdfast.expressions.suggestions import suggestion
@@ -161,11 +162,7 @@ def advance(
         told = calls.processes.advance(
             run, event, given, comment=comment, expected_version=expect_version, patience=wait
         )
-    if as_json:
-        print_json(told)
-        return
-    stands = {"run": told.id, "status": told.status, "step": told.current_step, "outcome": told.outcome}
-    print_fields({**stands, "version": told.version})
+    print_standing(told, as_json=as_json)
 
 
 def _number(calls: Calls, run: str, step: str) -> int:

@@ -96,7 +96,7 @@ def start(place: Place, /, *, workflow: str, wait: timedelta | None, as_json: bo
         try:
             run = calls.start(workflow, **given)
         except NotFoundError as error:
-            raise _unpublished(calls, error) from error
+            raise _unpublished(calls, workflow, error) from error
         if wait is not None:
             print_json({"id": run.id, "result": run.result(timeout=wait.total_seconds())})
         elif as_json:
@@ -105,11 +105,15 @@ def start(place: Place, /, *, workflow: str, wait: timedelta | None, as_json: bo
             click.echo(str(run.id))
 
 
-def _unpublished(calls: Calls, error: NotFoundError) -> NotFoundError:
-    """The same with a name that is alike: what an engine without a worker has met is no help."""
+def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundError:
+    """The same with the versions that there are, or a name that is alike: what an engine without a worker has met is no help."""
     if error.kind != "workflow":
         return error
-    near = suggestion(error.name, {each.name for each in calls.definitions.list()})
+    published = calls.definitions.list()
+    versions = [each.version for each in published if each.name == workflow]
+    if versions:
+        return NotFoundError("workflow", error.name, hint=f"published are {', '.join(versions)}")
+    near = suggestion(error.name, {each.name for each in published})
     return NotFoundError("workflow", error.name, hint=f"nothing of this name is published{near}")
 
 

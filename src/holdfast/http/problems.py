@@ -140,6 +140,18 @@ REMEDIES: Mapping[str, str] = {
 }
 """What a client can do about each code."""
 
+_FORM: Final = "correct what the message names; `form` of the step or the question says what is asked for"
+_CHOICES: Final = "look at `choices` under /ui/workflows/{id}: the events that are open, and why others are not"
+_REMEDIES_OF_REASONS: Mapping[str, str] = {
+    "VALIDATION_ERROR": _FORM,
+    "invalid_form": _FORM,
+    "INVALID_TRANSITION": _CHOICES,
+    "no_transition": _CHOICES,
+    "IDEMPOTENCY_CONFLICT": REMEDIES["reused_id"],
+    "dead_letters": "retry the step that gave up; that of a process is tried again by /ui/workflows/{id}/resume",
+}
+"""What a client can do about refusals for which there is more to do than to look again."""
+
 _IN_WORDS_OF_PROCESSES: Mapping[str, str] = {
     "not_found": "NOT_FOUND",
     "not_allowed": "FORBIDDEN",
@@ -225,6 +237,8 @@ def _told(error: BaseException) -> Problem:
     status = status_of(error)
     reason = str(getattr(error, "reason", "")) if isinstance(error, e.RejectedError | e.PayloadError) else ""
     remedy = REMEDIES.get(error.code, REMEDIES["holdfast_error"])
+    if isinstance(error, e.RejectedError):
+        remedy = _REMEDIES_OF_REASONS.get(reason, remedy)
     if status >= _SERVER_FAULT and not error.retryable:
         return _problem(status, error.code, "the server failed", remedy, retryable=False)
     told = str(error).removesuffix(f" [{reason}]") if reason else str(error)

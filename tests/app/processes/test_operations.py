@@ -27,6 +27,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from outbound.serving import Line, Received, Server, answer, serving
 from support.engines import Live, Place
+from support.inside import beat
 from support.installing import install_invoker
 from support.waiting import arrives, eventually
 
@@ -299,6 +300,25 @@ def test_work_of_an_invoker_waits_for_a_process_that_has_it(place: Place) -> Non
     having.drain()
     (found,) = having.processes.list(status="completed").items
     assert having.processes.get(found.id).instance.state["said"] == "submit done"
+
+
+@pytest.mark.parametrize(
+    ("operation", "remedy"),
+    [
+        ("{invoker: soap, name: submit}", "an invoker 'soap' that has the operation 'submit'"),
+        ("orders.say", "handle('orders.say', …)"),
+    ],
+)
+def test_what_nobody_can_call_is_told_with_how_to_bring_it(place: Place, operation: str, remedy: str) -> None:
+    """In the words of whoever writes the application, not by the inner name of the call."""
+    engine = place.engine().handle("other", lambda: None)
+    for definition in calling(operation):
+        engine.register(definition)
+    assert said(engine) is None
+    beat(engine)
+    (found,) = engine.processes.list(status="active").items
+    (reason,) = engine.run(found.id).why().reasons
+    assert (reason.kind, remedy in reason.remedy) == ("no_handler", True)
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_a_step_gave_up(place: Place) -> None:
     engine, instance = waiting(place, saga)
     found = only(engine, instance)
     assert (found.kind, found.step, found.since) == ("dead_letter", "send", place.clock.now())
-    assert found.words == f"'send' gave up at {place.clock.now()}, after 1 calls: ValueError: broken"
+    assert found.words == f"'send' gave up at {place.clock.now()}, after 1 call: ValueError: broken"
     assert found.remedy == "retry, skip or complete the step, or cancel the run"
 
 

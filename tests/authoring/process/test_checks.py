@@ -205,6 +205,10 @@ def test_a_step_that_cannot_be_read_is_still_a_step() -> None:
         ({"steps__1__operation": None}, "no `operation`; give it"),
         ({"id": 7}, "quote it"),
         ({"timeout": "3 days"}, "such as 24h, 5m or 1h30m"),
+        ({"steps__0__assignee": {}}, "and this one has none of them; give one"),
+        ({"steps__0__assignee": {"role": "a", "user": "b"}}, "and this one has several of them; leave one"),
+        ({"steps__1__retry__attempts": 0}, "it must be from 1 to 1000000"),
+        ({"steps__1__retry__jitter": 2}, "it must be from 0 to 1"),
     ],
 )
 def test_a_finding_says_what_to_do(changes: dict[str, Any], told: str) -> None:

@@ -299,7 +299,7 @@ def _problem(kind: inspect.Type, value: object) -> tuple[str, str] | None:
         case inspect.IntType() | inspect.FloatType(), int() | float():
             low, high = kind.ge, kind.le
             if (low is not None and value < low) or (high is not None and value > high):
-                return "number", f"it must be from {low:g} to {high:g}"
+                return "number", f"it must be from {low} to {high}"
             return None
         case _:
             return None

@@ -137,7 +137,9 @@ class Checks:
     def _assignee(self, each: Assignee) -> None:
         given = [name for name in ASSIGNED if getattr(each, name) is not None]
         if len(given) != 1:
-            message = f"an assignee is one of {', '.join(f'`{name}`' for name in ASSIGNED)}, and not {'several' if given else 'none'} of them"
+            kinds = ", ".join(f"`{name}`" for name in ASSIGNED)
+            told = "has several of them; leave one" if given else "has none of them; give one"
+            message = f"an assignee is one of {kinds}, and this one {told}"
             self._find("assignee", message, each)
         if each.of is not None and each.resolver is None:
             self._find("assignee", "`of` is what a `resolver` is given, and there is none; drop it", each, "of")

@@ -151,7 +151,7 @@ class _Condition:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._expected is not None and isinstance(error, RejectedError) and error.reason == _CONFLICT:
-            raise EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error)) from None
+            raise EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error).removesuffix(f" [{_CONFLICT}]")) from None
 
 
 async def _began_it(call: Call[StartQuery, dict[str, object]], identity: UUID) -> bool:

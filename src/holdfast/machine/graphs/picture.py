@@ -272,10 +272,12 @@ def _told(life: NodeLife | None) -> str:
 
 
 def _label(edge: Edge) -> str:
-    """What an edge says: the outcome, where it is not the usual one, and the condition."""
+    """What an edge says: the outcome, where it is not the usual one, the condition, and what is needed to go there."""
     outcome = "" if edge.on in {OK, BRANCH} else edge.on
     condition = "" if edge.when is None else source(edge.when)
-    return ": ".join(text for text in (outcome, condition) if text)
+    needed = f"needs {edge.capability}" if edge.capability else ""
+    asked = ", ".join(text for text in (condition, needed) if text)
+    return ": ".join(text for text in (outcome, asked) if text)
 
 
 def _kind(op: Op) -> str:

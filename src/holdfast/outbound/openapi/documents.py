@@ -94,7 +94,10 @@ def _text(source: str | Path, name: str) -> bytes:
         else:
             text = Path(source).read_bytes()
     except (OSError, ModuleNotFoundError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"the OpenAPI document {name!r} cannot be read: {type(error).__name__}") from error
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(
+            f"the OpenAPI document {name!r} cannot be read: {why}; give the path of a file, or {PACKAGE}NAME/PATH"
+        ) from error
     if len(text) > _LARGEST:
         raise ConfigurationError(f"the OpenAPI document {name!r} has more than {_LARGEST} bytes")
     return text
