@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from app.processes.acting import CAT, INPUT, ORDERS, asking, published
-from holdfast import Actor, HoldfastError, NotFoundError, load_processes
+from holdfast import Actor, HoldfastError, NotFoundError, RejectedError, load_processes
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.faces.blocking import Calls, Processes
 from holdfast.kernel.ids import InstanceId
@@ -125,3 +125,16 @@ def _another(place: Place) -> ManualEngine:
     engine.handle("orders.confirm", lambda: None)
     engine.handle("orders.notify", lambda: None)
     return engine
+
+
+@pytest.mark.row("P-071")
+@pytest.mark.parametrize("keys", [{"idempotency_key": "k"}, {"key": "k"}])
+def test_a_key_leads_to_nothing_of_another_partition(place: Place, keys: dict[str, str]) -> None:
+    """Keys are those of the whole tenant, so a start is refused; which instance has the key is not told."""
+    engine = place.engine()
+    published(engine)
+    there = asking(engine, CAT, tenant="t1", partition="north").processes.start("orders.approval", INPUT, **keys).id
+    with pytest.raises(RejectedError) as caught:
+        asking(engine, CAT, tenant="t1", partition="south").processes.start("orders.approval", INPUT, **keys)
+    assert caught.value.reason in {"IDEMPOTENCY_CONFLICT", "already_started"}
+    assert str(there) not in str(caught.value)
