@@ -313,6 +313,20 @@ def test_an_answer_is_not_read_further_than_it_may_be(server: Server, said: byte
         sent(server.url)
 
 
+def _packed_and_more(line: Line, _request: Received) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n\r\n"
+    line.sendall(head + gzip.compress(b"{}"))
+    while True:
+        line.sendall(b"[" * 4096)
+
+
+def test_nothing_is_read_after_the_end_of_a_packed_answer(server: Server) -> None:
+    """What nobody unpacks would count towards no limit."""
+    server.answers = [_packed_and_more]
+    with pytest.raises(Fail, match="goes on after the end"):
+        sent(server.url)
+
+
 def test_a_packed_answer_is_unpacked(server: Server) -> None:
     """Some pack although nobody asked; what is no gzip, or something else, is said to be so."""
     server.answers = [

@@ -20,6 +20,8 @@ from msgspec.structs import replace
 from holdfast import Actor, ApiDocument, ConfigurationError, Fail, Invocation, OpenApi, Retry
 from holdfast.kernel.ids import InstanceId
 from holdfast.outbound.http import Answer
+from holdfast.outbound.openapi.operations import Operation
+from holdfast.outbound.openapi.security import Redaction
 from holdfast.outbound.places import place_of
 from holdfast.runtime.handlers import UncalledError
 from outbound.serving import Line, Received, Server, answer
@@ -326,6 +328,34 @@ def test_a_secret_that_comes_back_is_not_told(server: Server, spelling: str, sta
     assert raised.value.__cause__ is None
 
 
+@pytest.mark.parametrize("secret", ["s3cr3t-of-many-letters", 's3cr3t "of"  two\twords'])
+@pytest.mark.parametrize("before", [0, 150, 175, 780])
+def test_a_secret_is_not_told_in_part_either(
+    server: Server, monkeypatch: pytest.MonkeyPatch, before: int, secret: str
+) -> None:
+    """Wherever an answer is cut that repeats it, and however the message is tidied up."""
+    monkeypatch.setenv("SHOP_KEY", secret)
+    server.answers = [answer({"title": f"{'x' * before} {secret}"}, status=400)]
+    with pytest.raises(Fail) as raised:
+        shop(server).invoke(replace(CALL, operation="shop.asked", input={}))
+    assert "s3cr3t" not in str(raised.value)
+
+
+def test_a_parameter_cannot_stand_beside_a_secret() -> None:
+    """A header has one value, that of the secret, in whatever case a parameter spells its name."""
+    text = """
+    openapi: 3.1.0
+    paths:
+      /a: {get: {operationId: a, security: [{key: []}], parameters: [{name: x-api-KEY, in: header}], responses: {}}}
+    components: {securitySchemes: {key: {type: apiKey, in: header, name: X-Api-Key}}}
+    """
+    document = ApiDocument("shop", parsed(text), server="https://shop.example", secrets={"key": "env:SHOP_KEY"})
+    operation = document.operations["a"]
+    assert isinstance(operation, Operation)
+    request = operation.request({"x-api-KEY": "forged"}, secrets=[KEY], headers={}, key=("", ""))
+    assert [value for name, value in request.headers.items() if name.lower() == "x-api-key"] == [KEY]
+
+
 def test_a_secret_is_read_when_it_is_needed(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whoever changes it need not start anything anew; one that is not there is told by the name of where it should be."""
     there = tmp_path / "token"
@@ -549,7 +579,15 @@ def test_a_file_that_is_not_there_or_says_nothing_is_refused(tmp_path: Path) -> 
     lines = ["openapi: 3.1.0", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     bomb.write_text("\n".join(lines), encoding="utf-8")
+    nested = tmp_path / "nested.yaml"
+    nested.write_text("a: " + "[" * 200_000, encoding="utf-8")
+    merging = tmp_path / "merging.yaml"
+    lines = ["openapi: 3.1.0", "a0: &a0 {x: x, y: y}"]
+    lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 9)]
+    merging.write_text("\n".join(lines), encoding="utf-8")
     for where, why in (
+        (nested, "too deep"),
+        (merging, "too large"),
         (tmp_path / "none.yaml", "cannot be read: No such file or directory; give the path of a file, or package:"),
         ("package:no_such_package/x.yaml", "cannot be read: No module named 'no_such_package'; give"),
         (broken, "neither JSON nor YAML"),
@@ -633,4 +671,4 @@ def test_a_document_that_is_wrong_somewhere_says_so(seed: int) -> None:
                         {**given, "total": 1} if operation.body else given, secrets=secrets, headers={}, key=("K", "k")
                     )
                 with suppress(Fail):
-                    operation.response(ANSWER, [])
+                    operation.response(ANSWER, [], Redaction([]))

@@ -106,6 +106,8 @@ def test_a_claim_grants_what_it_lists(claims: dict[str, object], claim: str, gra
         ("roles: {1: [a]}", ["1 is no name; put it in quotes"]),
         ("[]", ["the file: give names"]),
         ("a: [", ["are not YAML"]),
+        ("roles: {a: [x], b: [y], a: ['*']}", ["'a' was given before", "keep one of them"]),
+        ("roles: {a: ['*']}\nroles: {b: [x]}", ["'roles' was given before"]),
     ],
 )
 def test_all_faults_of_a_file_are_told_at_once(tmp_path: Path, text: str, faults: list[str]) -> None:

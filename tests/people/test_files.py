@@ -41,6 +41,11 @@ def test_a_file_says_who_there_is() -> None:
     assert look.person("eve") is None
 
 
+def test_nobody_is_there_twice(tmp_path: Path) -> None:
+    """Of two that have one name neither is taken."""
+    assert "'ann' was given before" in faults(tmp_path, "people: {ann: {roles: [a]}, ann: {roles: [b]}}")
+
+
 def test_dates_count_the_last_day() -> None:
     """A period of dates begins with its first day, and its last day is in it."""
     seen = [(look.roles(["ann"])["ann"] == {"finance", "auditor"}) for look in (at(1, 1), at(1, 31), at(2, 1))]

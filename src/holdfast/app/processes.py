@@ -77,6 +77,9 @@ _CODES: Mapping[str, ProcessCode] = {
 }
 
 
+_KEY_IS_TAKEN: Final = "the key belongs to an instance that was started before; list it by its key, or give another one"
+
+
 def in_process_words(error: BaseException) -> BaseException:
     """The same error, with the code that the specification has for it, if it has one."""
     if isinstance(error, ReusedIdError):
@@ -85,6 +88,8 @@ def in_process_words(error: BaseException) -> BaseException:
         return PayloadError(str(error).removesuffix(f" [{error.reason}]"), reason=ProcessCode.VALIDATION_ERROR)
     if not isinstance(error, RejectedError):
         return error
+    if error.reason == Refusal.ALREADY_STARTED:  # The instance may be of another partition, and is not named.
+        return RejectedError(reason=error.reason, message=_KEY_IS_TAKEN)
     message = str(error).removesuffix(f" [{error.reason}]")
     if isinstance(error, ForbiddenError):
         return ForbiddenError(reason=ProcessCode.FORBIDDEN, message=message)

@@ -145,9 +145,11 @@ class Publications:
         return True
 
     def _acting(self, context: EffectContext, published: Published | None) -> Desk:
-        """Where the calls are made: for the tenant of the event, and on behalf of whoever published it."""
+        """Where the calls are made: for the tenant and the partition of the event, and on behalf of whoever published it."""
         actor = SYSTEM if published is None else published.actor
-        return self._desk.acting(RequestContext(tenant=context.tenant, actor=actor, trace=context.trace))
+        return self._desk.acting(
+            RequestContext(tenant=context.tenant, partition=context.partition, actor=actor, trace=context.trace)
+        )
 
 
 def _noted(_outcome: Outcome) -> None:

@@ -210,6 +210,8 @@ def _read(response: HTTPResponse, limit: int, place: Place) -> bytes:
         gathered += chunk if unpack is None else _unpacked(unpack, chunk, limit - len(gathered) + 1, place)
         if len(gathered) > limit:
             raise _too_large(place, limit)
+        if unpack is not None and unpack.unused_data:  # Nobody unpacks it, so that no limit would ever stop it.
+            raise Fail(f"{place.name} goes on after the end of its packed answer")
     if response.length or (unpack is not None and has_begun and not unpack.eof):
         raise Retry(f"{place.name} has broken off in the middle of its answer")
     return bytes(gathered)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from holdfast.errors import ConfigurationError, indefinite
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import RequestContext
+from holdfast.people.yaml_files import loaded
 
 _EVERYTHING: Final = "*"
 _TOP: Final = ("roles", "tenants")
@@ -71,7 +72,7 @@ class Capabilities(CapabilityResolver):
         if len(text) > _LARGEST:
             raise ConfigurationError(f"{where} have more than {_LARGEST} characters; a role may have stars")
         try:
-            given: object = yaml.safe_load(text)
+            given: object = loaded(text)
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             raise ConfigurationError(f"{where} are not YAML: {error}") from error
         reading = _Reading()

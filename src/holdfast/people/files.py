@@ -14,6 +14,7 @@ import yaml
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.people import Absence, Delegation, Grant, Principal, is_address
 from holdfast.people.circles import circles_of, delegation_circle
+from holdfast.people.yaml_files import loaded
 
 _TOP = ("people", "delegations", "absences")
 _PERSON = ("name", "email", "kind", "active", "manager", "roles", "attributes")
@@ -39,7 +40,7 @@ def read_roster(path: str | Path) -> Roster:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the directory {str(path)!r} cannot be read: {error}") from error
     try:
-        given: object = yaml.safe_load(text)
+        given: object = loaded(text)
     except yaml.YAMLError as error:
         raise ConfigurationError(f"the directory {str(path)!r} is not YAML: {error}") from error
     reading = _Reading()

@@ -51,6 +51,7 @@ class EffectContext:
         "decider",
         "instance",
         "number",
+        "partition",
         "tenant",
         "trace",
     )
@@ -65,10 +66,13 @@ class EffectContext:
         attempt: int,
         actor: Actor = SYSTEM,
         trace: str = "",
+        partition: str = "",
         find_key: Callable[[str, InstanceId], str] = lambda _tenant, _instance: "",
     ) -> None:
         self.instance = instance
         self.tenant = tenant
+        self.partition = partition
+        """The part of the tenant that the instance belongs to."""
         self.decider = decider
         self.number = number
         self.attempt = attempt

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from app.processes.acting import ANN, BOB, CAT, EVE, INPUT, ORDERS, asking, published
+from app.processes.acting import ANN, BOB, CAT, EVE, INPUT, ORDERS, asking, ends, person, process, published
 from holdfast import (
     ForbiddenError,
     NotFoundError,
@@ -521,6 +521,23 @@ def test_a_wait_suspends_until_its_time_or_its_event(place: Place, wait: str) ->
     else:
         engine.advance(hours=1)
     assert stood(engine, instance) == ("completed", "done")
+
+
+@pytest.mark.row("P-049")
+@pytest.mark.parametrize("comes_early", [True, False])
+def test_an_event_sets_no_name_of_the_engines_own(place: Place, *, comes_early: bool) -> None:
+    """Whoever brings one cannot make an instance tell of a failure that never was; the rest of it counts."""
+    engine = place.engine()
+    steps = person("ask"), {"id": "pause", "type": "wait", "event": "paid"}, person("check")
+    published(engine, process(*steps, *ends("done"), ways="ask ok pause,pause completed check,check ok done"))
+    instance = engine.processes.start("w", {"order": "o-1"}).id
+    for is_signal in (comes_early, not comes_early):
+        if is_signal:
+            engine.run(instance).signal("paid", {"_last_error": {"message": "a lie"}, "amount": 1})
+        else:
+            engine.processes.advance(instance, "ok")
+    seen = engine.processes.get(instance).instance
+    assert (seen.current_step, seen.state) == ("check", {"order": "o-1", "amount": 1})
 
 
 # -- ending

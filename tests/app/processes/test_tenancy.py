@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from app.processes.acting import CAT, INPUT, ORDERS, asking, published
-from holdfast import Actor, HoldfastError, NotFoundError, load_processes
+from app.processes.acting import CAT, INPUT, ORDERS, asking, ends, person, process, published
+from holdfast import Actor, HoldfastError, NotFoundError, RejectedError, load_processes
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.faces.blocking import Calls, Processes
 from holdfast.kernel.ids import InstanceId
@@ -125,3 +125,28 @@ def _another(place: Place) -> ManualEngine:
     engine.handle("orders.confirm", lambda: None)
     engine.handle("orders.notify", lambda: None)
     return engine
+
+
+@pytest.mark.row("P-071")
+@pytest.mark.parametrize("keys", [{"idempotency_key": "k"}, {"key": "k"}])
+def test_a_key_leads_to_nothing_of_another_partition(place: Place, keys: dict[str, str]) -> None:
+    """Keys are those of the whole tenant, so a start is refused; which instance has the key is not told."""
+    engine = place.engine()
+    published(engine)
+    there = asking(engine, CAT, tenant="t1", partition="north").processes.start("orders.approval", INPUT, **keys).id
+    with pytest.raises(RejectedError) as caught:
+        asking(engine, CAT, tenant="t1", partition="south").processes.start("orders.approval", INPUT, **keys)
+    assert caught.value.reason in {"IDEMPOTENCY_CONFLICT", "already_started"}
+    assert str(there) not in str(caught.value)
+
+
+@pytest.mark.row("P-071")
+def test_what_an_event_starts_belongs_to_the_partition_of_its_publisher(place: Place) -> None:
+    """Those of the partition find it, and nobody else does."""
+    engine = place.engine()
+    text = process(person("a"), *ends("z"), ways="a go z", triggers=[{"event": "ordered"}])
+    published(engine, text)
+    asking(engine, ROOT, partition="north").publish("ordered", "o-1", {"total": 1})
+    engine.drain()
+    totals = [asking(engine, ROOT, partition=each).processes.list().total for each in ("north", "south", "")]
+    assert totals == [1, 0, 0]

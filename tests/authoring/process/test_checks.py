@@ -80,6 +80,8 @@ def test_the_example_is_sound() -> None:
         ({"transitions__0__to": "nowhere"}, ["unknown_step"]),
         ({"steps__6__id": "rejected"}, ["unknown_step", "duplicate_step"]),
         ({"steps__4__id": "cond#1", "transitions__7__to": "cond#1"}, ["reserved_name"]),
+        ({"steps__4__id": "#x", "transitions__7__to": "#x"}, ["reserved_name"]),
+        ({"steps__1__output": {"_last_error": "response.at"}}, ["reserved_name"]),
         ({"steps__4__id": None}, ["missing_field"]),
         # -- times
         ({"timeout": None, "steps__3__timeout": None, "on_timeout": "expired"}, ["on_timeout", "on_timeout"]),

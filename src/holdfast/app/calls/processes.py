@@ -315,10 +315,14 @@ class FutureProcesses:
         """The instance once it rests, or as it stands when the time is over. A key may have led to one of another process than is meant."""
 
         def look(reader: Reader) -> tuple[ProcessInstance, bool]:
-            found = p.known(self._desk, reader, identity)
+            try:
+                found = p.known(self._desk, reader, identity)
+            except NotFoundError:
+                if of:  # A key has led to what is elsewhere, of which nothing is told.
+                    raise _used_key("elsewhere") from None
+                raise
             if of not in {"", found.header.definition}:
-                told = f"the idempotency key was used to start {found.header.definition!r}; give each start a key of its own"
-                raise RejectedError(reason=p.ProcessCode.IDEMPOTENCY_CONFLICT, message=told)
+                raise _used_key(f"to start {found.header.definition!r}")
             return p.instance_of(found), is_at_rest(found.state)
 
         def rests() -> bool:
@@ -403,6 +407,11 @@ def _not_active(found: p.Known) -> RejectedError:
     status = p.summary_of(found.header).status
     remedy = "resume it first" if status == "suspended" else "it has ended"
     return RejectedError(reason=p.ProcessCode.WORKFLOW_NOT_ACTIVE, message=f"the instance is {status}; {remedy}")
+
+
+def _used_key(how: str) -> RejectedError:
+    told = f"the idempotency key was used {how}; give each start a key of its own"
+    return RejectedError(reason=p.ProcessCode.IDEMPOTENCY_CONFLICT, message=told)
 
 
 def _refused(error: BaseException) -> Reply[ProcessInstance]:

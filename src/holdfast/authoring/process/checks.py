@@ -39,6 +39,10 @@ _NEEDS: Final = {
     "on_timeout": ("event", "events"),
 }
 """What a field of a wait is for."""
+_OWN_STEP: Final = "#"
+"""How the nodes begin that have no step."""
+_OWN_NAME: Final = "_"
+"""How the names in the state begin that only the engine sets."""
 _UNLISTED: Final = 20
 """Above so many steps a message does not list them."""
 
@@ -88,6 +92,9 @@ class Checks:
             if step.id in seen:
                 message = f"there are several steps with the id {shown(step.id)}; give each an id of its own"
                 self._find("duplicate_step", message, step, "id")
+            if step.id.startswith(_OWN_STEP):
+                message = f"{shown(step.id)} begins with {_OWN_STEP}, as what is no step does; take another id"
+                self._find("reserved_name", message, step, "id")
             seen.add(step.id)
         workflow = self._workflow
         if workflow.initial_step is not None:
@@ -279,6 +286,9 @@ class Checks:
     def _mappings(self, step: Step | Trigger, field: str, given: dict[str, Formula], place: f.Place) -> None:
         for name, value in given.items():
             at = self._reader.inner(step, field, name)
+            if place != "given" and name.startswith(_OWN_NAME):
+                message = f"{shown(name)} in `{field}` is a name that only the engine sets; give it another one"
+                self._findings.add("reserved_name", message, at)
             self._expression(partial(f.mapping_of, value, place), f"`{name}` in `{field}`", at)
 
     def _expression(self, read: Callable[[], object], what: str, at: Mark) -> None:

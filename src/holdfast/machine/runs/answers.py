@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
-from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.graph import Human, WaitEvent, WaitEvents
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import StepAnswered
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -72,7 +72,15 @@ def merged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:
     if output is None:
         return data
     name = name_of(routes, node, output)
-    return {**data, name: output} if name else {**data, **cast("Data", output)}
+    return {**data, name: output} if name else {**data, **_laid_over(routes, node, cast("Data", output))}
+
+
+def _laid_over(routes: GraphIndex, node: str, output: Data) -> Data:
+    """What an answer lays over the data: an event that a process waited for sets no name that only the engine sets."""
+    is_event = routes.graph.kind == "process" and isinstance(routes.node(node).op, WaitEvent | WaitEvents)
+    if not is_event or hidden_name(output) is None:
+        return output
+    return {name: value for name, value in output.items() if not name.startswith(HIDDEN)}
 
 
 def judged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:

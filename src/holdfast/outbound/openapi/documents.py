@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from importlib import resources
 from pathlib import Path
@@ -107,9 +107,31 @@ def _parsed(text: bytes, name: str) -> object:
     try:
         if text.lstrip()[:1] == b"{":
             return cast("object", msgspec.json.decode(text))
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe one
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        _check_size(yaml.parse(text, Loader=loader), name)
+        return yaml.load(text, Loader=loader)  # noqa: S506 - a safe one
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise ConfigurationError(f"the OpenAPI document {name!r} is neither JSON nor YAML: {error}") from error
+
+
+def _check_size(events: Iterable[yaml.Event], name: str) -> None:
+    """The loader goes as deep as a text is nested, and merges as much as its aliases stand for, until the whole process ends."""
+    parts, inside, named = 0, list[tuple[str | None, int]](), dict[str | None, int]()
+    for event in events:
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = inside.pop()
+            named[anchor] = parts - before
+        elif isinstance(event, yaml.CollectionStartEvent):
+            inside.append((event.anchor, parts))
+            parts += 1
+        elif isinstance(event, yaml.NodeEvent):
+            parts += named.get(event.anchor, 1) if isinstance(event, yaml.AliasEvent) else 1
+        if len(inside) > _DEEPEST or parts > _MOST_PARTS:
+            raise _too_large(name)
+
+
+def _too_large(name: str) -> ConfigurationError:
+    return ConfigurationError(f"the OpenAPI document {name!r} is too large or too deep to be read")
 
 
 class _Plainer:
@@ -123,7 +145,7 @@ class _Plainer:
     def plain(self, given: object, depth: int) -> object:
         self._count += 1
         if depth > _DEEPEST or self._count > _MOST_PARTS:
-            raise ConfigurationError(f"the OpenAPI document {self._name!r} is too large or too deep to be read")
+            raise _too_large(self._name)
         if isinstance(given, dict):
             made = {_key(name): self.plain(value, depth + 1) for name, value in given.items()}
             return _modern(made) if self._is_old else made

@@ -87,7 +87,7 @@ class ApiDocument:
         key = self.idempotency_header, invocation.idempotency_key
         try:
             request = operation.request(invocation.input, secrets=secrets, headers=headers, key=key)
-            return operation.response(self._outbound.send(request, limits), invocation.response_headers)
+            return operation.response(self._outbound.send(request, limits), invocation.response_headers, redacted)
         except UncalledError as error:
             raise UncalledError(redacted(str(error))) from None
         except Fail as error:

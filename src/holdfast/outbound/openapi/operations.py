@@ -15,7 +15,7 @@ from holdfast.outbound.http import Answer, Request, judge
 from holdfast.outbound.openapi.documents import Document, Tree, below
 from holdfast.outbound.openapi.parameters import Parameter
 from holdfast.outbound.openapi.schemas import Schemas
-from holdfast.outbound.openapi.security import Credential
+from holdfast.outbound.openapi.security import Credential, Redaction
 from holdfast.outbound.places import Place
 from holdfast.runtime.handlers import Fail, UncalledError
 
@@ -128,8 +128,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return self.server.target.rstrip("/") + path + (f"?{'&'.join(pairs)}" if pairs else "")
 
     def _headers(self, said: Said, secrets: Sequence[str]) -> dict[str, str]:
-        sent = {each.name: each.in_header(value) for each, value in said.parameters if each.where == "header"}
-        sent |= dict(self._secret("header", secrets))
+        secret = dict(self._secret("header", secrets))
+        taken = {
+            name.lower() for name in secret
+        }  # A secret is sent once, in whatever case a parameter spells its header.
+        given = [(each, value) for each, value in said.parameters if each.where == "header"]
+        sent = {each.name: each.in_header(value) for each, value in given if each.name.lower() not in taken} | secret
         cookies = [each.in_cookie(value) for each, value in said.parameters if each.where == "cookie"]
         cookies += [f"{name}={quote(value, safe='')}" for name, value in self._secret("cookie", secrets)]
         return sent | ({"Cookie": "; ".join(cookies)} if cookies else {})
@@ -150,9 +154,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     # -- the answer
 
-    def response(self, answer: Answer, wanted: Iterable[str]) -> dict[str, object]:
+    def response(self, answer: Answer, wanted: Iterable[str], redacted: Redaction) -> dict[str, object]:
         """What a step is told: the status, the headers that it wants, and the body."""
-        judge(answer, detail=_detail(answer))
+        judge(answer, detail=_detail(answer, redacted))
         headers = {name: answer.headers.get(name) for name in wanted}
         return {"status": answer.status, "headers": headers, "body": self._answered(answer)}
 
@@ -222,10 +226,10 @@ def _pairs(body: dict[str, object]) -> Iterable[str]:
                 yield f"{quote_plus(name)}={quote_plus(text)}"
 
 
-def _detail(answer: Answer) -> str:
-    """What the other side says of it, as far as it is text."""
+def _detail(answer: Answer, redacted: Redaction) -> str:
+    """What the other side says of it, as far as it is text, without secrets: they are looked for before it is cut."""
     media = media_type(answer.headers.get("content-type", ""))
     if answer.is_success or not (is_json(media) or media.startswith("text/")):
         return ""
-    text = " ".join(answer.body[: _SHOWN * 4].decode(errors="replace").split())[:_SHOWN]
+    text = " ".join(redacted(answer.body.decode(errors="replace")).split())[:_SHOWN]
     return f": {''.join(each for each in text if each.isprintable())}" if text else ""

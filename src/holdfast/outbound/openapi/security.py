@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, cast
 from urllib.parse import quote
@@ -45,7 +46,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Redaction:
-    """Takes secrets out of what is told, in all spellings in which they are sent."""
+    """Takes secrets out of what is told, in all spellings in which they are sent, or told again as JSON."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         spellings = {
@@ -53,7 +54,7 @@ class Redaction:
             for secret in secrets
             for part in (secret, secret.partition(":")[2])
             if len(part) >= _SHORTEST
-            for spelling in (part, quote(part, safe=""), base64.b64encode(part.encode()).decode())
+            for spelling in _spellings(part)
         }
         self._spellings = sorted(spellings, key=len, reverse=True)
 
@@ -62,6 +63,11 @@ class Redaction:
         for each in self._spellings:
             told = told.replace(each, _HIDDEN)
         return told
+
+
+def _spellings(secret: str) -> tuple[str, ...]:
+    quoted = json.dumps(secret, ensure_ascii=False)[1:-1]
+    return secret, quoted, quote(secret, safe=""), base64.b64encode(secret.encode()).decode()
 
 
 class Security:

@@ -105,6 +105,7 @@ class Execution:
             attempt=effect.attempts,
             actor=request.actor,
             trace=request.trace,
+            partition=request.partition,
             find_key=find_key,
         )
         self._settled = threading.Lock()
