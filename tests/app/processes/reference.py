@@ -113,7 +113,8 @@ class Interpreter:
     @property
     def awaits_signal(self) -> bool:
         """Whether it waits for the signal."""
-        return self.held == "wait" and "event" in self.steps[self.at]
+        is_over = self.status not in {"active", "suspended"}
+        return not is_over and self.held == "wait" and "event" in self.steps[self.at]
 
     def resume(self) -> str:
         """The code of the refusal; empty if there is none."""
