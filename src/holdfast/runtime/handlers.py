@@ -56,7 +56,7 @@ class EffectContext:
         "trace",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that is known of a call, by name
         self,
         *,
         instance: InstanceId,

@@ -128,14 +128,15 @@ def _another(place: Place) -> ManualEngine:
 
 
 @pytest.mark.row("P-071")
-@pytest.mark.parametrize("keys", [{"idempotency_key": "k"}, {"key": "k"}])
-def test_a_key_leads_to_nothing_of_another_partition(place: Place, keys: dict[str, str]) -> None:
+@pytest.mark.parametrize(("key", "idempotency_key"), [("k", ""), ("", "k")])
+def test_a_key_leads_to_nothing_of_another_partition(place: Place, key: str, idempotency_key: str) -> None:
     """Keys are those of the whole tenant, so a start is refused; which instance has the key is not told."""
     engine = place.engine()
     published(engine)
-    there = asking(engine, CAT, tenant="t1", partition="north").processes.start("orders.approval", INPUT, **keys).id
+    north, south = (asking(engine, CAT, tenant="t1", partition=each).processes for each in ("north", "south"))
+    there = north.start("orders.approval", INPUT, key=key, idempotency_key=idempotency_key).id
     with pytest.raises(RejectedError) as caught:
-        asking(engine, CAT, tenant="t1", partition="south").processes.start("orders.approval", INPUT, **keys)
+        south.start("orders.approval", INPUT, key=key, idempotency_key=idempotency_key)
     assert caught.value.reason in {"IDEMPOTENCY_CONFLICT", "already_started"}
     assert str(there) not in str(caught.value)
 
