@@ -73,7 +73,7 @@ def test_open_approvals_cost_an_idle_engine_nothing(place: Place) -> None:
 @pytest.mark.row("E-762")
 def test_what_is_due_is_found_oldest_first_and_page_by_page(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of their instants, however they were set; those that are not due stay, also in the midst of others."""
-    monkeypatch.setattr("holdfast.runtime.loops.due_work._MOST", 3)
+    monkeypatch.setattr("holdfast.runtime.loops.due_work.MOST", 3)
     engine = place.engine()
     runs: dict[int, InstanceId] = {}
     for hours in (5, 1, 9, 4, 2, 8, 3):
