@@ -27,3 +27,8 @@ def postgres_dsn(postgres_server: Databases) -> Iterator[str]:
 def pytest_report_header() -> str:
     """What it takes to have the same random choices again."""
     return f"random graphs: {GRAPHS}, chaos, both with HOLDFAST_SEED={SEED}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes a minute whatever the machine does begins first, so that nobody waits for it at the end."""
+    items.sort(key=lambda item: item.path.parent.name != "chaos")

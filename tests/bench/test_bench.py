@@ -78,6 +78,7 @@ def test_every_row_is_looked_at() -> None:
     assert [case.name for case in CASES] == [name for names in ROWS.values() for name in names]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workloads", ROWS)
 def test_every_row_on_sqlite(tmp_path: Path, workloads: str) -> None:
     """Every workload runs on SQLite and reports the promised keys."""
