@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from holdfast.app.desk import Desk, checked_key, nothing
 from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
+from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE, StoredPerson
 from holdfast.kernel.records import TASKS
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.candidates import person
@@ -103,9 +103,9 @@ def decider_at(desk: Desk) -> DeciderOf:
 
 def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
     """Those who are asked at a step; nobody in particular if whoever may answer is asked."""
-    asked = [each for each in reader.rows(TASK_PEOPLE, instance) if each.number == number]
+    asked = _asked(reader, instance, number)
     return Matter(
-        people=[Person(kind=each.kind, name=each.name) for each in asked if each.is_open],
+        people=_open(asked),
         settled=[Person(kind=each.kind, name=each.name) for each in asked if each.decided],
         deciders=frozenset(
             each.actor
@@ -114,6 +114,19 @@ def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
         ),
         claimed_by=next((each.claimed_by for each in reader.rows(TASKS, instance) if each.number == number), ""),
     )
+
+
+def open_people(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+    """Those who are asked at a step and have not decided; less than `asked_at` tells, for lists of many steps."""
+    return _open(_asked(reader, instance, number))
+
+
+def _asked(reader: Reader, instance: InstanceId, number: int) -> list[StoredPerson]:
+    return [each for each in reader.rows(TASK_PEOPLE, instance) if each.number == number]
+
+
+def _open(asked: Sequence[StoredPerson]) -> list[Person]:
+    return [Person(kind=each.kind, name=each.name) for each in asked if each.is_open]
 
 
 def have_decided(reader: Reader, instance: InstanceId, number: int) -> Matter:

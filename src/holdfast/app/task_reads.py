@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, cast
 from msgspec import structs
 
 from holdfast.app import task_views as views
-from holdfast.app.authorities import asked_at
+from holdfast.app.authorities import open_people
 from holdfast.app.desk import Desk
 from holdfast.app.workflow_reads import graph_of, workflow_row
 from holdfast.errors import NotFoundError, PayloadError
@@ -82,7 +82,7 @@ def told_for_whom(reader: Reader, authority: Authority, tasks: Sequence[views.Hu
 
 
 def _told_for_whom(reader: Reader, authority: Authority, task: views.HumanTask) -> views.HumanTask:
-    people = asked_at(reader, task.instance, task.step_number).people
+    people = open_people(reader, task.instance, task.step_number)
     if authority.is_asked(people):
         return task
     names = sorted(authority.stood_in_for(people, task.definition))

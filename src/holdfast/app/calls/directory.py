@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from holdfast.app.authorities import asked_at
+from holdfast.app.authorities import open_people
 from holdfast.app.desk import Desk, checked_after, checked_instant, checked_key, checked_limit, checked_text
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_views import HumanTask, listed_task
@@ -291,7 +291,7 @@ class FutureDirectory:
 def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:
     """Whether a question waits for those of whom no answer can come."""
     takes_several = task.agreement not in {"", agreement_in_words("any", 0)}
-    return lost.holds_up(asked_at(reader, task.instance, task.number).people, takes_several=takes_several)
+    return lost.holds_up(open_people(reader, task.instance, task.number), takes_several=takes_several)
 
 
 def _checked_id(given: object) -> str:
