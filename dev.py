@@ -91,6 +91,7 @@ def checked() -> tuple[str, int]:
         ("mypy",),
         ("lint-imports",),
         ("python", "devtools/faces.py", "--check"),
+        ("python", "devtools/client.py", "--check"),
         ("python", "docs/generate.py", "--check"),
     )
     done = [
@@ -136,8 +137,9 @@ def bench(arguments: list[str]) -> int:
 
 
 def docs(_arguments: list[str]) -> int:
-    """Write anew what is generated: the faces of the engine from its calls, and pages."""
-    return max(tool("python", "devtools/faces.py"), tool("python", "docs/generate.py"))
+    """Write anew what is generated: the faces of the engine from its calls, the client's from the routes, and pages."""
+    scripts = ("devtools/faces.py", "devtools/client.py", "docs/generate.py")
+    return max(tool("python", script) for script in scripts)
 
 
 def schema(_arguments: list[str]) -> int:
