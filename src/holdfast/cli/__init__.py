@@ -13,12 +13,14 @@ from holdfast.cli.doctor import doctor, verify
 from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
+from holdfast.cli.keys import keys
 from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
 from holdfast.cli.publishing import definitions, diff, publish
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
+from holdfast.cli.serving import server
 from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
 from holdfast.cli.upkeep import inbox, instances, maintenance, projections
@@ -43,6 +45,8 @@ main.add_section("People", tasks, decide, processes, advance, directory, chains)
 main.add_section(
     "The engine",
     worker,
+    server,
+    keys,
     migrate,
     config,
     doctor,

@@ -16,6 +16,7 @@ _LISTS: Final[Mapping[str, str]] = {
     "definition": "definitions list",
     "dead letter": "dlq list",
     "pause": "pauses list",
+    "API key": "keys list",
     "person": "directory list",
     "approval chain": "chains list",
     "event": "events list",
@@ -44,9 +45,12 @@ def in_commands(sentence: str) -> str:
 
 def next_step(error: errors.HoldfastError) -> str:
     """What to do next; empty if there is nothing more to say."""
+    notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
-            return f"`holdfast {_LISTS[kind]}` shows what there is; --tenant says for whom"
+            return f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if notes else '--tenant'} says for whom"
+        case _ if notes:
+            return notes[0]  # A server says what can be done about it.
         case errors.StoreUnavailableError():
             return "see whether the database is up, and whether --database (or HOLDFAST_DATABASE) names the right one"
         case errors.SchemaMismatchError():

@@ -54,7 +54,9 @@ def not_understood(status: int, content: bytes) -> e.HoldfastError:
 def unreachable(address: str, error: Exception, *, may_be_done: bool) -> e.StoreUnavailableError:
     """The error of a server that does not answer."""
     why = str(error) or type(error).__name__
-    return e.StoreUnavailableError(f"the server {address} does not answer: {why}", may_be_done=may_be_done)
+    told = e.StoreUnavailableError(f"the server {address} does not answer: {why}", may_be_done=may_be_done)
+    told.add_note("see whether it is up, and whether its address is right")
+    return told
 
 
 def _missing(told: Told) -> e.HoldfastError:

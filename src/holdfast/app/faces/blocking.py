@@ -1425,6 +1425,10 @@ class Admin:
         """
         return self._futures.identify(secret).result()
 
+    def has_keys(self) -> bool:
+        """Whether any tenant has an API key that holds, so that anybody could come with one."""
+        return self._futures.has_keys().result()
+
     def written(self, *, after: int | None = None, limit: int = 1000) -> WrittenPage:
         """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
         return self._futures.written(after=after, limit=limit).result()
