@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.authoring import graph, validate
+from holdfast.cli.beginning import dev, init
 from holdfast.cli.chains import chains
 from holdfast.cli.config import config
 from holdfast.cli.dead_letters import dlq, requeue
@@ -38,6 +39,7 @@ def main() -> None:
     """
 
 
+main.add_section("Beginning", init, dev)
 main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
 main.add_section("Runs", start, list_runs, show, watch, history, why)
 main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)

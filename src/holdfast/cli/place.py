@@ -141,12 +141,12 @@ class Place:
 @contextmanager
 def _client(told: Configuration) -> Iterator[Client]:
     try:
-        from holdfast.client import Client
+        from holdfast.client import Client, Retries
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f'asking a server takes {error.name}, which is not installed; `pip install "holdfast[client]"` brings it'
         ) from error
-    with Client(told.server, told.api_key) as client:
+    with Client(told.server, told.api_key, retries=Retries(attempts=3)) as client:
         yield client
 
 

@@ -36,6 +36,13 @@ _COMMANDS: Final = (
 """Calls of the engine that its sentences name, and the commands that do the same."""
 
 
+_KINDS: Final[Mapping[type[errors.HoldfastError], str]] = {
+    errors.ConflictError: "look again, then repeat the command",
+    errors.HeldError: "look again, then repeat the command",
+    errors.StoppedError: "`holdfast doctor` tells whether there is maintenance",
+}
+
+
 def in_commands(sentence: str) -> str:
     """A sentence of the engine for somebody at a shell: where it names a call, it names the command."""
     for call, command in _COMMANDS:
@@ -59,9 +66,5 @@ def next_step(error: errors.HoldfastError) -> str:
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
         case errors.RejectedError(reason="dead_letters"):
             return "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
-        case errors.ConflictError() if error.retryable:
-            return "look again, then repeat the command"
-        case errors.StoppedError():
-            return "`holdfast doctor` tells whether there is maintenance"
         case _:
-            return ""
+            return _KINDS.get(type(error), "")

@@ -145,23 +145,30 @@ class RemoteRuns(Missing):
         cursor: str | None = None,
         limit: int = 100,
     ) -> views.Page:
-        page = self._client.list_executions(
-            definition=definition,
-            version=version,
-            status=(status,) if isinstance(status, str) and status else tuple(status),
-            active=is_active,
-            key=key,
-            parent=None if parent is None else _run(parent),
-            created_after=created_after,
-            created_before=created_before,
-            cursor=_cursor(cursor),
-            limit=limit,
-        )
-        return views.Page(items=page.items, next=_place(page.next))
+        run = None if parent is None else _run(parent)
+
+        def ask(place: str, size: int) -> Listing[views.InstanceSummary]:
+            return self._client.list_executions(
+                definition=definition,
+                version=version,
+                status=(status,) if isinstance(status, str) and status else tuple(status),
+                active=is_active,
+                key=key,
+                parent=run,
+                created_after=created_after,
+                created_before=created_before,
+                cursor=place,
+                limit=size,
+            )
+
+        found, after = _paged(ask, _cursor(cursor), limit)
+        return views.Page(items=found, next=_place(after))
 
     def stuck(self, *, cursor: str | None = None, limit: int = 100) -> views.Page:
-        page = self._client.list_stuck(cursor=_cursor(cursor), limit=limit)
-        return views.Page(items=page.items, next=_place(page.next))
+        found, after = _paged(
+            lambda place, size: self._client.list_stuck(cursor=place, limit=size), _cursor(cursor), limit
+        )
+        return views.Page(items=found, next=_place(after))
 
     def paused(
         self,
@@ -408,14 +415,17 @@ class RemoteCalls(Missing):
 
 def _gathered(ask: Callable[[str, int], Listing[T]], cursor: str, limit: int) -> list[T]:
     """So many things of a list, however few of them a server gives at a time."""
-    found: list[T] = []
-    while len(found) < limit:
-        page = ask(cursor, min(limit - len(found), _MOST))
-        found += page.items
-        if page.next is None:
-            break
-        cursor = page.next
-    return found
+    return _paged(ask, cursor, limit)[0]
+
+
+def _paged(ask: Callable[[str, int], Listing[T]], cursor: str, limit: int) -> tuple[list[T], str | None]:
+    """The same with what the next page begins behind."""
+    page = ask(cursor, min(limit, _MOST))
+    found, after = page.items, page.next
+    while len(found) < limit and after is not None:
+        page = ask(after, min(limit - len(found), _MOST))
+        found, after = [*found, *page.items], page.next
+    return found, after
 
 
 def _object(value: object) -> dict[str, object] | None:

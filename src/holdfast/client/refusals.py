@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -12,7 +13,9 @@ import msgspec
 from holdfast import errors as e
 
 _SHOWN: Final = 200
-_MISSING: Final = re.compile(r"no (?P<kind>.+?) '(?P<name>.*?)'(?:; (?P<hint>.*))?", re.DOTALL)
+_MISSING: Final = re.compile(
+    r"""no (?P<kind>.+?) (?P<name>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?:; (?P<hint>.*))?""", re.DOTALL
+)
 _UNCOMPILED: Final = re.compile(r"(?P<name>.*?) cannot be compiled:", re.DOTALL)
 
 
@@ -63,7 +66,7 @@ def _missing(told: Told) -> e.HoldfastError:
     found = _MISSING.fullmatch(told.detail)
     if found is None:
         return e.NotFoundError("such thing", "", hint=told.detail)
-    return e.NotFoundError(found["kind"], found["name"], hint=found["hint"] or "")
+    return e.NotFoundError(found["kind"], ast.literal_eval(found["name"]), hint=found["hint"] or "")
 
 
 def _refused(told: Told) -> e.HoldfastError:
