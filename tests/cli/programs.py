@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO
@@ -22,6 +23,8 @@ class Program:
         self.process = subprocess.Popen(
             list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=told
         )
+
+        self._deaf: threading.Thread | None = None
 
     def hear(self, pattern: str) -> re.Match[str]:
         """The next line that says this; a program that ends before has failed."""
@@ -50,10 +53,17 @@ class Program:
         rest = self._said.read()
         return self.process.wait(timeout=60), rest
 
+    def ignore(self) -> None:
+        """Let it say whatever it likes from now on; nobody listens, and it never waits for that."""
+        self._deaf = threading.Thread(target=self._said.read, daemon=True)
+        self._deaf.start()
+
     def close(self) -> None:
         """Leave nothing behind."""
         self.process.kill()
         self.process.wait()
+        if self._deaf is not None:
+            self._deaf.join(60)
         self._said.close()
 
 
