@@ -204,6 +204,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Names the request in the server's logs and traces."""
     errors: list[Finding] = []
     """Every single finding, where there are several."""
+    error: str = ""
+    """The code of the error of the library that this was, whatever its reason; empty if the edge refused by itself."""
 
 
 class EdgeError(Exception):
@@ -225,7 +227,8 @@ def problem_of(error: BaseException, *, trace_id: str, is_of_processes: bool = F
     """What a client is told of an error; of what nobody foresaw only that it happened."""
     found = _told(error)
     code = _IN_WORDS_OF_PROCESSES.get(found.code, found.code) if is_of_processes else found.code
-    return msgspec.structs.replace(found, code=code, type=f"urn:holdfast:problem:{code}", trace_id=trace_id)
+    kind = error.code if isinstance(error, e.HoldfastError) else ""
+    return msgspec.structs.replace(found, code=code, type=f"urn:holdfast:problem:{code}", trace_id=trace_id, error=kind)
 
 
 def headers_of(error: BaseException) -> dict[str, str]:

@@ -85,6 +85,10 @@ class Access(Protocol):
         """A page of a tenant's keys by id, revoked ones included."""
         ...
 
+    def has_key(self, *, at: datetime) -> bool:
+        """Whether any tenant has a key that holds at an instant."""
+        ...
+
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
         """End a key; False if the tenant has none that still holds."""
         ...

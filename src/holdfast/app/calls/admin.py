@@ -126,6 +126,12 @@ class FutureAdmin:
 
         return self._desk.read(find)
 
+    def has_keys(self) -> Reply[bool]:
+        """Whether any tenant has an API key that holds, so that anybody could come with one."""
+        service = self._desk.service
+        now = service.shared.clock.now()
+        return self._desk.read(lambda: service.survey(lambda parts: parts.access().has_key(at=now)))
+
     def written(self, *, after: int | None = None, limit: int = 1000) -> Reply[WrittenPage]:
         """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
 

@@ -1454,6 +1454,10 @@ class AsyncAdmin:
         """The session, of whichever tenant, that a browser came with; None unless it still holds: it was used within `idle`, and the key that opened it holds too."""
         return await self._futures.identify_session(secret, idle=idle)
 
+    async def has_keys(self) -> bool:
+        """Whether any tenant has an API key that holds, so that anybody could come with one."""
+        return await self._futures.has_keys()
+
     async def written(self, *, after: int | None = None, limit: int = 1000) -> WrittenPage:
         """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
         return await self._futures.written(after=after, limit=limit)

@@ -1452,6 +1452,10 @@ class Admin:
         """The session, of whichever tenant, that a browser came with; None unless it still holds: it was used within `idle`, and the key that opened it holds too."""
         return self._futures.identify_session(secret, idle=idle).result()
 
+    def has_keys(self) -> bool:
+        """Whether any tenant has an API key that holds, so that anybody could come with one."""
+        return self._futures.has_keys().result()
+
     def written(self, *, after: int | None = None, limit: int = 1000) -> WrittenPage:
         """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
         return self._futures.written(after=after, limit=limit).result()

@@ -18,6 +18,7 @@ class _Sql(msgspec.Struct, frozen=True):
     add_key: str
     key: str
     keys: str
+    has_key: str
     revoke: str
     note_use: str
     add_session: str
@@ -56,6 +57,12 @@ class PostgresAccess:
         with self._line.use() as connection:
             found = connection.execute(_sql.keys, [tenant, after, Int8(limit)], binary=True).fetchall()
         return [_key(cast("Row", row)) for row in found]
+
+    def has_key(self, *, at: datetime) -> bool:
+        """Whether anybody could come in."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.has_key, [at], binary=True).fetchone()
+        return row is not None and bool(row[0])
 
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
         """End a key."""

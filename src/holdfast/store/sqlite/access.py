@@ -16,6 +16,7 @@ class _Sql(msgspec.Struct, frozen=True):
     add_key: str
     key: str
     keys: str
+    has_key: str
     revoke: str
     note_use: str
     add_session: str
@@ -57,6 +58,11 @@ class SQLiteAccess:
         """A page of a tenant's keys."""
         with self._database.reading() as connection:
             return [_key(row) for row in connection.execute(_sql.keys, (tenant, after, limit))]
+
+    def has_key(self, *, at: datetime) -> bool:
+        """Whether anybody could come in."""
+        with self._database.reading() as connection:
+            return bool(connection.execute(_sql.has_key, (text(at),)).fetchone()[0])
 
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
         """End a key."""

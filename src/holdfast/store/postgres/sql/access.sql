@@ -11,6 +11,9 @@ from holdfast.api_keys where id = ?::text
 select id, tenant, partition, name, actor, kind, roles, capabilities, hash, created_by, created_at, expires_at, last_used_at, revoked_at, revoked_by
 from holdfast.api_keys where tenant = ?::text and id > ?::text order by id limit ?::int8
 
+-- name: has_key
+select exists (select 1 from holdfast.api_keys where revoked_at is null and (expires_at is null or expires_at > ?::timestamptz))
+
 -- name: revoke
 update holdfast.api_keys set revoked_at = ?::timestamptz, revoked_by = ?::text where tenant = ?::text and id = ?::text and revoked_at is null
 

@@ -10,6 +10,9 @@ from api_keys where id = ?;
 select id, tenant, partition, name, actor, kind, roles, capabilities, hash, created_by, created_at, expires_at, last_used_at, revoked_at, revoked_by
 from api_keys where tenant = ? and id > ? order by id limit ?;
 
+-- name: has_key
+select exists (select 1 from api_keys where revoked_at is null and (expires_at is null or expires_at > ?));
+
 -- name: revoke
 update api_keys set revoked_at = ?, revoked_by = ? where tenant = ? and id = ? and revoked_at is null;
 
