@@ -79,7 +79,9 @@ def run(arguments: list[str]) -> int:
     code = tool("python", "examples/order_saga.py")
     if code or "--exit" in arguments:
         return code
-    print("\n  The rest is for you to look at: a server, a worker, and workflows of several kinds that are under way.\n")
+    print(
+        "\n  The rest is for you to look at: a server, a worker, and workflows of several kinds that are under way.\n"
+    )
     sys.stdout.flush()
     return stay([str(BIN / "python"), "-m", "holdfast.cli", "dev", "--folder", str(DATA), *arguments])
 

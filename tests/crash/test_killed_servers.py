@@ -98,6 +98,11 @@ class Buyers:
         assert self._wrong == []
         assert not any(each.is_alive() for each in threads)
 
+    def await_more(self, count: int) -> None:
+        """Wait until so many more orders are acknowledged."""
+        enough = len(self.acknowledged) + count
+        eventually(lambda: len(self.acknowledged) >= enough, within=60)
+
     def _buy(self) -> None:
         try:
             with Client(self._address, self._secret, retries=PATIENT) as client:
@@ -146,11 +151,9 @@ def hammer(client: Engine, plant: Plant, *, kills: tuple[str, ...], clients: int
     buyers = Buyers(f"http://127.0.0.1:{plant.port}", secret)
     with buyers.buying(clients):
         for word in kills:
-            enough = len(buyers.acknowledged) + chance.randrange(1, between)
-            eventually(lambda wanted=enough: len(buyers.acknowledged) >= wanted, within=60)
+            buyers.await_more(chance.randrange(1, between))
             plant.kill(word)
-        enough = len(buyers.acknowledged) + between
-        eventually(lambda: len(buyers.acknowledged) >= enough, within=60)
+        buyers.await_more(between)
     orders = buyers.acknowledged
     assert all(len(each) == 1 for each in orders.values())
     wanted = {each for known in orders.values() for each in known}

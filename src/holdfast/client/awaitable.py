@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest
+from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Session
 from holdfast.app.forking import ForkPreview
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
@@ -36,7 +36,9 @@ from holdfast.client.shapes import (
     Done,
     Drawing,
     Listing,
+    LoginWays,
     Me,
+    OwnSession,
     ProcessListing,
     Published,
     Queues,
@@ -1456,6 +1458,65 @@ class AsyncCalls:
     async def tell_me(self) -> Me:
         """Who the caller is, and what they may do."""
         return await self._line.ask(Request(method="GET", path="/api/v1/me", answer=Me))
+
+    async def open_session(self, *, key: str) -> OwnSession:
+        """Come in with a key: the answer has the browser keep a session, whose secret no script can read."""
+        return await self._line.ask(
+            Request(method="POST", path="/api/v1/session", answer=OwnSession, body=said({"key": key}, {}))
+        )
+
+    async def tell_session(self) -> OwnSession:
+        """Who the caller is, and the token that their pages have to say."""
+        return await self._line.ask(Request(method="GET", path="/api/v1/session", answer=OwnSession))
+
+    async def leave_session(self) -> None:
+        """Leave: the session ends, here and everywhere. For those who came with a key or a token nothing ends."""
+        await self._line.ask(Request(method="DELETE", path="/api/v1/session", answer=type(None)))
+
+    async def tell_ways(self) -> LoginWays:
+        """How one can come in with a browser: with a key always, and by these providers."""
+        return await self._line.ask(Request(method="GET", path="/api/v1/session/ways", answer=LoginWays))
+
+    async def begin_login(self, provider: str, *, return_to: str = "/") -> None:
+        """Send the browser to a provider, who sends it back."""
+        await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/session/login/{placed(provider)}",
+                answer=type(None),
+                query=said({"return_to": return_to}, {"return_to": "/"}),
+            )
+        )
+
+    async def finish_login(self, provider: str, *, state: str = "", code: str = "", error: str = "") -> None:
+        """Take a browser in that a provider sent back, and send it where it wanted to go."""
+        await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/session/callback/{placed(provider)}",
+                answer=type(None),
+                query=said({"state": state, "code": code, "error": error}, {"state": "", "code": "", "error": ""}),
+            )
+        )
+
+    async def list_sessions(self, *, cursor: str = "", limit: int = 100, actor: str = "") -> Listing[Session]:
+        """List the sessions of browsers, ended ones included, oldest first."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/sessions",
+                answer=Listing[Session],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "actor": actor}, {"cursor": "", "limit": 100, "actor": ""}
+                ),
+            )
+        )
+
+    async def end_session(self, session: str) -> Session:
+        """Send a browser away: its session ends, for good."""
+        return await self._line.ask(
+            Request(method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session)
+        )
 
     async def list_workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest
+from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Session
 from holdfast.app.forking import ForkPreview
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
@@ -36,7 +36,9 @@ from holdfast.client.shapes import (
     Done,
     Drawing,
     Listing,
+    LoginWays,
     Me,
+    OwnSession,
     ProcessListing,
     Published,
     Queues,
@@ -1426,6 +1428,63 @@ class Calls:
     def tell_me(self) -> Me:
         """Who the caller is, and what they may do."""
         return self._line.ask(Request(method="GET", path="/api/v1/me", answer=Me))
+
+    def open_session(self, *, key: str) -> OwnSession:
+        """Come in with a key: the answer has the browser keep a session, whose secret no script can read."""
+        return self._line.ask(
+            Request(method="POST", path="/api/v1/session", answer=OwnSession, body=said({"key": key}, {}))
+        )
+
+    def tell_session(self) -> OwnSession:
+        """Who the caller is, and the token that their pages have to say."""
+        return self._line.ask(Request(method="GET", path="/api/v1/session", answer=OwnSession))
+
+    def leave_session(self) -> None:
+        """Leave: the session ends, here and everywhere. For those who came with a key or a token nothing ends."""
+        self._line.ask(Request(method="DELETE", path="/api/v1/session", answer=type(None)))
+
+    def tell_ways(self) -> LoginWays:
+        """How one can come in with a browser: with a key always, and by these providers."""
+        return self._line.ask(Request(method="GET", path="/api/v1/session/ways", answer=LoginWays))
+
+    def begin_login(self, provider: str, *, return_to: str = "/") -> None:
+        """Send the browser to a provider, who sends it back."""
+        self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/session/login/{placed(provider)}",
+                answer=type(None),
+                query=said({"return_to": return_to}, {"return_to": "/"}),
+            )
+        )
+
+    def finish_login(self, provider: str, *, state: str = "", code: str = "", error: str = "") -> None:
+        """Take a browser in that a provider sent back, and send it where it wanted to go."""
+        self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/session/callback/{placed(provider)}",
+                answer=type(None),
+                query=said({"state": state, "code": code, "error": error}, {"state": "", "code": "", "error": ""}),
+            )
+        )
+
+    def list_sessions(self, *, cursor: str = "", limit: int = 100, actor: str = "") -> Listing[Session]:
+        """List the sessions of browsers, ended ones included, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/sessions",
+                answer=Listing[Session],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "actor": actor}, {"cursor": "", "limit": 100, "actor": ""}
+                ),
+            )
+        )
+
+    def end_session(self, session: str) -> Session:
+        """Send a browser away: its session ends, for good."""
+        return self._line.ask(Request(method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session))
 
     def list_workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""
