@@ -1447,28 +1447,6 @@ class Calls:
         """How one can come in with a browser: with a key always, and by these providers."""
         return self._line.ask(Request(method="GET", path="/api/v1/session/ways", answer=LoginWays))
 
-    def begin_login(self, provider: str, *, return_to: str = "/") -> None:
-        """Send the browser to a provider, who sends it back."""
-        self._line.ask(
-            Request(
-                method="GET",
-                path=f"/api/v1/session/login/{placed(provider)}",
-                answer=type(None),
-                query=said({"return_to": return_to}, {"return_to": "/"}),
-            )
-        )
-
-    def finish_login(self, provider: str, *, state: str = "", code: str = "", error: str = "") -> None:
-        """Take a browser in that a provider sent back, and send it where it wanted to go."""
-        self._line.ask(
-            Request(
-                method="GET",
-                path=f"/api/v1/session/callback/{placed(provider)}",
-                answer=type(None),
-                query=said({"state": state, "code": code, "error": error}, {"state": "", "code": "", "error": ""}),
-            )
-        )
-
     def list_sessions(self, *, cursor: str = "", limit: int = 100, actor: str = "") -> Listing[Session]:
         """List the sessions of browsers, ended ones included, oldest first."""
         return self._line.ask(
