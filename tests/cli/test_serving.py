@@ -102,6 +102,7 @@ def test_a_server_without_security_says_so_and_is_for_this_machine(filed: Holdfa
     assert "INSECURE: everybody on this machine may do everything, without a key; nobody else can reach it" in told
 
 
+@pytest.mark.row("D-079", "G-43")
 def test_a_server_answers_what_it_has_begun_and_then_ends(filed: Holdfast) -> None:
     """SIGTERM: a request that has begun is answered, a stream ends, the handler that runs comes to its end, and the exit code is 0."""
     Path("shop.py").write_text(SHOP, encoding="utf-8")

@@ -202,6 +202,16 @@ def test_what_is_no_address_and_no_key_is_refused(address: str, key: str) -> Non
         Client(address, key)
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "../../keys", "ann/roles"])
+def test_no_name_leads_to_another_address(scene: Scene, name: str) -> None:
+    """What would be taken for a step in a path is refused before it is sent; everything else stands there as it is."""
+    with scene.client() as client:
+        with pytest.raises(e.PayloadError, match="cannot stand in an address"):
+            client.revoke_role(name, "x")
+        with pytest.raises(e.NotFoundError, match=r"no person '\.\.é\?#%2F'"):
+            client.get_person("..é?#%2F")
+
+
 def test_rests_grow_and_end() -> None:
     """Twice as long each time, give or take a half; as long as the server asks for; never longer than allowed; and not for ever."""
     turns = Turns(Retries(attempts=4, delay=1, longest_delay=3), is_repeatable=True)
