@@ -34,6 +34,7 @@ from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.windows import window_of
+from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
@@ -78,6 +79,27 @@ def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = Fa
     if not is_own:
         _check_reader(desk, reader, row)
     return Found(tracked.header, state, state.document, row, tracked.program)
+
+
+def known_from(tracked: CachedInstance, *, updated_by: str) -> Found:
+    """A document as a transaction has it that is not committed yet; NotFoundError if the instance is none."""
+    header, state = tracked.header, tracked.state
+    document = state.document if isinstance(state, State) else None
+    if not isinstance(state, State) or document is None:
+        raise NotFoundError("document", f"{header.definition}/{header.key}")
+    row = StoredDocument(
+        type=document.type,
+        id=document.id,
+        status=document.status,
+        version=document.version,
+        data=b"",
+        requester=state.requester,
+        updated_by=updated_by,
+        instance=header.id,
+        created_at=header.created_at,
+        updated_at=header.updated_at,
+    )
+    return Found(header, state, document, row, tracked.program)
 
 
 def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:

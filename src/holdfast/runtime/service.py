@@ -125,7 +125,15 @@ class Service:
         self.walker = Walker(parts.pauses(), self.standing, self.shared, look=self.watch.step, released=self.hint)
         self._desk = store.line()
         self._at_desk = threading.Lock()
-        self.joints = Joints(store.line, self.transactor, self.written_inside, self._cause, settings.handler_role)
+        self.joints = Joints(
+            store,
+            committing=self.transactor,
+            written=self.written_inside,
+            outdated=self._outdate,
+            refusal=self._refusal,
+            next_cause=self._cause,
+            role=settings.handler_role,
+        )
         self._is_ending = threading.Event()
         """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
@@ -220,8 +228,7 @@ class Service:
                 submission.settled(None, error)
                 return
             else:
-                for draft in batch.written:
-                    self.committer.outdate(draft.header.id)
+                self._outdate(batch)
                 ((_, outcome, refusal),) = batch.answers  # One that was refused has written nothing.
                 submission.settled(outcome, refusal)
                 return
@@ -234,9 +241,12 @@ class Service:
 
     def written_inside(self, batch: Batch) -> None:
         """Pass on what was written by a commit that no lane made."""
+        self._outdate(batch)
+        self.written(batch)
+
+    def _outdate(self, batch: Batch) -> None:
         for draft in batch.written:
             self.committer.outdate(draft.header.id)
-        self.written(batch)
 
     def attach(self, working: WorkingSide) -> None:
         """Tell the worker of this process what is written, and ask it what it has in hand."""
