@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from holdfast.errors import ConflictError, ReusedIdError, StoppedError
 from holdfast.kernel.actor import RequestContext
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.committer import Committer
+from holdfast.runtime.commit.queues import CommitQueues
 from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, is_same
 from holdfast.store.port import LostRaceError, Parts, Store, Unit, Writer
 from holdfast.store.shapes import Address, Borrower, ReceiptKey
@@ -85,25 +86,36 @@ class Joint:
         return outcome
 
 
+def outdate(committer: CommitQueues, batch: Batch) -> None:
+    """Have what was written by a commit that no lane made read again by those who remember it."""
+    for draft in batch.written:
+        committer.outdate(draft.header.id)
+
+
+class Around(Protocol):
+    """What such transactions need of their engine."""
+
+    committer: CommitQueues
+
+    def transactor(self, writer: Writer) -> Committer:
+        """What commits one command inside an open transaction."""
+        ...
+
+    def written_inside(self, batch: Batch) -> None:
+        """Pass on what was written."""
+        ...
+
+    def refusal(self) -> str:
+        """Why commands are refused just now, if they are."""
+        ...
+
+
 class Joints:
     """Makes such transactions, each on a connection that nobody else uses meanwhile, or on that of a caller who has one open."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        committing: Callable[[Writer], Committer],
-        written: Callable[[Batch], None],
-        outdated: Callable[[Batch], None],
-        refusal: Callable[[], str],
-        next_cause: Callable[[], str],
-        role: str,
-    ) -> None:
+    def __init__(self, store: Store, around: Around, next_cause: Callable[[], str], role: str) -> None:
         self._store = store
-        self._committing = committing
-        self._written = written
-        self._outdated = outdated
-        self._refusal = refusal
+        self._around = around
         self._next_cause = next_cause
         self._role = role
         self._idle: deque[Parts] = deque()
@@ -114,19 +126,19 @@ class Joints:
         With a connection it is the transaction that the caller has open there: what raises leaves that as it was, and nobody hears of
         what was written before it is committed.
         """
-        if refusal := self._refusal():
+        if refusal := self._around.refusal():
             raise StoppedError(refusal)
         if connection is not None:
             with self._line() as line:
                 inside, value = self._done(lambda: self._store.within(connection), line.writer(), work, role="")
             for batch in inside.batches:
-                self._outdated(batch)
+                outdate(self._around.committer, batch)
             return value
         self._store.refuse_inside()
         with self._line() as line:
             joint, value = self._done(line.writer().unit, line.writer(), work, role=self._role)
         for batch in joint.batches:
-            self._written(batch)
+            self._around.written_inside(batch)
         return value
 
     @contextmanager
@@ -155,7 +167,7 @@ class Joints:
         for _ in range(_ROUNDS):
             try:
                 with begin() as unit:
-                    joint = Joint(unit, self._committing(writer), self._next_cause, role)
+                    joint = Joint(unit, self._around.transactor(writer), self._next_cause, role)
                     value = work(joint)
             except LostRaceError as error:
                 lost = error
