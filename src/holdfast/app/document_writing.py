@@ -227,7 +227,7 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
             return shown(own, reader, name, key)
     with desk.reader.look() as reader:
         known = found(own, reader, name, key, is_own=True)
-    _judge(own, known, command)
+    judge(own, known, command)
     handler = desk.service.shared.handlers.find(handler_of(desk, name, command.action))
     if handler is None:
         told = f"the handler of the action {command.action!r} is not registered in this process"
@@ -235,9 +235,9 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
 
     def write(joint: Joint) -> None:
         with joint.lend(desk.tenant) as connection:
-            output = _called(own, known, command, handler=handler, connection=connection)
+            output = called(own, known, command, handler=handler, connection=connection)
         done = msgspec.structs.replace(
-            command, changes=_changes(output, command.action), expected_version=known.document.version
+            command, changes=changes_of(output, command.action), expected_version=known.document.version
         )
         joint.carry_out(
             address, done, request=own.request, comment=command.reason, receipt=receipt, said=said_of(command)
@@ -248,7 +248,7 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
         return shown(own, reader, name, key)
 
 
-def _called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, connection: object) -> object:
+def called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, connection: object) -> object:
     """What the handler gives, which is called as for a step of a workflow."""
     document = {**known.document.own(), "data": known.document.data}
     body = RunStep(step=0, node=command.action, first=0, input={"document": document, "payload": command.payload})
@@ -272,7 +272,7 @@ def _called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, conn
     return answer.output
 
 
-def _judge(desk: Desk, known: Found, command: Mutate) -> None:
+def judge(desk: Desk, known: Found, command: Mutate) -> None:
     """Raise what would be refused whatever the handler computes. The state is a copy of this call's own."""
     moment = Moment(
         now=desk.service.shared.clock.now(),
@@ -289,7 +289,8 @@ def _judge(desk: Desk, known: Found, command: Mutate) -> None:
         raise kind(reason=answer.code, message=answer.message)
 
 
-def _changes(output: object, action: str) -> Data:
+def changes_of(output: object, action: str) -> Data:
+    """What the handler of an action changes; PayloadError if it gave something else."""
     if output is None:
         return {}
     if not isinstance(output, dict):

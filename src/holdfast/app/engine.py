@@ -17,6 +17,7 @@ from holdfast.app.calls.run import final_state
 from holdfast.app.charters import Organisation, Rules
 from holdfast.app.consulting import answering
 from holdfast.app.desk import Desk, checked_tenant
+from holdfast.app.elsewhere import Elsewhere
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.handling import Handling, NamedHandlers
@@ -42,6 +43,7 @@ from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
+from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.runs.errands import FindPeople, Notify
@@ -153,6 +155,7 @@ class Engine(EngineCalls):
                 resolvers=checked_resolvers(capabilities),
             )
             Publications(self._desk, self.errands)
+            self.service.shared.handlers.register(ELSEWHERE.handler, Elsewhere(self._desk).run, joins=True)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:

@@ -88,9 +88,17 @@ class _Node(_Part, frozen=True, kw_only=True, tag_field="type"):
 
 
 class Action(_Node, frozen=True, kw_only=True, tag="action"):
-    """Does something to the document, by an action of its contract. A policy gate stands before it. Left by `ok`, `denied`, `error`."""
+    """Does something to the document, by an action of its contract, or to another one. A policy gate stands before it. Left by `ok`, `denied`, `error`."""
 
-    action: Annotated[Name, Meta(description="The action, such as invoice.post.")]
+    action: Annotated[
+        Name, Meta(description="The action, such as invoice.post; that of another type is done to a document of that.")
+    ]
+    target: Annotated[
+        Name | None,
+        Meta(
+            description="Which other document: an expression that gives its id. Without it, `create` of another type makes one."
+        ),
+    ] = None
     payload: Annotated[dict[str, Formula], Meta(description="What it is given: expressions, by name.")] = {}
     run_as: Annotated[Name, Meta(description="In whose name: actor, system, or service_account:<id>.")] = "actor"
     undo: Annotated[
