@@ -34,6 +34,7 @@ from holdfast.app.step_handlers import check_step_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
 from holdfast.app.watched import Callbacks, Channels
+from holdfast.app.webhooks import Webhooks
 from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.saga.options import handler_name
@@ -44,9 +45,10 @@ from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.kinds.action import ELSEWHERE
+from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.publications import PublicationDecider
-from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.machine.runs.errands import FindPeople, Notify, Post
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
@@ -140,6 +142,9 @@ class Engine(EngineCalls):
             self.deliveries = deliveries_of(self.service, self.office.directory, self._invocations.outbound)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
+            webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
+            self.errands.add(Post, webhooks.run)
+            self._named.add(WEBHOOK, webhooks.call)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None

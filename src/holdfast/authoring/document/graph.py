@@ -27,9 +27,8 @@ from holdfast.machine.graphs.calendars import UTC_ZONE
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.graphs.kinds.rule import DocumentRule
+from holdfast.machine.graphs.kinds.task import WEBHOOK
 
-WEBHOOK: Final = "holdfast.webhook"
-"""The engine's own handler for requests to the outside."""
 MOST_VISITS: Final = 100
 """How often a token may enter one node before the run waits for an operator."""
 
@@ -260,7 +259,8 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
             return g.Task(
                 work=work,
                 input={"url": node.formulas["url"], **secret, **_under(node, "payload.", keep=True)},
-                output=_kept(written.into),
+                output=_kept(written.into) if written.waits else {},
+                detached=not written.waits,
             )
         case _:
             assert isinstance(written, b.Task)

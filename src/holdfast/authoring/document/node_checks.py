@@ -57,6 +57,11 @@ class _NodeChecks:
                 self._timer(name, node)
             case b.Rule():
                 self._rules(name, node)
+            case b.WebhookOut(waits=False):
+                for field in ("into", "timeout", "once"):
+                    if getattr(node, field):
+                        message = f"nobody waits for the request of {shown(name)}, so that `{field}` says nothing; drop it, or wait"
+                        self._find("webhook", message, name, node, field)
             case _:
                 pass
 

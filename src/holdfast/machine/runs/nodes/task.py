@@ -9,14 +9,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.errors import ExpressionError
-from holdfast.machine.graphs.graph import Action, Node, Work
+from holdfast.machine.graphs.graph import Action, Node, Task, Work
 from holdfast.machine.runs.action_inputs import action_input
 from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.commands import FailStep, RunStep
 from holdfast.machine.runs.events import StepResumed, StepRetried, StepWithdrawn
 from holdfast.machine.runs.failures import give_up
-from holdfast.machine.runs.leaving import value_of
+from holdfast.machine.runs.leaving import pass_through, value_of
 from holdfast.machine.runs.nodes.kind import Kind
+from holdfast.machine.runs.posts import post
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Ending, Turn, policy_of
 
@@ -36,6 +37,11 @@ class TaskKind(Kind):
             except ExpressionError as error:
                 self.fail(turn, token, node, f"what {node.id!r} is given cannot be told: {error}")
                 return
+        if isinstance(node.op, Task) and node.op.detached:
+            number, asked = turn.next_step, _given_now(turn, token, node)
+            pass_through(turn, token, node)
+            post(turn, (number, node.id), asked)
+            return
         delay_ms = _work(node).start_after_ms if token.retry_of is None else 0
         delay = timedelta(milliseconds=delay_ms) if delay_ms else _NOW
         step = turn.open_step(
