@@ -20,6 +20,7 @@ from holdfast.people.authority import authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
+from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.limits import check_key, check_text
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.driven import DrivenReply
@@ -180,6 +181,10 @@ class Desk:
             settled=settled,
         )
         return reply
+
+    def join(self, work: Callable[[Joint], T]) -> T:
+        """Have several commands carried out in one transaction: the caller's, if this desk is within one, or one of the engine's own."""
+        return self.service.joints.run(work, self._connection)
 
     def reply(self) -> Reply[T]:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""

@@ -485,7 +485,7 @@ class Documents:
     ) -> DocumentView:
         """Create a document of a type; its workflow begins with it. Without an id it gets one of its own.
 
-        `idempotency_key` makes the call safe to repeat, with an id: the same key gives the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same document.
         """
         return self._futures.create(type, data, id=id, reason=reason, idempotency_key=idempotency_key).result()
 
@@ -552,13 +552,21 @@ class Documents:
         new_id: str = "",
         expected_version: int | None = None,
         reason: str = "",
+        idempotency_key: str = "",
     ) -> DocumentView:
         """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew.
 
         Both become true in one transaction. The answer is the new one. Where the contract amends in place, it is the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same new document.
         """
         return self._futures.amend(
-            type, id, changes, new_id=new_id, expected_version=expected_version, reason=reason
+            type,
+            id,
+            changes,
+            new_id=new_id,
+            expected_version=expected_version,
+            reason=reason,
+            idempotency_key=idempotency_key,
         ).result()
 
     def get(self, type: str, id: str) -> DocumentView:

@@ -136,6 +136,10 @@ class GraphIndex:
         """What an action is given."""
         return self._beginning(node, PAYLOAD)
 
+    def formula(self, node: str, name: str) -> Expression | None:
+        """An expression of a node by its name, if it has that."""
+        return self._formulas[node].get(name)
+
     def condition(self, node: str) -> Expression:
         """The question that a condition asks, or what a script computes."""
         return self._formulas[node]["expression"]
