@@ -26,7 +26,7 @@ SHARED_TENANT = "*"
 _decode_attributes = msgspec.json.Decoder(dict[str, Attribute]).decode
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """Names an instance: by its id, or by definition and business key."""
 
     tenant: str

@@ -117,7 +117,9 @@ class Draft:
         if isinstance(answer, Decision):
             outcome = self._accept(answer, submission, now)
             view = submission.view
-            return outcome if view is None else replace(outcome, seen=view(self.header, self.program, self.state))
+            if view is None:
+                return outcome
+            return Outcome(outcome.instance, outcome.version, seen=view(self.header, self.program, self.state))
         if isinstance(answer, Rejection):
             refused = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
             raise refused(reason=answer.code, message=answer.message)
