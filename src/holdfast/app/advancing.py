@@ -60,12 +60,9 @@ def advanced(desk: Desk, identity: InstanceId, command: c.AdvanceProcess) -> Rep
         return carried_out(desk, identity, command, command.comment)
 
     def attempt(round_: int) -> Reply[Outcome]:
-        return followed(
-            desk.consult(lambda: _looked_up(desk, identity, command)),
-            lambda found: carried_out(found[0], identity, found[1], command.comment),
-            Reply(),
-            rescue=lambda error: again(error, round_),
-        )
+        looked = desk.consult(lambda: _looked_up(desk, identity, command))
+        sent = followed(looked, lambda found: carried_out(found[0], identity, found[1], command.comment), Reply())
+        return followed(sent, Reply.of, Reply(), rescue=lambda error: again(error, round_))
 
     def again(error: BaseException, round_: int) -> Reply[Outcome]:
         if isinstance(error, RejectedError) and error.reason == Refusal.OUTDATED and round_ < _ROUNDS:

@@ -293,8 +293,7 @@ class Service:
 
     def accept_within(self, connection: object, message: StoredMessage) -> int:
         """Put a command into the inbox in the transaction that the caller has open; its number."""
-        refusal = self._refusal()
-        if refusal:
+        if refusal := self._refusal():
             raise StoppedError(refusal)
         return self.store.accept_within(connection, message, self.shared.clock.now())
 

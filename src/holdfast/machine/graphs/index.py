@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
@@ -86,7 +85,7 @@ class GraphIndex:
         self.maps_answers = bool(self._kept)
         """Whether any task keeps less of its handler's answer than all of it."""
         self._forms: dict[str, Form] = {}
-        self.questions: dict[str, Any] = {}
+        self.questions: dict[str, object] = {}
         """Questions that nothing has happened to, by node, made once for all who only look at one."""
         may_undo = graph.kind not in LOOPING and graph.document is None
         self.remembers = may_undo or any(node.compensation for node in graph.nodes.values())

@@ -17,12 +17,13 @@ _EVERYTHING = "*"
 
 def question_of(routes: GraphIndex, state: State, step: Step) -> Question:
     """An open question as it stands, to look at; one that nothing has happened to is as its definition has it."""
-    known: Question | None = state.questions.get(step.number) or routes.questions.get(step.node)
-    if known is None:
-        op = routes.node(step.node).op
-        assert isinstance(op, Human)
-        known = routes.questions[step.node] = begun(op)
-    return known
+    known = state.questions.get(step.number) or routes.questions.get(step.node)
+    if isinstance(known, Question):
+        return known
+    op = routes.node(step.node).op
+    assert isinstance(op, Human)
+    question = routes.questions[step.node] = begun(op)
+    return question
 
 
 def may_all(actor: Actor) -> bool:
