@@ -337,6 +337,7 @@ create table holdfast.instances (
     begun boolean not null,
     version integer not null,
     issued integer not null,
+    commits integer not null,
     parent uuid,
     created_at timestamp with time zone not null,
     updated_at timestamp with time zone not null,

@@ -296,6 +296,7 @@ CREATE TABLE instances (
     begun              integer not null,
     version            integer not null,
     issued             integer not null,
+    commits            integer not null,
     parent             text,
     created_at         text not null,
     updated_at         text not null,

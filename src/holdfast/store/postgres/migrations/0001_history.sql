@@ -80,6 +80,7 @@ create table holdfast.instances (
     begun              boolean not null,
     version            integer not null,
     issued             integer not null,
+    commits            integer not null,
     parent             uuid,
     created_at         timestamptz not null,
     updated_at         timestamptz not null,

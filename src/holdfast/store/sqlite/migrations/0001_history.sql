@@ -64,6 +64,7 @@ create table instances (
     begun              integer not null,
     version            integer not null,
     issued             integer not null,
+    commits            integer not null,
     parent             text,
     created_at         text not null,
     updated_at         text not null,
