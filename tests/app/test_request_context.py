@@ -33,8 +33,8 @@ REQUEST = RequestContext(actor=ADA, trace="00-trace-01", partition="berlin")
 
 
 def recorded(engine: Engine, key: str = "p-1", decider: Any = Puppet) -> list[Recorded]:
-    """The history of an instance."""
-    return engine.deciders.history(decider, key)
+    """The history of an instance of the request's partition: a key is one of that."""
+    return engine.acting(replace(REQUEST, actor=THE_SYSTEM)).deciders.history(decider, key)
 
 
 def asked(events: list[Recorded]) -> list[tuple[str, str, str]]:

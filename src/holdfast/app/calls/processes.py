@@ -27,7 +27,6 @@ from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
 from holdfast.store.matches import MOST_COUNTED, AskedOf, Match
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address
 
 _ROUNDS = 5
 """How often an advance begins anew when others were faster."""
@@ -305,7 +304,7 @@ class FutureProcesses:
         return on_question(self._desk, identity, command, concerned=asked_at, comment=comment)
 
     def _send(self, identity: InstanceId, command: object, comment: str) -> Reply[None]:
-        address = Address(tenant=self._desk.tenant, instance=identity)
+        address = self._desk.address(instance=identity)
         return self._desk.command(address, command, nothing, comment=comment, may_create=False)
 
     def _look(self, identity: InstanceId) -> Reply[ProcessInstance]:

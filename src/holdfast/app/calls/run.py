@@ -419,7 +419,7 @@ class FutureRun(Handle, Generic[R]):
 
     @property
     def _address(self) -> Address:
-        return Address(tenant=self._desk.tenant, instance=self.id)
+        return self._desk.address(instance=self.id)
 
     def _refused(self, error: HoldfastError) -> EndReply[T]:
         reply: EndReply[T] = self._end_reply()
@@ -451,7 +451,7 @@ class FutureRun(Handle, Generic[R]):
         except HoldfastError as error:
             reply.set_error(error)
         else:
-            self._desk.endings.wait(self._desk.tenant, self.id, reply, bring)
+            self._desk.endings.wait(self._address, reply, bring)
 
     def _bring_result(self, ending: Ending, reply: Reply[R]) -> None:
         if ending.summary is not None:

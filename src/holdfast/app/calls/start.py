@@ -21,7 +21,7 @@ from holdfast.machine.runs.law import start_refusal
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
-from holdfast.store.shapes import Address, ReceiptKey
+from holdfast.store.shapes import Address, ReceiptKey, within
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -78,7 +78,8 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
     except HoldfastError as error:
         return failed(error)
     # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
-    receipt = ReceiptKey(desk.tenant, scope or f"%start:{name}", repeated) if repeated else None
+    named = within(desk.request.partition, scope or f"%start:{name}")
+    receipt = ReceiptKey(desk.tenant, named, repeated) if repeated else None
 
     kind = definition.result if isinstance(definition, TypedDefinition) else object
 
@@ -131,9 +132,9 @@ def _check_input(data: object, saga: AnyTyped) -> None:
 
 def _birthplace(desk: Desk, name: str, key: str) -> Address:
     if key:
-        return Address(tenant=desk.tenant, definition=name, key=key)
+        return desk.address(name, key)
     shared = desk.service.shared
-    return Address(tenant=desk.tenant, definition=name, instance=InstanceId(shared.chance.new_id(shared.clock.now())))
+    return desk.address(name, instance=InstanceId(shared.chance.new_id(shared.clock.now())))
 
 
 def _milliseconds(delay: timedelta | float) -> int:
