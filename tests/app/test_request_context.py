@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast import (
     Actor,
@@ -22,6 +23,7 @@ from holdfast import (
     StepContext,
 )
 from holdfast.app.views import Recorded
+from holdfast.kernel.actor import SYSTEM as THE_SYSTEM
 from holdfast.kernel.actor import request_of
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
