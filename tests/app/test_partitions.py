@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from uuid import UUID
 
 import msgspec
@@ -523,3 +524,10 @@ def test_nobody_waits_for_a_run_of_another_partition(live: Live) -> None:
     run.signal("go")
     for reply in waiting:
         reply.result(20)
+
+
+def test_addresses_of_calls_are_made_at_one_place() -> None:
+    """`Desk.address` says the partition; an address that a call makes by itself would be one of all partitions."""
+    package = Path(faces.__file__).parents[1]
+    makers = {str(path.relative_to(package)) for path in package.rglob("*.py") if "Address(" in path.read_text()}
+    assert makers == {"desk.py"}

@@ -293,6 +293,15 @@ def checked_actor(given: object) -> Actor:
     return given if isinstance(given, Actor) else Actor(id=checked_key(given, "actor"))
 
 
+def checked_person(name: str) -> str:
+    """The name of somebody whom the world outside may come as: nobody is told like the engine itself."""
+    if name == SYSTEM.id:
+        raise PayloadError(
+            f"{name!r} is what the engine itself is called in histories; give a person or a program another name"
+        )
+    return name
+
+
 def checked_request(given: object) -> RequestContext:
     """For whom something is asked, in text that every database can keep."""
     if not isinstance(given, RequestContext) or not isinstance(given.actor, Actor):

@@ -80,13 +80,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
             sent = {name: value for name, value in sent.items() if name.lower() != key[0].lower()} | {key[0]: key[1]}
         if body is not None and self.body is not None:
             sent["Content-Type"] = self.body.media
-        hidden = {each.name.lower() for each in self.credentials if each.where == "header"}
         return Request(
             method=self.method,
             place=msgspec.structs.replace(self.server, target=target),
             headers=sent,
             body=body,
-            secret_headers=frozenset({*hidden, "authorization", "cookie", key[0].lower()}),
         )
 
     def _said(self, given: dict[str, object], key: tuple[str, str]) -> Said:
