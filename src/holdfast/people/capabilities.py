@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import ConfigurationError, HoldfastError, brief, indefinite
 from holdfast.expressions.suggestions import suggestion
-from holdfast.kernel.actor import RequestContext
+from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.people.yaml_files import loaded
 
 _EVERYTHING: Final = "*"
@@ -86,6 +86,17 @@ class Capabilities(CapabilityResolver):
         }
         reading.end(where)
         return cls(shared, tenants=tenants)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """All that roles have, of all tenants, stars included."""
+        return frozenset(
+            each for roles in (self._roles, *self._tenants.values()) for have in roles.values() for each in have
+        )
+
+    def grant(self, capability: str) -> bool:
+        """Whether there is a role, of whichever tenant, that has a capability."""
+        return Actor(id="anybody", capabilities=self.named).may(capability)
 
     def granted(self, request: RequestContext) -> Iterator[str]:
         """Those of the roles of the actor."""

@@ -152,7 +152,9 @@ class FutureRun(Handle, Generic[R]):
             rows = reader.rows(STEPS, header.id)
             steps = shown_steps(self._desk, reader, header, rows)
             graph = graph_of(self._desk, header)
-            chosen = chosen_edges(reader.events(header.id), self._desk.registry.library.speaker) if rivals(graph) else ()
+            chosen = (
+                chosen_edges(reader.events(header.id), self._desk.registry.library.speaker) if rivals(graph) else ()
+            )
             return drawn(graph, format, steps=steps, rows=rows, chosen=chosen)
 
         return self._look(draw)
