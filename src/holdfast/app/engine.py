@@ -469,8 +469,8 @@ class Engine(EngineCalls):
         """Those who answer questions."""
         return [] if self._answering is None else self._answering.all
 
-    def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
-        return self._store.reader(tenant).headers(list(instances))
+    def _headers(self, tenant: str, partition: str, instances: Collection[InstanceId]) -> list[Header]:
+        return self._store.reader(tenant, partition).headers(list(instances))
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
