@@ -297,8 +297,7 @@ class AsyncRuns:
     ) -> views.Page:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
-        page may be short, or empty, and still have a `next` one.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
         return await self._futures.list(
             definition=definition,
@@ -1243,6 +1242,7 @@ class AsyncPauses:
     """What is held back, by whom and why. One run is paused by the run itself.
 
     Who pauses is the actor of these calls (`acting`): it needs the capability `execution:pause`, and `execution:resume` to resume.
+    Calls that are bound to a partition are refused: what is paused here is paused in all of them.
     """
 
     def __init__(self, futures: FuturePauses) -> None:
