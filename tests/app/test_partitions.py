@@ -61,6 +61,7 @@ class Things(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     event: str
     notification: int
+    session: str
 
     @property
     def step(self) -> str:
@@ -138,6 +139,7 @@ OF_ONE: dict[str, Call] = {
     "inbox.bury": lambda calls, on: calls.inbox.bury(on.message),
     "dead_letters.retry_compensation": lambda calls, on: calls.dead_letters.retry_compensation(on.undone),
     "dead_letters.discard": lambda calls, on: calls.dead_letters.discard(on.effect_letter),
+    "sessions.end": lambda calls, on: calls.sessions.end(on.session),
     "run.fail": lambda calls, on: calls.run(on.run).fail("r"),
     "run.cancel": lambda calls, on: calls.run(on.run).cancel(),
     "run.abort": lambda calls, on: calls.run(on.run).abort(),
@@ -183,6 +185,7 @@ LISTS: dict[str, Call] = {
     "events.list": lambda calls, _: calls.events.list(),
     "instances.list": lambda calls, _: calls.instances.list(),
     "inbox.list": lambda calls, _: calls.inbox.list(),
+    "sessions.list": lambda calls, _: calls.sessions.list(),
 }
 """What lists something of instances: empty where there are none."""
 
@@ -197,6 +200,7 @@ MADE: dict[str, Call] = {
     "deciders.submit": lambda calls, on: calls.deciders.submit(Puppet, Do(on.key, "a")),
     "events.publish": lambda calls, on: calls.events.publish("other", event_id=on.event),
     "notifications.mark_all_read": lambda calls, _: calls.notifications.mark_all_read(),
+    "sessions.open": lambda calls, _: calls.sessions.open(credential="test"),
 }
 """What makes something of its own, whatever there is under the same name elsewhere; or touches nothing."""
 
@@ -314,6 +318,7 @@ def furnished(engine: ManualEngine) -> Things:
         document="d-1",
         event=event,
         notification=notification.id,
+        session=north.sessions.open(credential="test").session.id,
     )
 
 
@@ -332,6 +337,7 @@ GHOSTS = Things(
     document="none",
     event="never",
     notification=987_654,
+    session="0" * 32,
 )
 
 
