@@ -23,7 +23,7 @@ from holdfast.machine.runs.commands import (
     RunStep,
 )
 from holdfast.machine.runs.decisions import decide
-from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.machine.runs.errands import FindPeople, Notify, Post
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.nodes import kind_of
@@ -85,6 +85,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
             return EndNotice(
                 step=effect.step, key=effect.key, channel=effect.channel, to=effect.to, error=failure.error
             )
+        if isinstance(effect, Post):
+            return EndNotice(step=effect.step, key=effect.key, channel="webhook", to=effect.url, error=failure.error)
         if isinstance(effect, FindPeople):
             return PeopleFound(step=effect.step, error=failure.error)
         if not isinstance(effect, RunStep):

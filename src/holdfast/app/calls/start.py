@@ -22,7 +22,7 @@ from holdfast.machine.runs.law import start_refusal
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.submissions import Outcome, View
 from holdfast.runtime.replies import Reply
-from holdfast.store.shapes import Address, ReceiptKey
+from holdfast.store.shapes import Address, ReceiptKey, within
 
 T = TypeVar("T")
 
@@ -124,7 +124,8 @@ def _sent(desk: Desk, birth: _Birth, answer: Callable[[Outcome], T], view: View 
     except HoldfastError as error:
         return failed(error)
     # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
-    receipt = ReceiptKey(desk.tenant, birth.scope or f"%start:{name}", repeated) if repeated else None
+    named = within(desk.request.partition, birth.scope or f"%start:{name}")
+    receipt = ReceiptKey(desk.tenant, named, repeated) if repeated else None
     return desk.command(
         address,
         command,
@@ -179,9 +180,9 @@ def _check_input(data: object, saga: AnyTyped) -> None:
 
 def _birthplace(desk: Desk, name: str, key: str) -> Address:
     if key:
-        return Address(tenant=desk.tenant, definition=name, key=key)
+        return desk.address(name, key)
     shared = desk.service.shared
-    return Address(tenant=desk.tenant, definition=name, instance=InstanceId(shared.chance.new_id(shared.clock.now())))
+    return desk.address(name, instance=InstanceId(shared.chance.new_id(shared.clock.now())))
 
 
 def _milliseconds(delay: timedelta | float) -> int:
