@@ -21,7 +21,7 @@ from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
 from holdfast.machine.runs.fields import Data, defaults_of, faults_of, not_given, with_computed
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import begin_round
-from holdfast.machine.runs.rules import judge
+from holdfast.machine.runs.rules import follow, judge
 from holdfast.machine.runs.slots import LEFT, interrupt, standing, void
 from holdfast.machine.runs.state import ROOT
 from holdfast.machine.runs.turn import Turn
@@ -53,6 +53,8 @@ class Draft(NamedTuple):
     changes: Data
     """The fields that are different, with null for those that are gone."""
     warnings: list[str]
+    held: list[str]
+    """The rules that had an effect on it."""
 
 
 # -- what people ask for
@@ -82,6 +84,7 @@ def mutate(turn: Turn, command: Mutate) -> Answer | None:
     if command.amends or window_of(turn.routes, turn.state).window != "editable":
         return _amend_in_place(turn, draft, action.name, author)
     change(turn, draft, action.name, author)
+    follow(turn, action.name, author.rules, before=draft.held, actor=author.actor)
     _restart_slots(turn)
     return None
 
@@ -181,7 +184,7 @@ def drafted(turn: Turn, before: Data, changes: Data, author: Author) -> Draft | 
         refusal = too_large(turn.routes, "the document")
     if refusal is not None:
         return refusal
-    return Draft(data, _differences(before, data), judged.warnings)
+    return Draft(data, _differences(before, data), judged.warnings, judged.held)
 
 
 def created(turn: Turn, given: Data, author: Author) -> Draft | Rejection:
@@ -258,6 +261,7 @@ def _amend_in_place(turn: Turn, draft: Draft, action: str, author: Author) -> Re
     begin_round(turn)
     interrupt(turn, "edited", EDITED)
     change(turn, draft, action, author)
+    follow(turn, action, author.rules, before=draft.held, actor=author.actor)
     actor = author.actor
     status = index.spec.amended
     turn.emit(
