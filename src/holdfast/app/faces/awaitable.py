@@ -35,6 +35,7 @@ from holdfast.app.calls.sessions import LIFETIME, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.document_views import (
     AuditLine,
+    DocumentChoice,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -597,6 +598,10 @@ class AsyncDocuments:
     async def rounds(self, type: str, id: str) -> builtins.list[DocumentRound]:
         """The rounds of a document: its ways from a state to its rest."""
         return await self._futures.rounds(type, id)
+
+    async def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
+        """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
+        return await self._futures.choices(type, id)
 
     async def list(
         self, type: str, *, status: str = "", requester: str = "", cursor: InstanceLike | None = None, limit: int = 100
