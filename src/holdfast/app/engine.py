@@ -149,6 +149,7 @@ class Engine(EngineCalls):
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
+            self.registry.charters.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = Desk(
                 self.service,
