@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import re
 from types import ModuleType
 
 import msgspec
@@ -20,8 +21,7 @@ OPERATIONS = {
     operation["operationId"]: operation
     for path, methods in DOCUMENT["paths"].items()
     for operation in methods.values()
-    if not path.startswith("/hooks/")  # For other systems, whose deliveries are signed.
-    if not any(status.startswith("3") for status in operation["responses"] if status != "304")  # For browsers.
+    if not re.match(r"/hooks/|/api/v1/session(?:/|$)", path)  # For other systems and for browsers.
 }
 
 

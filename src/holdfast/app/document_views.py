@@ -120,6 +120,8 @@ class DocumentMutation(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     changes: dict[str, object]
     made_at: datetime
+    trace: str = ""
+    """The trace of the request that it follows from, also where a step or a timer did it; empty if none was named."""
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +138,34 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     whence: str
     how: str
+    trace: str = ""
+    """As in a mutation."""
+
+
+class AskedCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a workflow asked of a document."""
+
+    expression: str
+    """As its author wrote it."""
+    values: dict[str, object]
+    """What it read, by name; sensitive values, and those for others' eyes, are masked."""
+    result: object
+    error: str = ""
+    """Why there was no answer; empty if there was one."""
+    edge: str = ""
+    """The edge whose condition it is; empty for that of the node itself."""
+
+
+class DocumentChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that asked something when it was left."""
+
+    step: int
+    node: str
+    outcome: str
+    to: str
+    """Where the document went, if there was a choice."""
+    at: datetime
+    asked: list[AskedCondition]
 
 
 class DocumentRound(msgspec.Struct, frozen=True, kw_only=True):

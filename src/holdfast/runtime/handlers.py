@@ -137,6 +137,8 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy | None = None
     foreign: str = ""
     """A language whose effects it cannot take, although they may name it; empty if it takes what comes."""
+    joins: bool = False
+    """Whether it is the engine's own and has commands carried out in the transaction of its effect: that is its `connection`."""
 
 
 class Handlers:
@@ -166,6 +168,7 @@ class Handlers:
         timeout: timedelta | None = None,
         retry: RetryPolicy | None = None,
         foreign: str = "",
+        joins: bool = False,
     ) -> Handler:
         """Add a handler; there can be only one under a name."""
         if name in self._by_name:
@@ -189,6 +192,7 @@ class Handlers:
             timeout=timeout,
             retry=retry,
             foreign=foreign,
+            joins=joins,
         )
         self._by_name = {**self._by_name, name: handler}  # Replaced whole: workers read it without a lock.
         return handler

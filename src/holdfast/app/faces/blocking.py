@@ -13,6 +13,7 @@ from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.chains import FutureChains
+from holdfast.app.calls.charters import Charter, FutureCharters
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
 from holdfast.app.calls.definitions import FutureDefinitions
@@ -34,6 +35,7 @@ from holdfast.app.calls.sessions import LIFETIME, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.document_views import (
     AuditLine,
+    DocumentChoice,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -298,8 +300,7 @@ class Runs:
     ) -> views.Page:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
-        page may be short, or empty, and still have a `next` one.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
         return self._futures.list(
             definition=definition,
@@ -485,7 +486,7 @@ class Documents:
     ) -> DocumentView:
         """Create a document of a type; its workflow begins with it. Without an id it gets one of its own.
 
-        `idempotency_key` makes the call safe to repeat, with an id: the same key gives the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same document.
         """
         return self._futures.create(type, data, id=id, reason=reason, idempotency_key=idempotency_key).result()
 
@@ -552,13 +553,21 @@ class Documents:
         new_id: str = "",
         expected_version: int | None = None,
         reason: str = "",
+        idempotency_key: str = "",
     ) -> DocumentView:
         """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew.
 
         Both become true in one transaction. The answer is the new one. Where the contract amends in place, it is the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same new document.
         """
         return self._futures.amend(
-            type, id, changes, new_id=new_id, expected_version=expected_version, reason=reason
+            type,
+            id,
+            changes,
+            new_id=new_id,
+            expected_version=expected_version,
+            reason=reason,
+            idempotency_key=idempotency_key,
         ).result()
 
     def get(self, type: str, id: str) -> DocumentView:
@@ -588,6 +597,10 @@ class Documents:
     def rounds(self, type: str, id: str) -> builtins.list[DocumentRound]:
         """The rounds of a document: its ways from a state to its rest."""
         return self._futures.rounds(type, id).result()
+
+    def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
+        """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
+        return self._futures.choices(type, id).result()
 
     def list(
         self, type: str, *, status: str = "", requester: str = "", cursor: InstanceLike | None = None, limit: int = 100
@@ -1034,6 +1047,43 @@ class Chains:
         return self._futures.versions(name).result()
 
 
+class Charters:
+    """What organisations say of their documents. To publish takes the capability `documents:govern`; the newest version counts.
+
+    Other processes know of it after `charter_refresh` of the settings at the latest, or when they call `refresh`.
+    """
+
+    def __init__(self, futures: FutureCharters) -> None:
+        self._futures = futures
+
+    def publish_rules(self, type: str, rules: Sequence[Mapping[str, object]], *, comment: str = "") -> Charter:
+        """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
+
+        DefinitionError lists everything that is wrong with them.
+        """
+        return self._futures.publish_rules(type, rules, comment=comment).result()
+
+    def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
+        """Publish the settings of the organisation, all of them: expressions read them as `org`."""
+        return self._futures.publish_settings(settings, comment=comment).result()
+
+    def rules(self, type: str, version: int = 0) -> Charter:
+        """The rules for a type of documents, the newest version if none is given."""
+        return self._futures.rules(type, version).result()
+
+    def settings(self, version: int = 0) -> Charter:
+        """The settings of the organisation, the newest version if none is given."""
+        return self._futures.settings(version).result()
+
+    def list(self) -> builtins.list[Charter]:
+        """All versions of all rules and settings, by name, each oldest first: who has changed what, and when."""
+        return self._futures.list().result()
+
+    def refresh(self) -> None:
+        """Have this process look anew at once."""
+        self._futures.refresh().result()
+
+
 class DeadLetters:
     """What operators ask of work that gave up.
 
@@ -1242,6 +1292,7 @@ class Pauses:
     """What is held back, by whom and why. One run is paused by the run itself.
 
     Who pauses is the actor of these calls (`acting`): it needs the capability `execution:pause`, and `execution:resume` to resume.
+    Calls that are bound to a partition are refused: what is paused here is paused in all of them.
     """
 
     def __init__(self, futures: FuturePauses) -> None:
@@ -1482,6 +1533,8 @@ class Calls:
     """People: who there is, what they may do, who stands in for whom."""
     chains: Chains
     """Approval chains."""
+    charters: Charters
+    """What organisations say of their documents."""
     dead_letters: DeadLetters
     """What gave up, and what is to become of it."""
     definitions: Definitions
@@ -1516,6 +1569,7 @@ class Calls:
         self.notifications = Notifications(futures.notifications)
         self.directory = Directory(futures.directory)
         self.chains = Chains(futures.chains)
+        self.charters = Charters(futures.charters)
         self.dead_letters = DeadLetters(futures.dead_letters)
         self.definitions = Definitions(futures.definitions)
         self.events = Events(futures.events)
