@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -150,7 +150,7 @@ def test_a_campaign_of_kills_under_load(live: Live, plant: Plant, seed: int) -> 
 
 
 def hammer(
-    client: Engine, plant: Plant, *, kills: list[tuple[str, ...]], clients: int, between: int, seed: int
+    client: Engine, plant: Plant, *, kills: Sequence[tuple[str, ...]], clients: int, between: int, seed: int
 ) -> None:
     """Kill while orders come in, and look at what became of all of them."""
     chance = random.Random(seed)

@@ -139,8 +139,13 @@ def test_the_first_run_ends_after_the_story_for_scripts(
     monkeypatch.syspath_prepend(ROOT)
     dev = importlib.import_module("dev")
     became: list[list[str]] = []
+
+    def become(command: list[str]) -> int:
+        became.append(command)
+        return 0
+
     monkeypatch.setattr(dev, "tool", lambda *_command: code)
-    monkeypatch.setattr(dev, "stay", lambda command: became.append(command) or 0)
+    monkeypatch.setattr(dev, "stay", become)
     assert dev.run(words) == code
     assert bool(became) == stays
     assert all("dev" in command and str(dev.DATA) in command for command in became)
