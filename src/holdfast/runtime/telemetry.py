@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.companions import Companions
 
 _log = logging.getLogger("holdfast")
 
@@ -181,6 +182,8 @@ class LoopFailed(msgspec.Struct, frozen=True, kw_only=True):
     loop: str
     error: str
     failures: int
+    exception: BaseException
+    """What it failed with."""
 
 
 Happening: TypeAlias = (
@@ -209,6 +212,8 @@ class Telemetry:
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
+        self.companions = Companions()
+        """Those who are there while it happens."""
 
     def listen(self, listener: Listener) -> None:
         """Call `listener` with everything that happens from now on."""

@@ -204,8 +204,9 @@ class FutureDeciders:
 
     def _context(self) -> bytes | None:
         """For whom a message is decided later."""
-        request = self._desk.request
-        return context_bytes(actor=request.actor, trace=request.trace, partition=request.partition)
+        request, companions = self._desk.request, self._desk.service.shared.telemetry.companions
+        trace = companions.caller(request.trace) if companions else request.trace
+        return context_bytes(actor=request.actor, trace=trace, partition=request.partition)
 
     def _address(self, program: Program, key: str) -> Address:
         return Address(tenant=self._desk.tenant, definition=program.type, key=checked_key(key, "key"))
