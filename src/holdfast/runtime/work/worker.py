@@ -462,6 +462,7 @@ class Worker:
                     instance=effect.instance,
                     number=effect.number,
                     handler=effect.handler,
+                    work=effect.type,
                     attempt=effect.attempts,
                     waited=(effect.claimed_at or effect.created_at) - effect.created_at,
                     took=took,
