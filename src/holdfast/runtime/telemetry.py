@@ -83,7 +83,7 @@ class EffectEnded(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     handler: str
     work: str
-    """What was asked for, by the name of the effect: `run_step` for a step, others for what the engine does itself, or a decider's own."""
+    """What was asked for, by the name of the effect: `RunStep` for a step, others for what the engine does itself, or a decider's own."""
     attempt: int
     waited: timedelta
     """From the commit that asked for it to the moment at which a worker took it, all attempts before this one included."""
