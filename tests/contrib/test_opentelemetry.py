@@ -185,7 +185,7 @@ def test_without_the_library_nothing_is_done() -> None:
         run = engine.start("s", {})
         engine.drain()
         assert run.describe().status == "completed"
-        assert not engine.service.shared.telemetry.companions
+        assert not engine.service.shared.telemetry.companions.is_any
     """
     subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(program)], check=True, timeout=60)
 

@@ -104,13 +104,13 @@ class Companions:
 
     def __init__(self) -> None:
         self._all: tuple[Companion, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self._all)
+        self.is_any = False
+        """Whether there is one. It is asked for every command and every call, so that it is no property."""
 
     def add(self, companion: Companion) -> None:
         """Have it go along from now on."""
         self._all = (*self._all, companion)
+        self.is_any = True
 
     def caller(self, trace: str) -> str:
         """The trace of a command that will be decided later, as the last of them says."""

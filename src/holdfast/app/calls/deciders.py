@@ -205,7 +205,7 @@ class FutureDeciders:
     def _context(self) -> bytes | None:
         """For whom a message is decided later."""
         request, companions = self._desk.request, self._desk.service.shared.telemetry.companions
-        trace = companions.caller(request.trace) if companions else request.trace
+        trace = companions.caller(request.trace) if companions.is_any else request.trace
         return context_bytes(actor=request.actor, trace=trace, partition=request.partition)
 
     def _address(self, program: Program, key: str) -> Address:

@@ -171,7 +171,7 @@ class Committer:
 
         VoidClaimError if what the command comes from was taken over: then nothing of the transaction may stand.
         """
-        if not self._around.companions:
+        if not self._around.companions.is_any:
             return self._inside(unit, submission)
         accompany(submission, self._around.companions)
         error: BaseException | None = None

@@ -99,7 +99,7 @@ class CommitQueue:
             return
         if submission.claim is not None:
             self._claiming.add(submission)
-        if self._telemetry.companions:
+        if self._telemetry.companions.is_any:
             accompany(submission, self._telemetry.companions)
         if not (may_wait and self._is_committed_here(submission)):
             self._put(submission)
@@ -328,7 +328,7 @@ class CommitQueue:
     def _commit(self, submissions: list[Submission], finished: list[Claim]) -> Batch:
         begun = time.perf_counter()
         batch = self._committing.commit(submissions, finished)
-        if self._telemetry.companions:
+        if self._telemetry.companions.is_any:
             for each in submissions:
                 committed(each.passages, time.perf_counter() - begun)
         if self._telemetry.is_heard:

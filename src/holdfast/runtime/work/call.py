@@ -42,6 +42,7 @@ class Execution:
         "context",
         "deadline",
         "effect",
+        "follow_up",
         "handler",
         "has_slot",
         "is_begun",
@@ -94,6 +95,10 @@ class Execution:
         self.take_back: Callable[[], None] | None = None
         """Takes the connection from a transactional handler that is running; None while there is none to take."""
         request = OWN if effect.context is None else request_of(effect.context)
+        self.follow_up = OWN
+        if request is not OWN:
+            self.follow_up = RequestContext(actor=SYSTEM, trace=request.trace, partition=request.partition)
+        """As what the result of the call is decided: the engine's own doing, under the trace of the call."""
         self.attendances: Sequence[Attendance] = ()
         """Those who go along with the call."""
         self.context = EffectContext(
@@ -108,12 +113,6 @@ class Execution:
             find_key=find_key,
         )
         self._settled = threading.Lock()
-
-    @property
-    def follow_up(self) -> RequestContext:
-        """As what the result of the call is decided: the engine's own doing, under the trace of the call."""
-        trace, partition = self.context.trace, self.context.partition
-        return RequestContext(actor=SYSTEM, trace=trace, partition=partition) if trace or partition else OWN
 
     def begin_attendance(self, companions: Companions) -> None:
         """Have companions go along with the call; called on its thread, or in its task."""
@@ -131,7 +130,10 @@ class Execution:
             claimed_at=effect.claimed_at or effect.created_at,
             body=self.body,
         )
-        self.attendances, context.trace = companions.with_call(facts)
+        self.attendances, trace = companions.with_call(facts)
+        if trace != context.trace:
+            context.trace = trace
+            self.follow_up = RequestContext(actor=SYSTEM, trace=trace, partition=context.partition)
 
     def body(self) -> object:
         """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""

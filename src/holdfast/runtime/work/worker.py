@@ -427,7 +427,7 @@ class Worker:
 
     def _begin(self, execution: Execution, grace: float = 0.0) -> float | None:
         """Start the clock of a call; how many seconds it may take."""
-        if self._telemetry.companions:
+        if self._telemetry.companions.is_any:
             execution.begin_attendance(self._telemetry.companions)
         execution.started = self._clock.ticks()
         limit = self._limit(execution)
