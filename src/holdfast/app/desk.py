@@ -20,8 +20,9 @@ from holdfast.people.authority import authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
+from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.limits import check_key, check_text
-from holdfast.runtime.commit.submissions import Outcome
+from holdfast.runtime.commit.submissions import Outcome, View
 from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.replies import Reply
@@ -137,8 +138,12 @@ class Desk:
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
+        view: View | None = None,
     ) -> Reply[T]:
-        """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it."""
+        """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it.
+
+        `view` sees the instance as the command leaves it, and what it makes of that is part of what came of it.
+        """
         if self._resolvers and self.may_hold_more:
             return self.known(
                 lambda desk: desk.command(
@@ -151,6 +156,7 @@ class Desk:
                     claim=claim,
                     may_create=may_create,
                     definition_version=definition_version,
+                    view=view,
                 )
             )
         try:
@@ -177,9 +183,14 @@ class Desk:
             may_create=may_create,
             definition_version=definition_version,
             connection=self._connection,
+            view=view,
             settled=settled,
         )
         return reply
+
+    def join(self, work: Callable[[Joint], T]) -> T:
+        """Have several commands carried out in one transaction: the caller's, if this desk is within one, or one of the engine's own."""
+        return self.service.joints.run(work, self._connection)
 
     def reply(self) -> Reply[T]:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""

@@ -26,7 +26,7 @@ SHARED_TENANT = "*"
 _decode_attributes = msgspec.json.Decoder(dict[str, Attribute]).decode
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """Names an instance: by its id, or by definition and business key."""
 
     tenant: str
@@ -82,6 +82,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many events the instance has."""
     issued: int
     """How many effects and timers it has issued; they are numbered from 0."""
+    commits: int = 0
+    """How many commands have changed it."""
     parent: InstanceId | None = None
     created_at: datetime
     updated_at: datetime

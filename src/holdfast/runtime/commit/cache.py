@@ -104,6 +104,11 @@ class InstanceCache:
         tracked = self._by_id.get(identity.int)
         return tracked is not None and tracked.header.ended_at is None and identity not in self.outdated
 
+    def is_at(self, identity: InstanceId, version: int) -> bool:
+        """Whether an instance is remembered with so many events, and nobody has told of more; any thread may ask."""
+        tracked = self._by_id.get(identity.int)
+        return tracked is not None and tracked.header.version == version and identity not in self.outdated
+
     def header(self, identity: InstanceId) -> Header | None:
         """The row of an instance as it is remembered; any thread may ask."""
         tracked = self._by_id.get(identity.int)

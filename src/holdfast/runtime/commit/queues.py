@@ -46,6 +46,10 @@ class CommitQueues:
         """Whether an instance is known here and has not ended: whoever ends it here will tell."""
         return any(lane.cache.is_running(instance) for lane in self.lanes)
 
+    def is_at(self, instance: InstanceId, version: int) -> bool:
+        """Whether an instance is known here to have so many events: whoever adds more here will tell."""
+        return any(lane.cache.is_at(instance, version) for lane in self.lanes)
+
     def header(self, instance: InstanceId) -> Header | None:
         """The row of an instance as it is known here."""
         return next((found for lane in self.lanes if (found := lane.cache.header(instance)) is not None), None)

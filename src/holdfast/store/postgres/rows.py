@@ -44,6 +44,7 @@ def header(row: Row) -> Header:
         paused_at=row[17],
         deadline_at=row[18],
         search=row[19] or "",
+        commits=row[20],
     )
 
 

@@ -373,7 +373,7 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
     return (
         name, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
-        head.begun, head.version, head.issued, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
+        head.begun, head.version, head.issued, head.commits, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
         text_or_none(head.ended_at), head.partition or None, head.started_by, text_or_none(head.paused_at),
         text_or_none(head.deadline_at), head.search or None,
     )  # fmt: skip
@@ -382,14 +382,14 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
 def _move(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
     return (
-        head.status, head.reason, head.begun, head.version, head.issued, text(head.updated_at), text_or_none(head.ended_at),
-        name, head.tenant, change.expected,
+        head.status, head.reason, head.begun, head.version, head.issued, head.commits, text(head.updated_at),
+        text_or_none(head.ended_at), name, head.tenant, change.expected,
     )  # fmt: skip
 
 
 def _touch(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
-    return (head.version, head.issued, text(head.updated_at), name, head.tenant, change.expected)
+    return (head.version, head.issued, head.commits, text(head.updated_at), name, head.tenant, change.expected)
 
 
 def _mark(name: str, change: Change) -> tuple[object, ...]:

@@ -88,6 +88,7 @@ def header(row: Row) -> Header:
         paused_at=instant_or_none(row[17]),
         deadline_at=instant_or_none(row[18]),
         search=row[19] or "",
+        commits=row[20],
     )
 
 

@@ -7,27 +7,27 @@
 
 -- name: born
 insert into holdfast.instances (
-    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, ended_at, partition,
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, commits, parent, ended_at, partition,
     started_by, paused_at, deadline_at, attributes, created_at, updated_at
 )
-select u.id, u.tenant, u.definition, u.definition_version, u.kind, u.key, u.status, u.reason, u.begun, u.version, u.issued, u.parent,
+select u.id, u.tenant, u.definition, u.definition_version, u.kind, u.key, u.status, u.reason, u.begun, u.version, u.issued, u.commits, u.parent,
     u.ended_at, u.partition, u.started_by, u.paused_at, u.deadline_at, u.attributes::jsonb, t.at, t.at
 from unnest(
-    ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::uuid[],
+    ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::int4[], ?::uuid[],
     ?::timestamptz[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::text[]
 ) as u (
-    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, ended_at, partition,
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, commits, parent, ended_at, partition,
     started_by, paused_at, deadline_at, attributes
 ), (select ?::timestamptz as at) as t
 
 -- name: moved
 -- The gate: the row changes only if nobody has changed it since it was read.
 update holdfast.instances i
-set status = u.status, reason = u.reason, begun = u.begun, version = u.version, issued = u.issued, ended_at = u.ended_at,
+set status = u.status, reason = u.reason, begun = u.begun, version = u.version, issued = u.issued, commits = u.commits, ended_at = u.ended_at,
     updated_at = t.at
 from unnest(
-    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::timestamptz[]
-) as u (id, tenant, expected, status, reason, begun, version, issued, ended_at), (select ?::timestamptz as at) as t
+    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::int4[], ?::timestamptz[]
+) as u (id, tenant, expected, status, reason, begun, version, issued, commits, ended_at), (select ?::timestamptz as at) as t
 where i.id = any (array[u.id]) and i.tenant = u.tenant and i.version = u.expected
 returning 1
 

@@ -6,8 +6,8 @@
 -- and key.
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, s.version, s.state_version, s.data,
-    t.keys, t.numbers, t.dues
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, i.commits,
+    s.version, s.state_version, s.data, t.keys, t.numbers, t.dues
 from (
     select n.* from unnest(?::text[], ?::uuid[]) as u (tenant, id)
     cross join lateral (select * from holdfast.instances where id = u.id and tenant = u.tenant offset 0) as n
