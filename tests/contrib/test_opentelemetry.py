@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
 
-from holdfast import Actor, RejectedError, Rejection, RequestContext, Saga, StepContext
+from holdfast import Actor, ConfigurationError, RejectedError, Rejection, RequestContext, Saga, StepContext
 from holdfast.contrib.opentelemetry import trace
 from support.engines import Live, Place
 from support.samples import Act, Do, Puppet, act
@@ -206,3 +206,5 @@ def test_a_companion_that_raises_does_no_harm(place: Place, caplog: pytest.LogCa
     engine.drain()
     assert engine.deciders.state(Puppet, "p-1") == ("x",)
     assert [each.message for each in caplog.records].count("a companion failed") == 2
+    with pytest.raises(ConfigurationError, match="derives from Companion"):
+        engine.accompany(lambda facts: None)  # type: ignore[arg-type]

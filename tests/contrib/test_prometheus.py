@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from holdfast import Saga
+from holdfast import ConfigurationError, Saga
 from holdfast.contrib.prometheus import serve_metrics
 from support.engines import Place
 from support.samples import Do, Puppet, act
@@ -40,6 +40,9 @@ def test_a_scrape_tells_of_a_scenario(place: Place) -> None:
         engine.advance(minutes=30)
         answer = httpx.get(f"http://127.0.0.1:{server.port}/metrics")
         assert httpx.get(f"http://127.0.0.1:{server.port}/").status_code == 404
+        for port in (server.port, -1, 70_000):
+            with pytest.raises(ConfigurationError, match="another host or port"):
+                serve_metrics(engine, port=port)
     text = answer.text
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     for line in (

@@ -28,14 +28,16 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        told: dict[str, object] = {
+        own: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **(_current.get() or {}),
         }
-        told |= {_NAMES.get(name, name): value for name, value in vars(record).items() if name not in _PLAIN}
+        given = {_NAMES.get(name, name): value for name, value in vars(record).items() if name not in _PLAIN}
+        told = (
+            own | (_current.get() or {}) | given | own
+        )  # What a record itself says, nothing that was given says otherwise.
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
         try:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from holdfast.app.engine import Engine
+from holdfast.errors import ConfigurationError
 from holdfast.http.gauges import MEDIA_TYPE, Gauges
 
 __all__ = ["Metrics", "serve_metrics"]
@@ -64,7 +65,10 @@ class MetricsServer:
 
 def serve_metrics(engine: Engine, *, host: str = "127.0.0.1", port: int = 9464) -> MetricsServer:
     """Serve the figures of an engine in this process. They name definitions and handlers, so let only those reach it who may know these."""
-    return MetricsServer(Metrics(engine), host, port)
+    try:
+        return MetricsServer(Metrics(engine), host, port)
+    except (OSError, OverflowError) as error:
+        raise ConfigurationError(f"nobody can listen at {host}:{port}: {error}; give another host or port") from error
 
 
 def _answering(metrics: Metrics) -> type[BaseHTTPRequestHandler]:

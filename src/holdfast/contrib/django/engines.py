@@ -26,6 +26,13 @@ from holdfast.kernel.actor import RequestContext
 RUN_URL: Final = "run_url"
 _DATABASE: Final = "database"
 _MODULE: Final = "workflows"
+_LIBPQ: Final = frozenset(
+    {
+        *("application_name", "client_encoding", "connect_timeout", "passfile", "service", "target_session_attrs"),
+        *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslpassword", "options"),
+    }
+)
+"""What OPTIONS of a database say to the server and the driver; the rest is for Django."""
 _VENDORS: Final = {"sqlite", "postgresql"}
 
 
@@ -119,7 +126,7 @@ def url_of(alias: str) -> str:
         return f"sqlite:///{quote(name)}"
     # What is left out is left to libpq, as in Django.
     known = {"user": told["USER"], "password": told["PASSWORD"], "host": told["HOST"], "port": told["PORT"]}
-    options = {name: value for name, value in told.get("OPTIONS", {}).items() if isinstance(value, str)}
+    options = {name: value for name, value in told.get("OPTIONS", {}).items() if name in _LIBPQ}
     query = urlencode({key: value for key, value in {**options, **known}.items() if value}, quote_via=quote)
     return f"postgresql:///{quote(name, safe='')}" + (f"?{query}" if query else "")
 

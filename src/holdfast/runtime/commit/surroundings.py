@@ -6,6 +6,7 @@ import logging
 
 from holdfast.errors import PayloadError
 from holdfast.kernel.program import Programs
+from holdfast.runtime.commit.shares import Shares
 from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.companions import Companions
 from holdfast.runtime.pauses import Standing
@@ -23,6 +24,7 @@ class Surroundings:
         standing: Standing,
         companions: Companions,
         *,
+        shares: Shares | None,
         ageing: float,
         snapshot_events: int,
         observe: bool,
@@ -31,6 +33,8 @@ class Surroundings:
         self.standing = standing
         """The pauses that this process knows of."""
         self.companions = companions
+        self.shares = shares
+        """Whose turn it is; None if all tenants stand in one line."""
         self.ageing = ageing
         self.snapshot_events = snapshot_events
         self.observe = observe
@@ -45,6 +49,7 @@ class Surroundings:
             programs,
             standing,
             companions,
+            shares=None if settings.tenant_rate is None else Shares(settings.tenant_rate),
             ageing=settings.ageing_rate,
             snapshot_events=settings.snapshot_events,
             observe=settings.observe_inputs,
@@ -56,6 +61,7 @@ class Surroundings:
             self.programs,
             self.standing,
             self.companions,
+            shares=self.shares,
             ageing=self.ageing,
             snapshot_events=self.snapshot_events,
             observe=self.observe,
