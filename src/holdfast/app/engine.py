@@ -343,12 +343,7 @@ class Engine(EngineCalls):
 
     def accompany(self, companion: Companion) -> Self:
         """Have a companion be there for every command and every call of a handler: a tracer, an error tracker, a log that says whose work it is."""
-        given: object = companion  # What a caller without types gave.
-        if not isinstance(given, Companion):
-            raise ConfigurationError(
-                f"{given!r} is no companion: give an object of a class that derives from Companion"
-            )
-        self.service.shared.telemetry.companions.add(given)
+        self.service.shared.telemetry.companions.add(companion)
         return self
 
     # -- life

@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from holdfast.errors import ConfigurationError
 from holdfast.kernel.ids import InstanceId
 
 _log = logging.getLogger("holdfast")
@@ -109,6 +110,11 @@ class Companions:
 
     def add(self, companion: Companion) -> None:
         """Have it go along from now on."""
+        given: object = companion  # What a caller without types gave.
+        if not isinstance(given, Companion):
+            raise ConfigurationError(
+                f"{given!r} is no companion: give an object of a class that derives from Companion"
+            )
         self._all = (*self._all, companion)
         self.is_any = True
 
