@@ -45,6 +45,11 @@ RUNNABLE = [
     "docs/reference/document-format.md",
     "docs/how-to/call-http-services.md",
     "docs/how-to/say-who-may-do-what.md",
+    "docs/tutorial/one-hour.md",
+    "docs/how-to/frameworks.md",
+    "docs/how-to/observe.md",
+    "docs/how-to/test-workflows.md",
+    "docs/coming-from/celery.md",
 ]
 
 
