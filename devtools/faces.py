@@ -43,6 +43,7 @@ MODULES = (
     "pauses",
     "keys",
     "refusals",
+    "schedules",
     "projections",
     "admin",
     "faces",

@@ -15,6 +15,7 @@ from holdfast.app.sequels import followed
 from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, indefinite
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.people.authority import authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
@@ -137,6 +138,7 @@ class Desk:
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
+        parent: InstanceId | None = None,
     ) -> Reply[T]:
         """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it."""
         if self._resolvers and self.may_hold_more:
@@ -151,6 +153,7 @@ class Desk:
                     claim=claim,
                     may_create=may_create,
                     definition_version=definition_version,
+                    parent=parent,
                 )
             )
         try:
@@ -176,6 +179,7 @@ class Desk:
             claim=claim,
             may_create=may_create,
             definition_version=definition_version,
+            parent=parent,
             connection=self._connection,
             settled=settled,
         )

@@ -29,6 +29,7 @@ from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.resumption import RESUMPTION
+from holdfast.app.scheduling import Scheduling
 from holdfast.app.step_handlers import check_step_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
@@ -45,6 +46,7 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.machine.schedules.decider import ScheduleDecider
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
@@ -117,6 +119,7 @@ class Engine(EngineCalls):
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
         self.registry.add(PublicationDecider(), is_own=True)
+        self.registry.add(ScheduleDecider(), is_own=True)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
@@ -153,6 +156,7 @@ class Engine(EngineCalls):
                 resolvers=checked_resolvers(capabilities),
             )
             Publications(self._desk, self.errands)
+            Scheduling(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:

@@ -164,14 +164,15 @@ class Service:
         may_create: bool = True,
         definition_version: str = "",
         identity: InstanceId | None = None,
+        parent: InstanceId | None = None,
         connection: object = None,
         settled: Settled,
     ) -> None:
         """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
-        is made for it. An address without key and instance names a new one. `said` is what its caller said of the command, by which a
-        repetition is told; None if all of it is the caller's.
+        is made for it; `parent` is the instance that asked for it. An address without key and instance names a new one. `said` is what
+        its caller said of the command, by which a repetition is told; None if all of it is the caller's.
         """
         refusal = self._refusal()
         if refusal:
@@ -200,6 +201,7 @@ class Service:
             may_create=may_create,
             definition_version=definition_version,
             identity=identity,
+            parent=parent,
             deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
         )
         if connection is None:

@@ -25,6 +25,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.desk import Desk, checked_actor
@@ -72,6 +73,8 @@ class FutureCalls:
     """API keys."""
     refusals: FutureRefusals
     """Requests that were refused because of who asked."""
+    schedules: FutureSchedules
+    """What starts workflows at given times."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -92,6 +95,7 @@ class FutureCalls:
         self.pauses = FuturePauses(desk)
         self.keys = FutureKeys(desk)
         self.refusals = FutureRefusals(desk)
+        self.schedules = FutureSchedules(desk)
 
     @overload
     def start(

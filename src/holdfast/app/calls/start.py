@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 
@@ -32,6 +32,21 @@ class _Waits(TypedDict, total=False):
     looks_up: bool
 
 
+class Birth(NamedTuple):
+    """A start that an instance of the engine's own asks for: it has named the run, and hears of its end."""
+
+    run: InstanceId
+    parent: InstanceId
+    definition: str
+    number: int
+
+    def told(self, command: c.StartWorkflow) -> c.StartWorkflow:
+        """The command with whom the run tells of its end."""
+        return msgspec.structs.replace(
+            command, parent=str(self.parent), parent_definition=self.definition, parent_step=self.number
+        )
+
+
 def started(  # noqa: PLR0913 - all that can be said about a start, by name
     desk: Desk,
     definition: DefinitionLike,
@@ -44,10 +59,11 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
     comment: str,
     scope: str = "",
     handled_by: Desk | None = None,
+    birth: Birth | None = None,
 ) -> Reply[FutureRun[Any]]:
     """Have a workflow started; the parameters are those of `engine.start`. Idempotency keys of one `scope` are told apart by nothing else.
 
-    `handled_by` is the desk of the run's later calls, if that is another one.
+    `handled_by` is the desk of the run's later calls, if that is another one; `birth` is what an instance that starts it says of that.
     """
     if desk.may_hold_more:
         return desk.known(
@@ -62,6 +78,7 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
                 comment=comment,
                 scope=scope,
                 handled_by=desk,
+                birth=birth,
             )
         )
     try:
@@ -72,8 +89,10 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
         check_right(desk, name, pinned)
         _check_names(desk, name, pinned, data)
         said = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
+        if birth is not None:
+            said = birth.told(said)
         command = msgspec.structs.replace(said, **_waits(desk, name, pinned))
-        address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True))
+        address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True), birth)
         repeated = checked_key(idempotency_key or desk.request.idempotency_key, "idempotency key", may_be_empty=True)
     except HoldfastError as error:
         return failed(error)
@@ -86,7 +105,16 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
         assert outcome.instance is not None, "a start that was accepted has an instance"
         return FutureRun(handled_by or desk, outcome.instance, kind)
 
-    return desk.command(address, command, born, comment=comment, receipt=receipt, said=said, definition_version=pinned)
+    return desk.command(
+        address,
+        command,
+        born,
+        comment=comment,
+        receipt=receipt,
+        said=said,
+        definition_version=pinned,
+        parent=None if birth is None else birth.parent,
+    )
 
 
 def check_right(desk: Desk, name: str, version: str) -> None:
@@ -129,7 +157,9 @@ def _check_input(data: object, saga: AnyTyped) -> None:
         raise PayloadError(f"the input of {saga.id!r} is not {indefinite(saga.input)}: {error}") from error
 
 
-def _birthplace(desk: Desk, name: str, key: str) -> Address:
+def _birthplace(desk: Desk, name: str, key: str, birth: Birth | None) -> Address:
+    if birth is not None:
+        return Address(tenant=desk.tenant, definition=name, instance=birth.run)
     if key:
         return Address(tenant=desk.tenant, definition=name, key=key)
     shared = desk.service.shared

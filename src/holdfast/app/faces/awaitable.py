@@ -30,6 +30,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.document_views import (
     AuditLine,
@@ -64,6 +65,7 @@ from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessI
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
+from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -1367,6 +1369,119 @@ class AsyncRefusals:
         return await self._futures.list(before=before, limit=limit)
 
 
+class AsyncSchedules:
+    """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
+
+    A schedule belongs to its tenant, and to the part of it that whoever put it belongs to: whoever is bound to another part does not find it.
+    """
+
+    def __init__(self, futures: FutureSchedules) -> None:
+        self._futures = futures
+
+    async def put(
+        self,
+        schedule: str,
+        definition: DefinitionLike,
+        input: object = None,
+        *,
+        version: str | int = "",
+        computed: Mapping[str, str] | None = None,
+        cron: str = "",
+        time_zone: str = "UTC",
+        every: timedelta | float | None = None,
+        at: datetime | None = None,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        jitter: timedelta | float = 0,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "one",
+        window: timedelta | float | None = None,
+        note: str = "",
+        expected_version: int | None = None,
+    ) -> Schedule:
+        """Have a workflow started at the times of `cron` (in `time_zone`), `every` so long, or once `at` an instant; a new schedule, or another content for it.
+
+        `computed` gives more of the input, by expressions that read `scheduled_at`, `scheduled_on` (the day, in the time zone), `started_at`,
+        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip`, `buffer_one`, `allow_all`, `cancel_running`. `catch_up` says
+        which times are made up for that nobody was there for: `none`, the last `one`, or `all` of a `window`. `jitter` puts each start off
+        by up to so much. It acts on behalf of whoever puts it, who must be allowed to start the workflow. `expected_version` is the
+        `revision` that the caller has seen, 0 for a new one: RejectedError (`version_conflict`) if there is another by now.
+        """
+        return await self._futures.put(
+            schedule,
+            definition,
+            input,
+            version=version,
+            computed=computed,
+            cron=cron,
+            time_zone=time_zone,
+            every=every,
+            at=at,
+            start_at=start_at,
+            end_at=end_at,
+            jitter=jitter,
+            overlap=overlap,
+            catch_up=catch_up,
+            window=window,
+            note=note,
+            expected_version=expected_version,
+        )
+
+    async def get(self, schedule: str) -> Schedule:
+        """One schedule: what it says, its next time, and what it runs."""
+        return await self._futures.get(schedule)
+
+    async def list(self, *, workflow: str = "", after: str = "", limit: int = 100) -> builtins.list[Schedule]:
+        """The schedules, those that were put first for the first time last; give the last id as `after` for the next page."""
+        return await self._futures.list(workflow=workflow, after=after, limit=limit)
+
+    async def fires(self, schedule: str, *, after: int = 0, limit: int = 100) -> builtins.list[FireInfo]:
+        """What became of the last hundred times and of those that have not come to an end, the last one first.
+
+        Give the last number as `after` for the next page. All runs that a schedule has started are those whose parent is its `instance`.
+        """
+        return await self._futures.fires(schedule, after=after, limit=limit)
+
+    async def next_times(
+        self, schedule: str, *, after: datetime | None = None, limit: int = 10
+    ) -> builtins.list[datetime]:
+        """The times that are to come, or those after an instant, as the plan names them; a pause holds them back all the same."""
+        return await self._futures.next_times(schedule, after=after, limit=limit)
+
+    async def pause(self, schedule: str, reason: str = "") -> Schedule:
+        """Start nothing more by itself; runs that there are go on. What passes meanwhile is not made up for, unless by `backfill`."""
+        return await self._futures.pause(schedule, reason)
+
+    async def resume(self, schedule: str, reason: str = "") -> Schedule:
+        """Go on with the times that are to come."""
+        return await self._futures.resume(schedule, reason)
+
+    async def trigger(self, schedule: str, *, overlap: Overlap | None = None, command_id: str = "") -> FireInfo:
+        """Start the workflow now, paused or not, and say what became of it: it may be skipped or put off, by the policy or by another `overlap`.
+
+        `command_id` makes the call safe to repeat.
+        """
+        return await self._futures.trigger(schedule, overlap=overlap, command_id=command_id)
+
+    async def backfill(
+        self, schedule: str, start: datetime, end: datetime, *, at_once: bool = False, command_id: str = ""
+    ) -> Schedule:
+        """Start the workflow for every time of a period, both ends included: each when the one before has ended, or all `at_once`.
+
+        The policies of overlap and catch-up are not asked, and what was started for these times before counts for nothing: it is started
+        again. `command_id` makes the call safe to repeat.
+        """
+        return await self._futures.backfill(schedule, start, end, at_once=at_once, command_id=command_id)
+
+    async def stop_backfills(self, schedule: str) -> Schedule:
+        """Start nothing more for periods that are being made up for; runs that there are go on."""
+        return await self._futures.stop_backfills(schedule)
+
+    async def delete(self, schedule: str, *, expected_version: int | None = None) -> None:
+        """Let there be no such schedule any more; its runs go on, and its history is kept. One may be put under its id again."""
+        await self._futures.delete(schedule, expected_version=expected_version)
+
+
 class AsyncProjections:
     """What operators ask of read models. They are fed with the events of all tenants."""
 
@@ -1469,6 +1584,8 @@ class AsyncCalls:
     """API keys."""
     refusals: AsyncRefusals
     """Requests that were refused because of who asked."""
+    schedules: AsyncSchedules
+    """What starts workflows at given times."""
     _futures: FutureCalls
 
     def __init__(self, futures: FutureCalls) -> None:
@@ -1490,6 +1607,7 @@ class AsyncCalls:
         self.pauses = AsyncPauses(futures.pauses)
         self.keys = AsyncKeys(futures.keys)
         self.refusals = AsyncRefusals(futures.refusals)
+        self.schedules = AsyncSchedules(futures.schedules)
 
     @overload
     async def start(

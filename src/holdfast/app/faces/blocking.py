@@ -30,6 +30,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.document_views import (
     AuditLine,
@@ -64,6 +65,7 @@ from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessI
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
+from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -1365,6 +1367,117 @@ class Refusals:
         return self._futures.list(before=before, limit=limit).result()
 
 
+class Schedules:
+    """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
+
+    A schedule belongs to its tenant, and to the part of it that whoever put it belongs to: whoever is bound to another part does not find it.
+    """
+
+    def __init__(self, futures: FutureSchedules) -> None:
+        self._futures = futures
+
+    def put(
+        self,
+        schedule: str,
+        definition: DefinitionLike,
+        input: object = None,
+        *,
+        version: str | int = "",
+        computed: Mapping[str, str] | None = None,
+        cron: str = "",
+        time_zone: str = "UTC",
+        every: timedelta | float | None = None,
+        at: datetime | None = None,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        jitter: timedelta | float = 0,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "one",
+        window: timedelta | float | None = None,
+        note: str = "",
+        expected_version: int | None = None,
+    ) -> Schedule:
+        """Have a workflow started at the times of `cron` (in `time_zone`), `every` so long, or once `at` an instant; a new schedule, or another content for it.
+
+        `computed` gives more of the input, by expressions that read `scheduled_at`, `scheduled_on` (the day, in the time zone), `started_at`,
+        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip`, `buffer_one`, `allow_all`, `cancel_running`. `catch_up` says
+        which times are made up for that nobody was there for: `none`, the last `one`, or `all` of a `window`. `jitter` puts each start off
+        by up to so much. It acts on behalf of whoever puts it, who must be allowed to start the workflow. `expected_version` is the
+        `revision` that the caller has seen, 0 for a new one: RejectedError (`version_conflict`) if there is another by now.
+        """
+        return self._futures.put(
+            schedule,
+            definition,
+            input,
+            version=version,
+            computed=computed,
+            cron=cron,
+            time_zone=time_zone,
+            every=every,
+            at=at,
+            start_at=start_at,
+            end_at=end_at,
+            jitter=jitter,
+            overlap=overlap,
+            catch_up=catch_up,
+            window=window,
+            note=note,
+            expected_version=expected_version,
+        ).result()
+
+    def get(self, schedule: str) -> Schedule:
+        """One schedule: what it says, its next time, and what it runs."""
+        return self._futures.get(schedule).result()
+
+    def list(self, *, workflow: str = "", after: str = "", limit: int = 100) -> builtins.list[Schedule]:
+        """The schedules, those that were put first for the first time last; give the last id as `after` for the next page."""
+        return self._futures.list(workflow=workflow, after=after, limit=limit).result()
+
+    def fires(self, schedule: str, *, after: int = 0, limit: int = 100) -> builtins.list[FireInfo]:
+        """What became of the last hundred times and of those that have not come to an end, the last one first.
+
+        Give the last number as `after` for the next page. All runs that a schedule has started are those whose parent is its `instance`.
+        """
+        return self._futures.fires(schedule, after=after, limit=limit).result()
+
+    def next_times(self, schedule: str, *, after: datetime | None = None, limit: int = 10) -> builtins.list[datetime]:
+        """The times that are to come, or those after an instant, as the plan names them; a pause holds them back all the same."""
+        return self._futures.next_times(schedule, after=after, limit=limit).result()
+
+    def pause(self, schedule: str, reason: str = "") -> Schedule:
+        """Start nothing more by itself; runs that there are go on. What passes meanwhile is not made up for, unless by `backfill`."""
+        return self._futures.pause(schedule, reason).result()
+
+    def resume(self, schedule: str, reason: str = "") -> Schedule:
+        """Go on with the times that are to come."""
+        return self._futures.resume(schedule, reason).result()
+
+    def trigger(self, schedule: str, *, overlap: Overlap | None = None, command_id: str = "") -> FireInfo:
+        """Start the workflow now, paused or not, and say what became of it: it may be skipped or put off, by the policy or by another `overlap`.
+
+        `command_id` makes the call safe to repeat.
+        """
+        return self._futures.trigger(schedule, overlap=overlap, command_id=command_id).result()
+
+    def backfill(
+        self, schedule: str, start: datetime, end: datetime, *, at_once: bool = False, command_id: str = ""
+    ) -> Schedule:
+        """Start the workflow for every time of a period, both ends included: each when the one before has ended, or all `at_once`.
+
+        The policies of overlap and catch-up are not asked, and what was started for these times before counts for nothing: it is started
+        again. `command_id` makes the call safe to repeat.
+        """
+        return self._futures.backfill(schedule, start, end, at_once=at_once, command_id=command_id).result()
+
+    def stop_backfills(self, schedule: str) -> Schedule:
+        """Start nothing more for periods that are being made up for; runs that there are go on."""
+        return self._futures.stop_backfills(schedule).result()
+
+    def delete(self, schedule: str, *, expected_version: int | None = None) -> None:
+        """Let there be no such schedule any more; its runs go on, and its history is kept. One may be put under its id again."""
+        self._futures.delete(schedule, expected_version=expected_version).result()
+
+
 class Projections:
     """What operators ask of read models. They are fed with the events of all tenants."""
 
@@ -1467,6 +1580,8 @@ class Calls:
     """API keys."""
     refusals: Refusals
     """Requests that were refused because of who asked."""
+    schedules: Schedules
+    """What starts workflows at given times."""
     futures: FutureCalls
     """The same calls with replies, for callers who want many in flight."""
     aio: AsyncCalls
@@ -1491,6 +1606,7 @@ class Calls:
         self.pauses = Pauses(futures.pauses)
         self.keys = Keys(futures.keys)
         self.refusals = Refusals(futures.refusals)
+        self.schedules = Schedules(futures.schedules)
         self.aio = AsyncCalls(futures)
 
     @overload
