@@ -44,6 +44,7 @@ MODULES = (
     "keys",
     "refusals",
     "schedules",
+    "batches",
     "projections",
     "admin",
     "faces",

@@ -24,12 +24,11 @@ from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
-from holdfast.app.publications import Publications
+from holdfast.app.own import add_own, serve_own
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.resumption import RESUMPTION
-from holdfast.app.scheduling import Scheduling
 from holdfast.app.step_handlers import check_step_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
@@ -44,9 +43,7 @@ from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
-from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.runs.errands import FindPeople, Notify
-from holdfast.machine.schedules.decider import ScheduleDecider
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
@@ -118,8 +115,7 @@ class Engine(EngineCalls):
         self._codec, self._has_threads = codec or JsonCodec(), threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self.registry.add(PublicationDecider(), is_own=True)
-        self.registry.add(ScheduleDecider(), is_own=True)
+        add_own(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
@@ -155,8 +151,7 @@ class Engine(EngineCalls):
                 request=RequestContext(tenant=tenant, actor=SYSTEM),
                 resolvers=checked_resolvers(capabilities),
             )
-            Publications(self._desk, self.errands)
-            Scheduling(self._desk, self.errands)
+            serve_own(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:

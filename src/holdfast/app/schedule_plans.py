@@ -62,7 +62,7 @@ def plan_of(
         at=checked_instant(timing.at, "`at`"),
         start_at=checked_instant(timing.start_at, "`start_at`"),
         end_at=checked_instant(timing.end_at, "`end_at`"),
-        jitter_ms=_milliseconds(timing.jitter, "`jitter`"),
+        jitter_ms=milliseconds(timing.jitter, "`jitter`"),
         overlap=_one_of(Overlap, timing.overlap, "overlap"),
         catch_up=_one_of(CatchUp, timing.catch_up, "catch_up"),
         window_ms=_positive(timing.window, "`window`"),
@@ -115,13 +115,14 @@ def _positive(given: object, what: str) -> int:
     """A length of time, if one is given, which then is more than nothing."""
     if given is None:
         return 0
-    found = _milliseconds(given, what)
+    found = milliseconds(given, what)
     if not found:
         raise PayloadError(f"{what} must be more than nothing; leave it out if there is none")
     return found
 
 
-def _milliseconds(given: object, what: str) -> int:
+def milliseconds(given: object, what: str) -> int:
+    """A length of time, as a timedelta or in seconds."""
     try:
         length = given if isinstance(given, timedelta) else timedelta(seconds=msgspec.convert(given, float))
     except (msgspec.ValidationError, OverflowError, ValueError):

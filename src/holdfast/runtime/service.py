@@ -170,9 +170,8 @@ class Service:
     ) -> None:
         """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
-        A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
-        is made for it; `parent` is the instance that asked for it. An address without key and instance names a new one. `said` is what
-        its caller said of the command, by which a repetition is told; None if all of it is the caller's.
+        A new instance is pinned to `definition_version`, has `parent` and the id `identity`, a UUIDv7 that none has, or one that is made
+        for it. An address without key and instance names a new one. `said` is what its caller said, by which a repetition is told.
         """
         refusal = self._refusal()
         if refusal:

@@ -8,6 +8,7 @@ from typing import Any, overload
 from msgspec.structs import replace
 
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
@@ -75,6 +76,8 @@ class FutureCalls:
     """Requests that were refused because of who asked."""
     schedules: FutureSchedules
     """What starts workflows at given times."""
+    batches: FutureBatches
+    """One thing done to many runs."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -96,6 +99,7 @@ class FutureCalls:
         self.keys = FutureKeys(desk)
         self.refusals = FutureRefusals(desk)
         self.schedules = FutureSchedules(desk)
+        self.batches = FutureBatches(desk)
 
     @overload
     def start(

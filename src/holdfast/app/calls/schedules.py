@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
 
-from msgspec.structs import replace
-
 from holdfast.app.calls.start import check_right
 from holdfast.app.desk import (
     Desk,
@@ -19,26 +17,22 @@ from holdfast.app.desk import (
     checked_key,
     checked_limit,
     checked_text,
-    nothing,
 )
+from holdfast.app.kept import Kept
 from holdfast.app.references import DefinitionLike
-from holdfast.app.rights import permit
 from holdfast.app.schedule_plans import Timing, checked_overlap, plan_of
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule, fires_of, schedule_of
-from holdfast.errors import NotFoundError, PayloadError
-from holdfast.kernel.decision import NOT_ALLOWED, Rejection
+from holdfast.errors import PayloadError
 from holdfast.machine.schedules import words as w
 from holdfast.machine.schedules.plan import Clockwork, Plan
-from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header, InstanceQuery
+from holdfast.store.shapes import Header
 
 READ_SCHEDULES, MANAGE_SCHEDULES = "schedule:read", "schedule:manage"
 """What it takes to look at schedules, and to say what they are."""
 MOST_TIMES = 10_000
 """Times of a period that can be made up for at once."""
-_PAGE = 500
 
 T = TypeVar("T")
 
@@ -51,6 +45,7 @@ class FutureSchedules:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._kept = Kept(desk, "schedule", w.SCHEDULE, w.SCHEDULE_KIND)
 
     def put(  # noqa: PLR0913 - all that can be said of a schedule, by name
         self,
@@ -83,8 +78,8 @@ class FutureSchedules:
         """
 
         def write() -> Schedule:
-            self._check(MANAGE_SCHEDULES, "change schedules")
-            desk, name = self._desk.looked_up(), checked_key(schedule, "schedule")
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            desk, name = self._desk.looked_up(), self._kept.named(schedule)
             timing = Timing(
                 cron=cron,
                 time_zone=time_zone,
@@ -100,7 +95,7 @@ class FutureSchedules:
             plan = plan_of(desk, definition, input, timing, version=version, computed=computed, note=note)
             self._check_startable(desk, plan)
             with self._desk.reader.look() as reader:
-                if self._hidden(self._header(reader, name)):
+                if self._kept.is_hidden(self._kept.header(reader, name)):
                     raise PayloadError(f"the id {name!r} is taken; give the schedule another one", reason="id_taken")
             command = w.PutSchedule(id=name, plan=plan, expected_version=_checked_version(expected_version))
             return self._told(name, command)
@@ -115,22 +110,15 @@ class FutureSchedules:
         """The schedules, those that were put first for the first time last; give the last id as `after` for the next page."""
 
         def read(reader: Reader) -> list[Schedule]:
-            self._check(READ_SCHEDULES, "look at schedules")
-            most, wanted = checked_limit(limit), checked_key(workflow, "workflow", may_be_empty=True)
-            last = self._visible(reader, checked_key(after, "`after`")) if after else None
-            found: list[Schedule] = []
-            query = InstanceQuery(definition=w.SCHEDULE, kinds=(w.SCHEDULE_KIND,), limit=_PAGE)
-            before = None if last is None else last.id
-            while len(found) < most:
-                page = reader.instances(replace(query, before=before))
-                shown = (each for each in page if not _is_gone(each) and not self._hidden(each))
-                folded = (self._folded(reader, each) for each in shown)
-                kept = (each for each in folded if wanted in {"", each.workflow})
-                found += islice(kept, most - len(found))
-                if len(page) < _PAGE:
-                    break
-                before = page[-1].id
-            return found
+            self._kept.check(READ_SCHEDULES, "look at schedules")
+            wanted = checked_key(workflow, "workflow", may_be_empty=True)
+            return self._kept.listed(
+                reader,
+                lambda header: schedule_of(header, self._kept.state(reader, header.key, w.ScheduleState)),
+                wanted=lambda found: wanted in {"", found.workflow},
+                after=after,
+                limit=checked_limit(limit),
+            )
 
         return self._desk.look(read)
 
@@ -178,11 +166,11 @@ class FutureSchedules:
         """
 
         def act() -> FireInfo:
-            self._check(MANAGE_SCHEDULES, "change schedules")
-            name, policy = checked_key(schedule, "schedule"), checked_overlap(overlap)
-            before = self._state(name).count
-            self._send(name, w.TriggerSchedule(id=name, overlap=policy), command_id)
-            found = fires_of(self._state(name))
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            name, policy = self._kept.named(schedule), checked_overlap(overlap)
+            before = self._found(name)[1].count
+            self._kept.send(name, w.TriggerSchedule(id=name, overlap=policy), command_id)
+            found = fires_of(self._found(name)[1])
             manual = [each for each in found if each.why == "manual"]
             return next((each for each in reversed(manual) if each.number > before), manual[0])
 
@@ -198,8 +186,8 @@ class FutureSchedules:
         """
 
         def act() -> Schedule:
-            self._check(MANAGE_SCHEDULES, "change schedules")
-            name = checked_key(schedule, "schedule")
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            name = self._kept.named(schedule)
             begin, finish = checked_instant(start, "`start`"), checked_instant(end, "`end`")
             if begin is None or finish is None or finish < begin:
                 raise PayloadError("a period has a `start`, and an `end` that is no earlier")
@@ -221,10 +209,10 @@ class FutureSchedules:
         """Let there be no such schedule any more; its runs go on, and its history is kept. One may be put under its id again."""
 
         def act() -> None:
-            self._check(MANAGE_SCHEDULES, "change schedules")
-            name = checked_key(schedule, "schedule")
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            name = self._kept.named(schedule)
             self._found(name)
-            self._send(name, w.DeleteSchedule(id=name, expected_version=_checked_version(expected_version)))
+            self._kept.send(name, w.DeleteSchedule(id=name, expected_version=_checked_version(expected_version)))
 
         return self._desk.read(act)
 
@@ -232,65 +220,27 @@ class FutureSchedules:
 
     def _command(self, schedule: str, make: Callable[[str], w.Command]) -> Reply[Schedule]:
         def act() -> Schedule:
-            self._check(MANAGE_SCHEDULES, "change schedules")
-            name = checked_key(schedule, "schedule")
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            name = self._kept.named(schedule)
             self._found(name)
             return self._told(name, make(name))
 
         return self._desk.read(act)
 
     def _told(self, name: str, command: w.Command, command_id: str = "") -> Schedule:
-        self._send(name, command, command_id)
+        self._kept.send(name, command, command_id, may_create=isinstance(command, w.PutSchedule))
         return schedule_of(*self._found(name))
-
-    def _send(self, name: str, command: w.Command, command_id: str = "") -> None:
-        address = self._address(name)
-        receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
-        may_create = isinstance(command, w.PutSchedule)
-        self._desk.command(address, command, nothing, receipt=receipt, may_create=may_create).result()
-
-    def _address(self, name: str) -> Address:
-        return Address(tenant=self._desk.tenant, definition=w.SCHEDULE, key=name)
 
     def _look(self, schedule: str, question: Callable[[Header, w.ScheduleState], T]) -> Reply[T]:
         def read(reader: Reader) -> T:
-            self._check(READ_SCHEDULES, "look at schedules")
-            name = checked_key(schedule, "schedule")
-            return question(self._visible(reader, name), self._loaded(reader, name))
+            self._kept.check(READ_SCHEDULES, "look at schedules")
+            name = self._kept.named(schedule)
+            return question(self._kept.visible(reader, name), self._kept.state(reader, name, w.ScheduleState))
 
         return self._desk.look(read)
 
     def _found(self, name: str) -> tuple[Header, w.ScheduleState]:
-        """A schedule that is there; NotFoundError if not, or not for whoever asks."""
-        with self._desk.reader.look() as reader:
-            return self._visible(reader, name), self._loaded(reader, name)
-
-    def _state(self, name: str) -> w.ScheduleState:
-        return self._found(name)[1]
-
-    def _visible(self, reader: Reader, name: str) -> Header:
-        found = self._header(reader, name)
-        if found is None or _is_gone(found) or self._hidden(found):
-            raise NotFoundError("schedule", name)
-        return found
-
-    def _header(self, reader: Reader, name: str) -> Header | None:
-        query = InstanceQuery(definition=w.SCHEDULE, kinds=(w.SCHEDULE_KIND,), key=name, limit=1)
-        return next(iter(reader.instances(query)), None)
-
-    def _hidden(self, header: Header | None) -> bool:
-        """Whether it belongs to another part of the tenant than the one that whoever asks is bound to."""
-        bound = self._desk.request.partition
-        return bool(bound) and header is not None and header.partition != bound
-
-    def _loaded(self, reader: Reader, name: str) -> w.ScheduleState:
-        tracked = self._desk.folded(reader, self._address(name))
-        assert tracked is not None
-        assert isinstance(tracked.state, w.ScheduleState)
-        return tracked.state
-
-    def _folded(self, reader: Reader, header: Header) -> Schedule:
-        return schedule_of(header, self._loaded(reader, header.key))
+        return self._kept.found(name, w.ScheduleState)
 
     def _check_startable(self, desk: Desk, plan: Plan) -> None:
         """Whoever puts a schedule may start its workflow, which is there and begins by a start."""
@@ -302,17 +252,6 @@ class FutureSchedules:
                 f"{name!r} manages documents, which are created and not started; schedule a workflow that creates one",
                 reason="invalid_schedule",
             )
-
-    def _check(self, capability: str, what: str) -> None:
-        actor = self._desk.request.actor
-        if actor.may(capability) or self._desk.looked_up().request.actor.may(capability):
-            return
-        told = f"{actor.id!r} may not {what}: that takes the capability {capability!r}"
-        permit(Rejection(code=NOT_ALLOWED, message=told))
-
-
-def _is_gone(header: Header) -> bool:
-    return header.reason == "deleted"
 
 
 def _clockwork(header: Header, state: w.ScheduleState) -> Clockwork:

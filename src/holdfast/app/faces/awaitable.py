@@ -11,7 +11,9 @@ from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, WrittenPage
+from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
@@ -1482,6 +1484,71 @@ class AsyncSchedules:
         await self._futures.delete(schedule, expected_version=expected_version)
 
 
+class AsyncBatches:
+    """What can be asked of batches. To look takes the capability `batch:read`, to begin or cancel one `batch:manage`.
+
+    What a batch does it does on behalf of whoever began it: each item takes the capability that it takes alone.
+    """
+
+    def __init__(self, futures: FutureBatches) -> None:
+        self._futures = futures
+
+    async def begin(
+        self,
+        verb: BatchVerb,
+        runs: Sequence[InstanceLike] = (),
+        *,
+        letters: Sequence[LetterLike] = (),
+        inputs: Sequence[object] = (),
+        definition: DefinitionLike = "",
+        version: str | int = "",
+        status: str | Sequence[str] = (),
+        reason: str = "",
+        per_second: float = 0,
+        follow: timedelta | float = 3600,
+        batch_id: str = "",
+    ) -> Batch:
+        """Do something to many runs; the answer is there when it is stored, and the batch goes on by itself.
+
+        `cancel`, `abort`, `pause` and `resume` are done to these `runs`, or to those of a `definition` that are in a `status`; `retry`
+        requeues all that gave up of them; `requeue` is for these dead `letters`, or all of a `definition`; `start` starts the
+        `definition` once for each of the `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
+        of `follow` after the last one was tried it is looked what became of those that were taken: an item is done when it is as it was
+        wanted, and not before. `batch_id` makes the call safe to repeat.
+        """
+        return await self._futures.begin(
+            verb,
+            runs,
+            letters=letters,
+            inputs=inputs,
+            definition=definition,
+            version=version,
+            status=status,
+            reason=reason,
+            per_second=per_second,
+            follow=follow,
+            batch_id=batch_id,
+        )
+
+    async def get(self, batch: str) -> Batch:
+        """One batch: how far it is, and how many items have come to what."""
+        return await self._futures.get(batch)
+
+    async def list(self, *, after: str = "", limit: int = 100) -> builtins.list[Batch]:
+        """The batches, the newest first; give the last id as `after` for the next page."""
+        return await self._futures.list(after=after, limit=limit)
+
+    async def items(
+        self, batch: str, *, status: ItemStatus | None = None, after: int = 0, limit: int = 100
+    ) -> builtins.list[BatchItem]:
+        """What became of each item, or of those with one `status`, in order; give the last number as `after` for the next page."""
+        return await self._futures.items(batch, status=status, after=after, limit=limit)
+
+    async def cancel(self, batch: str, reason: str = "") -> Batch:
+        """Try no more of the items, and look no longer at those that were taken; what was done stays done."""
+        return await self._futures.cancel(batch, reason)
+
+
 class AsyncProjections:
     """What operators ask of read models. They are fed with the events of all tenants."""
 
@@ -1586,6 +1653,8 @@ class AsyncCalls:
     """Requests that were refused because of who asked."""
     schedules: AsyncSchedules
     """What starts workflows at given times."""
+    batches: AsyncBatches
+    """One thing done to many runs."""
     _futures: FutureCalls
 
     def __init__(self, futures: FutureCalls) -> None:
@@ -1608,6 +1677,7 @@ class AsyncCalls:
         self.keys = AsyncKeys(futures.keys)
         self.refusals = AsyncRefusals(futures.refusals)
         self.schedules = AsyncSchedules(futures.schedules)
+        self.batches = AsyncBatches(futures.batches)
 
     @overload
     async def start(
