@@ -141,6 +141,8 @@ def furnished(world: World) -> Mapping[str, str]:
     whole.chains.publish("acme-chain", [{"asks": ["manager"]}])
     data = whole.definitions.data("paid")
     whole.definitions.publish({**data, "name": "acme-own"})
+    whole.schedules.put("acme-schedule", "order", {"secret": "of acme"}, cron="0 2 * * *")
+    batch = whole.batches.begin("resume", [ask.id], reason="of acme")
     key = whole.keys.create("acme's key", actor="robot", capabilities=["execution:read"])
     engine.drain()
     return {
@@ -158,6 +160,8 @@ def furnished(world: World) -> Mapping[str, str]:
         "definition": "acme-own",
         "key": key.key.id,
         "notification": "1",
+        "schedule": "acme-schedule",
+        "batch": batch.id,
     }
 
 

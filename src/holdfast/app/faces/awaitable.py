@@ -34,6 +34,7 @@ from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -1113,6 +1114,22 @@ class AsyncDefinitions:
     async def validate(self, definition: Mapping[str, object] | str | bytes) -> DefinitionCheck:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return await self._futures.validate(definition)
+
+    async def publish_file(self, text: str | bytes, *, name: str = "the file", check: bool = False) -> FilePublication:
+        """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
+
+        With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
+        with another content under a name and version that are published.
+        """
+        return await self._futures.publish_file(text, name=name, check=check)
+
+    async def validate_file(self, text: str | bytes, *, name: str = "the file") -> FileCheck:
+        """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
+        return await self._futures.validate_file(text, name=name)
+
+    async def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> FileChanges:
+        """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
+        return await self._futures.diff_file(text, version, workflow=workflow)
 
     async def list(self) -> builtins.list[DefinitionInfo]:
         """All published versions of all workflows, by name, each oldest first."""

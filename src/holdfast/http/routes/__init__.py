@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.http.routes import (
+    batches,
     chains,
     controls,
     dead_letters,
@@ -16,6 +17,7 @@ from holdfast.http.routes import (
     platform,
     processes,
     repairs,
+    schedules,
     standing,
     tasks,
 )
@@ -36,6 +38,8 @@ ROUTES: tuple[Route, ...] = (
     *directory.ROUTES,
     *chains.ROUTES,
     *keys.ROUTES,
+    *schedules.ROUTES,
+    *batches.ROUTES,
     *platform.ROUTES,
 )
 """The table. Of two addresses that fit, the first one is meant."""
