@@ -139,6 +139,20 @@ def test_what_is_wrong_with_a_file_is_told_with_its_place(own: World) -> None:
     assert client.ask("POST", address, content=b"x" * 2_000_000, headers=YAML).status_code == 413
 
 
+def test_a_version_of_the_tenant_is_archived_and_restored(own: World) -> None:
+    """What is out of use starts nothing new; what all tenants share is not a tenant's to archive."""
+    client, base = own.client(), "/api/v1/definitions"
+    client.ask("POST", f"{base}/files", content=FILE.format(version=1, role="manager"), headers=YAML)
+    name = f"{base}/holidays.request"
+    assert client.post(f"{name}/archive", {"version": "1"}).status_code == 204
+    assert [each["name"] for each in client.get(f"{base}/archived").json()["items"]] == ["holidays.request"]
+    start = {"definition": "holidays.request", "version": "1"}
+    assert problem(client.post("/api/v1/executions", start))["code"] == "archived"
+    assert client.post(f"{name}/restore", {"version": "1"}).status_code == 204
+    assert client.post("/api/v1/executions", start).status_code == 201
+    assert client.post(f"{base}/order/archive", {"version": "1"}).status_code == 404
+
+
 def test_the_examples_of_the_document_can_be_published(own: World) -> None:
     """What the OpenAPI document shows as a definition and as a file is one."""
     document = msgspec.json.decode(document_of(ROUTES))

@@ -49,3 +49,15 @@ def test_a_batch_is_begun_and_told_of(stage: Stage) -> None:
         "is a list"
         in holdfast("batch", "begin", "start", "--definition", "order", "--inputs", "5", code=Exit.WRONG).stderr
     )
+
+
+def test_a_version_is_archived_and_restored(stage: Stage) -> None:
+    """What is out of use starts nothing new, and says so."""
+    holdfast = stage.holdfast
+    holdfast("definitions", "archive", "order", "1")
+    assert holdfast("start", "order", code=Exit.NOT_FOUND).stderr
+    assert "is archived" in holdfast("start", "order", "--version", "1", code=Exit.REFUSED).stderr
+    assert [each["name"] for each in holdfast.json("definitions", "archived")["items"]] == ["order"]
+    holdfast("definitions", "restore", "order", "1")
+    holdfast("start", "order")
+    assert holdfast("definitions", "archive", "order", "9", code=Exit.NOT_FOUND).stderr

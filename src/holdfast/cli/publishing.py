@@ -7,7 +7,7 @@ import click
 from holdfast.app.comparing import Change, compared
 from holdfast.app.definition_files import Prospect, definitions_of
 from holdfast.app.faces.blocking import Calls
-from holdfast.app.operator_views import DefinitionInfo
+from holdfast.app.operator_views import ArchivedDefinition, DefinitionInfo
 from holdfast.app.pictures import Format
 from holdfast.authoring.definition import Definition
 from holdfast.cli.authoring import picked
@@ -173,3 +173,43 @@ def show_definition(place: Place, *, name: str, version: str, language: Format |
             click.echo()
             for line in drawn_run(calls.definitions.diagram(name, version, format="json"), {}):
                 click.echo(line)
+
+
+@definitions.command(
+    "archive", examples=["holdfast definitions archive order 1", "holdfast definitions archive order 1 --tenant acme"]
+)
+@click.argument("name")
+@click.argument("version")
+@placed
+def archive(place: Place, *, name: str, version: str) -> None:
+    """Start nothing new with VERSION; runs that there are go on. Of what all tenants share, or of the tenant that --tenant names."""
+    with place.calls() as calls:
+        calls.definitions.archive(name, version)
+    click.echo(f"{name} version {version} is archived")
+
+
+@definitions.command("restore", examples=["holdfast definitions restore order 1"])
+@click.argument("name")
+@click.argument("version")
+@placed
+def restore(place: Place, *, name: str, version: str) -> None:
+    """Take a VERSION that was archived into use again."""
+    with place.calls() as calls:
+        calls.definitions.restore(name, version)
+    click.echo(f"{name} version {version} is in use again")
+
+
+@definitions.command("archived", examples=["holdfast definitions archived --json"])
+@listed
+@placed
+def list_archived(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+    """The versions that are out of use."""
+    with place.calls() as calls:
+        found = calls.definitions.archived()
+    shown, more = page_behind(found, limit, after, lambda each: f"{each.name}-v{each.version}")
+    columns: Columns[ArchivedDefinition] = {
+        "NAME": lambda each: each.name,
+        "VERSION": lambda each: each.version,
+        "TENANT": lambda each: each.tenant,
+    }
+    print_list(shown, columns, as_json=as_json, after=more)

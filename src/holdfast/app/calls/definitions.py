@@ -19,15 +19,16 @@ from holdfast.app.definition_files import (
 )
 from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk, checked_flag, checked_text
-from holdfast.app.operator_views import DefinitionCheck, DefinitionInfo, shown
+from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo, shown
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
 from holdfast.authoring.definition import Definition, definition_of
-from holdfast.errors import DefinitionError
+from holdfast.errors import DefinitionError, NotFoundError
 from holdfast.kernel.actor import RequestContext
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.replies import Reply
+from holdfast.store.shapes import SHARED_TENANT
 
 
 class FutureDefinitions:
@@ -104,6 +105,35 @@ class FutureDefinitions:
             return file_changes(self._desk, found, checked_definition(found.name, version)[1])
 
         return self._desk.read(compare)
+
+    def archive(self, definition: DefinitionLike, version: str | int) -> Reply[None]:
+        """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
+
+        All processes know of it within two seconds. Like `publish`, the engine itself does so to what all tenants share, a request to what is
+        its tenant's own. NotFoundError if there is no such version.
+        """
+        return self._set_aside(definition, version, is_archived=True)
+
+    def restore(self, definition: DefinitionLike, version: str | int) -> Reply[None]:
+        """Take a version that was archived into use again."""
+        return self._set_aside(definition, version, is_archived=False)
+
+    def archived(self) -> Reply[builtins.list[ArchivedDefinition]]:
+        """The versions that are out of use, by name, each oldest first."""
+        library = self._desk.registry.library
+        return self._desk.read(
+            lambda: [shown(each, ArchivedDefinition) for each in library.archived(self._desk.tenant)]
+        )
+
+    def _set_aside(self, definition: DefinitionLike, version: str | int, *, is_archived: bool) -> Reply[None]:
+        def write() -> None:
+            name, pinned = checked_definition(definition, version)
+            owner = SHARED_TENANT if self._owner is None else self._owner.tenant
+            library = self._desk.registry.library
+            if not pinned or not library.archive(owner, name, pinned, is_archived=is_archived):
+                raise NotFoundError("version of a workflow", f"{name} {pinned}".strip(), hint="name one of your own")
+
+        return self._desk.read(write)
 
     def list(self) -> Reply[builtins.list[DefinitionInfo]]:
         """All published versions of all workflows, by name, each oldest first."""

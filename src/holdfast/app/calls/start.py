@@ -82,7 +82,7 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
             )
         )
     try:
-        name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, version))
+        name, pinned = desk.registry.library.find_open(desk.tenant, *checked_definition(definition, version))
         data = plain_data(input, "input", limit=desk.payload_limit)
         if isinstance(definition, TypedDefinition):
             _check_input(data, definition)

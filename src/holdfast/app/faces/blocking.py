@@ -49,6 +49,7 @@ from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
+    ArchivedDefinition,
     Backlog,
     DeadLetter,
     DefinitionCheck,
@@ -1128,6 +1129,22 @@ class Definitions:
     def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> FileChanges:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
         return self._futures.diff_file(text, version, workflow=workflow).result()
+
+    def archive(self, definition: DefinitionLike, version: str | int) -> None:
+        """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
+
+        All processes know of it within two seconds. Like `publish`, the engine itself does so to what all tenants share, a request to what is
+        its tenant's own. NotFoundError if there is no such version.
+        """
+        self._futures.archive(definition, version).result()
+
+    def restore(self, definition: DefinitionLike, version: str | int) -> None:
+        """Take a version that was archived into use again."""
+        self._futures.restore(definition, version).result()
+
+    def archived(self) -> builtins.list[ArchivedDefinition]:
+        """The versions that are out of use, by name, each oldest first."""
+        return self._futures.archived().result()
 
     def list(self) -> builtins.list[DefinitionInfo]:
         """All published versions of all workflows, by name, each oldest first."""

@@ -8,11 +8,11 @@ from urllib.parse import quote
 import msgspec
 
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
-from holdfast.app.operator_views import DefinitionCheck, DefinitionInfo
+from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.routes.executions import Drawing
-from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Subject
+from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
 
 
 class DefinitionQuery(Paged, frozen=True, kw_only=True):
@@ -33,6 +33,12 @@ class DrawingQuery(VersionQuery, frozen=True, kw_only=True):
     """Which version is meant, and how a drawing is written."""
 
     format: Literal["mermaid", "dot", "json"] = "mermaid"
+
+
+class Version(Given, frozen=True, kw_only=True):
+    """Which version is meant."""
+
+    version: str
 
 
 class FileQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,6 +95,21 @@ async def validate_file(call: Call[FileQuery, object]) -> FileCheck:
 async def diff_file(call: Call[DiffQuery, object]) -> FileChanges:
     """How a workflow of a file differs from a published version of it, the newest if none is named."""
     return await call.calls.definitions.diff_file(call.raw, call.query.version, workflow=call.query.workflow)
+
+
+async def archive_definition(call: Call[NoQuery, Version]) -> None:
+    """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
+    await call.calls.definitions.archive(call.path["name"], call.body.version)
+
+
+async def restore_definition(call: Call[NoQuery, Version]) -> None:
+    """Take a version that was archived into use again."""
+    await call.calls.definitions.restore(call.path["name"], call.body.version)
+
+
+async def list_archived(call: Call[Paged, None]) -> Listing[ArchivedDefinition]:
+    """List the versions that are out of use, by name."""
+    return cursors.sliced(await call.calls.definitions.archived(), call.query.cursor, call.page(call.query.limit))
 
 
 async def get_definition(call: Call[VersionQuery, None]) -> DefinitionInfo:
@@ -173,6 +194,23 @@ ROUTES: tuple[Route, ...] = (
     ),
     _DEFINITIONS.post(
         "/files/diff", diff_file, query=DiffQuery, body=object, texts=_TEXTS, answer=FileChanges, example=_FILE
+    ),
+    _DEFINITIONS.get("/archived", list_archived, query=Paged, answer=Listing[ArchivedDefinition]),
+    _DEFINITIONS.post(
+        "/{name}/archive",
+        archive_definition,
+        permission=_PUBLISH,
+        reach="tenant",
+        body=Version,
+        example={"version": "1"},
+    ),
+    _DEFINITIONS.post(
+        "/{name}/restore",
+        restore_definition,
+        permission=_PUBLISH,
+        reach="tenant",
+        body=Version,
+        example={"version": "1"},
     ),
     _DEFINITIONS.get("/{name}", get_definition, query=VersionQuery, answer=DefinitionInfo),
     _DEFINITIONS.get("/{name}/source", get_source, query=VersionQuery, answer=dict[str, object]),

@@ -72,6 +72,8 @@ class Refusal(StrEnum):
     EVENT_WANTED = "event_wanted"
     """Others want the event and come first; look for another one, or wait in line."""
 
+    ARCHIVED = "archived"
+    """The version of the workflow is out of use, and nothing new is started with it; restore it, or take another one."""
     TOO_MANY_BACKFILLS = "too_many_backfills"
     """The schedule makes up for as many periods as it may already; wait for one of them, or stop them."""
 
