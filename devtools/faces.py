@@ -42,6 +42,7 @@ MODULES = (
     "inbox",
     "pauses",
     "keys",
+    "sessions",
     "refusals",
     "schedules",
     "batches",

@@ -144,6 +144,7 @@ def furnished(world: World) -> Mapping[str, str]:
     whole.schedules.put("acme-schedule", "order", {"secret": "of acme"}, cron="0 2 * * *")
     batch = whole.batches.begin("resume", [ask.id], reason="of acme")
     key = whole.keys.create("acme's key", actor="robot", capabilities=["execution:read"])
+    session = whole.sessions.open(credential="key:of acme").session
     engine.drain()
     return {
         "run": str(ask.id),
@@ -159,6 +160,7 @@ def furnished(world: World) -> Mapping[str, str]:
         "chain": "acme-chain",
         "definition": "acme-own",
         "key": key.key.id,
+        "session": session.id,
         "notification": "1",
         "schedule": "acme-schedule",
         "batch": batch.id,

@@ -281,10 +281,12 @@ def test_tenants_and_partitions_have_schedules_of_their_own(place: Place) -> Non
     ):
         with pytest.raises(NotFoundError):
             stranger()
-    with pytest.raises(PayloadError, match="id_taken"):
-        south.schedules.put("s", "note", every=HOUR)
     assert south.schedules.list() == []
+    with pytest.raises(NotFoundError):  # Whoever names no partition means the names of none.
+        engine.schedules.get("s")
     assert [each.partition for each in engine.schedules.list()] == ["north"]
+    south.schedules.put("s", "note", every=DAY)
+    assert north.schedules.get("s").every_seconds == 3600
     engine.advance(HOUR)
     (run,) = engine.runs.list().items
     assert engine.runs.partition_of(run.id) == "north"
@@ -299,7 +301,7 @@ def test_lists_come_in_pages(place: Place) -> None:
         place.clock.move(timedelta(seconds=1))
         engine.schedules.put(f"s{number}", "note" if number % 2 else "slow", every=HOUR)
     first = engine.schedules.list(limit=3)
-    rest = engine.schedules.list(after=first[-1].id, limit=3)
+    rest = engine.schedules.list(after=first[-1], limit=3)
     assert [each.id for each in [*first, *rest]] == ["s4", "s3", "s2", "s1", "s0"]
     assert [each.id for each in engine.schedules.list(workflow="note")] == ["s3", "s1"]
     times = engine.schedules.next_times("s1", after=START + DAY, limit=2)

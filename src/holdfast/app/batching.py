@@ -13,7 +13,7 @@ from holdfast.app.calls.start import Birth, started
 from holdfast.app.desk import Desk, nothing
 from holdfast.app.errands import Errands
 from holdfast.app.workflow_reads import workflow_row
-from holdfast.errors import HoldfastError, NotFoundError, RejectedError
+from holdfast.errors import HoldfastError, RejectedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decider import TERMINAL
 from holdfast.kernel.ids import InstanceId
@@ -23,7 +23,7 @@ from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.handlers import EffectContext
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header
+from holdfast.store.shapes import Header
 
 _WANTED = {"cancel": "cancelled", "abort": "aborted"}
 _GONE = "it is not there any more"
@@ -91,9 +91,9 @@ class Batching:
 
     def _do(self, desk: Desk, asked: TryItems, item: Item) -> None:
         run, reason = InstanceId(UUID(item.run)), asked.order.reason
-        with desk.reader.look() as reader:
-            known = reader.headers([run]) if item.source == "effect" else [workflow_row(reader, run)]
-            _check_part(desk, run, known)
+        if item.source != "effect":
+            with desk.reader.look() as reader:
+                workflow_row(reader, run)
         if asked.order.verb == "requeue":
             letters = FutureDeadLetters(desk)
             (letters.retry_compensation if item.source == "compensation" else letters.requeue)(item.letter).result()
@@ -104,14 +104,7 @@ class Batching:
             "pause": c.PauseWorkflow(reason=reason),
             "resume": c.ResumeWorkflow(reason=reason, trigger="manual", trigger_id=f"{asked.id}/{item.number}"),
         }[asked.order.verb]
-        address = Address(tenant=desk.tenant, instance=run)
-        desk.command(address, command, nothing, comment=reason, may_create=False).result()
-
-
-def _check_part(desk: Desk, run: InstanceId, known: list[Header]) -> None:
-    """NotFoundError for a run of another part of the tenant than the one that whoever asks is bound to."""
-    if not known or desk.request.partition not in {"", known[0].partition}:
-        raise NotFoundError("workflow instance", run)
+        desk.command(desk.address(instance=run), command, nothing, comment=reason, may_create=False).result()
 
 
 def _looked(desk: Desk, order: Order, item: Item) -> Outcome:

@@ -111,7 +111,7 @@ def begin_batch(  # noqa: PLR0913 - the options of a command
 def list_batches(place: Place, *, as_json: bool, limit: int, after: str) -> None:
     """The batches, the newest first."""
     with place.calls() as calls:
-        found = calls.batches.list(after=after, limit=limit + 1)
+        found = calls.batches.list(after=calls.batches.get(after) if after else None, limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
     print_list(shown, LISTING, as_json=as_json, after=more)
 

@@ -56,7 +56,9 @@ def schedules() -> None:
 def list_schedules(place: Place, *, workflow: str, as_json: bool, limit: int, after: str) -> None:
     """The schedules, the newest first."""
     with place.calls() as calls:
-        found = calls.schedules.list(workflow=workflow, after=after, limit=limit + 1)
+        found = calls.schedules.list(
+            workflow=workflow, after=calls.schedules.get(after) if after else None, limit=limit + 1
+        )
     shown, more = page_of(found, limit, lambda each: each.id)
     print_list(shown, LISTING, as_json=as_json, after=more)
 

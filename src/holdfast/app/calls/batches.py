@@ -13,7 +13,7 @@ import msgspec
 from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus, batch_of, items_of
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.start import check_right
-from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, checked_text
+from holdfast.app.desk import Desk, checked_after, checked_key, checked_last, checked_limit, checked_text
 from holdfast.app.kept import Kept
 from holdfast.app.references import (
     DefinitionLike,
@@ -33,7 +33,7 @@ from holdfast.machine.batches import words as w
 from holdfast.runtime.replies import Reply
 from holdfast.store import shapes
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Header
+from holdfast.store.shapes import InstanceQuery
 
 READ_BATCHES, MANAGE_BATCHES = "batch:read", "batch:manage"
 """What it takes to look at batches, and to begin and cancel them; what is done to each item takes what it always does."""
@@ -50,7 +50,7 @@ class FutureBatches:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._kept = Kept(desk, "batch", w.BATCH, w.BATCH_KIND)
+        self._kept = Kept(desk, "batch", w.BatchState, InstanceQuery(definition=w.BATCH, kinds=(w.BATCH_KIND,)))
 
     def begin(  # noqa: PLR0913 - all that can be said of a batch, by name
         self,
@@ -93,12 +93,8 @@ class FutureBatches:
             shared = self._desk.service.shared
             made = checked_key(batch_id, "batch id", may_be_empty=True)
             name = made or str(shared.chance.new_id(shared.clock.now()))
-            if made:
-                with self._desk.reader.look() as reader:
-                    if self._kept.is_hidden(self._kept.header(reader, name)):
-                        raise PayloadError(f"the id {name!r} is taken; give the batch another one", reason="id_taken")
             self._kept.send(name, w.BeginBatch(id=name, order=order, items=items), made, may_create=True)
-            return batch_of(*self._kept.found(name, w.BatchState))
+            return batch_of(*self._kept.found(name))
 
         return self._desk.read(act)
 
@@ -107,22 +103,18 @@ class FutureBatches:
 
         def read(reader: Reader) -> Batch:
             self._kept.check(READ_BATCHES, "look at batches")
-            return self._shown(reader, self._kept.visible(reader, self._kept.named(batch)))
+            return batch_of(*self._kept.read(reader, self._kept.named(batch)))
 
         return self._desk.look(read)
 
-    def list(self, *, after: str = "", limit: int = 100) -> Reply[builtins.list[Batch]]:
-        """The batches, the newest first; give the last id as `after` for the next page."""
+    def list(self, *, after: Batch | None = None, limit: int = 100) -> Reply[builtins.list[Batch]]:
+        """The batches, the newest first; give the last one as `after` for the next page."""
 
         def read(reader: Reader) -> list[Batch]:
             self._kept.check(READ_BATCHES, "look at batches")
-            return self._kept.listed(
-                reader,
-                lambda header: self._shown(reader, header),
-                wanted=lambda _batch: True,
-                after=after,
-                limit=checked_limit(limit),
-            )
+            last = checked_last(after, Batch, "`after`")
+            before = None if last is None else last.instance
+            return self._kept.listed(reader, batch_of, before=before, limit=checked_limit(limit))
 
         return self._desk.look(read)
 
@@ -138,8 +130,7 @@ class FutureBatches:
                     f"the status of an item is one of {', '.join(get_args(ItemStatus))}, not {brief(status)}"
                 )
             name, behind, most = self._kept.named(batch), checked_after(after), checked_limit(limit)
-            self._kept.visible(reader, name)
-            found = self._kept.state(reader, name, w.BatchState).items[behind:]
+            found = self._kept.read(reader, name)[1].items[behind:]
             return items_of(list(islice((each for each in found if status in {None, each.status}), most)))
 
         return self._desk.look(read)
@@ -150,14 +141,11 @@ class FutureBatches:
         def act() -> Batch:
             self._kept.check(MANAGE_BATCHES, "cancel batches")
             name, why = self._kept.named(batch), checked_text(reason, "reason")
-            self._kept.found(name, w.BatchState)
+            self._kept.found(name)
             self._kept.send(name, w.CancelBatch(id=name, reason=why))
-            return batch_of(*self._kept.found(name, w.BatchState))
+            return batch_of(*self._kept.found(name))
 
         return self._desk.read(act)
-
-    def _shown(self, reader: Reader, header: Header) -> Batch:
-        return batch_of(header, self._kept.state(reader, header.key, w.BatchState))
 
 
 class _Asked:
@@ -231,7 +219,6 @@ class _Asked:
                 version=self.version,
                 status=self._status,
                 is_active=None if self._status else True,
-                partition=self._desk.request.partition or None,
                 cursor=cursor,
                 limit=LARGEST_PAGE,
             ).result()

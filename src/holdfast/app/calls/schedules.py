@@ -15,6 +15,7 @@ from holdfast.app.desk import (
     checked_flag,
     checked_instant,
     checked_key,
+    checked_last,
     checked_limit,
     checked_text,
 )
@@ -27,7 +28,7 @@ from holdfast.machine.schedules import words as w
 from holdfast.machine.schedules.plan import Clockwork, Plan
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Header
+from holdfast.store.shapes import Header, InstanceQuery
 
 READ_SCHEDULES, MANAGE_SCHEDULES = "schedule:read", "schedule:manage"
 """What it takes to look at schedules, and to say what they are."""
@@ -40,12 +41,13 @@ T = TypeVar("T")
 class FutureSchedules:
     """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
 
-    A schedule belongs to its tenant, and to the part of it that whoever put it belongs to: whoever is bound to another part does not find it.
+    The id of a schedule is a name of its partition, like a business key: whoever names no partition lists those of all, and names those of none.
     """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._kept = Kept(desk, "schedule", w.SCHEDULE, w.SCHEDULE_KIND)
+        query = InstanceQuery(definition=w.SCHEDULE, kinds=(w.SCHEDULE_KIND,))
+        self._kept = Kept(desk, "schedule", w.ScheduleState, query)
 
     def put(  # noqa: PLR0913 - all that can be said of a schedule, by name
         self,
@@ -94,9 +96,6 @@ class FutureSchedules:
             )
             plan = plan_of(desk, definition, input, timing, version=version, computed=computed, note=note)
             self._check_startable(desk, plan)
-            with self._desk.reader.look() as reader:
-                if self._kept.is_hidden(self._kept.header(reader, name)):
-                    raise PayloadError(f"the id {name!r} is taken; give the schedule another one", reason="id_taken")
             command = w.PutSchedule(id=name, plan=plan, expected_version=_checked_version(expected_version))
             return self._told(name, command)
 
@@ -106,17 +105,20 @@ class FutureSchedules:
         """One schedule: what it says, its next time, and what it runs."""
         return self._look(schedule, schedule_of)
 
-    def list(self, *, workflow: str = "", after: str = "", limit: int = 100) -> Reply[builtins.list[Schedule]]:
-        """The schedules, those that were put first for the first time last; give the last id as `after` for the next page."""
+    def list(
+        self, *, workflow: str = "", after: Schedule | None = None, limit: int = 100
+    ) -> Reply[builtins.list[Schedule]]:
+        """The schedules, the newest first; give the last one as `after` for the next page."""
 
         def read(reader: Reader) -> list[Schedule]:
             self._kept.check(READ_SCHEDULES, "look at schedules")
             wanted = checked_key(workflow, "workflow", may_be_empty=True)
+            last = checked_last(after, Schedule, "`after`")
             return self._kept.listed(
                 reader,
-                lambda header: schedule_of(header, self._kept.state(reader, header.key, w.ScheduleState)),
+                schedule_of,
                 wanted=lambda found: wanted in {"", found.workflow},
-                after=after,
+                before=None if last is None else last.instance,
                 limit=checked_limit(limit),
             )
 
@@ -234,13 +236,12 @@ class FutureSchedules:
     def _look(self, schedule: str, question: Callable[[Header, w.ScheduleState], T]) -> Reply[T]:
         def read(reader: Reader) -> T:
             self._kept.check(READ_SCHEDULES, "look at schedules")
-            name = self._kept.named(schedule)
-            return question(self._kept.visible(reader, name), self._kept.state(reader, name, w.ScheduleState))
+            return question(*self._kept.read(reader, self._kept.named(schedule)))
 
         return self._desk.look(read)
 
     def _found(self, name: str) -> tuple[Header, w.ScheduleState]:
-        return self._kept.found(name, w.ScheduleState)
+        return self._kept.found(name)
 
     def _check_startable(self, desk: Desk, plan: Plan) -> None:
         """Whoever puts a schedule may start its workflow, which is there and begins by a start."""

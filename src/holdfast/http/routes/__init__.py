@@ -18,6 +18,7 @@ from holdfast.http.routes import (
     processes,
     repairs,
     schedules,
+    sessions,
     standing,
     tasks,
 )
@@ -40,6 +41,7 @@ ROUTES: tuple[Route, ...] = (
     *keys.ROUTES,
     *schedules.ROUTES,
     *batches.ROUTES,
+    *sessions.ROUTES,
     *platform.ROUTES,
 )
 """The table. Of two addresses that fit, the first one is meant."""

@@ -56,7 +56,7 @@ async def begin_batch(call: Call[NoQuery, BeginBatch]) -> Answer:
         reason=asked.reason,
         per_second=asked.per_second,
         follow=asked.follow_seconds,
-        batch_id=asked.batch_id or call.start_key,
+        batch_id=asked.batch_id or call.idempotency_key,
     )
     return Answer(value=found, status=202, headers={"location": f"/api/v1/batches/{quote(found.id, safe='')}"})
 
@@ -64,8 +64,10 @@ async def begin_batch(call: Call[NoQuery, BeginBatch]) -> Answer:
 async def list_batches(call: Call[Paged, None]) -> Listing[Batch]:
     """List the batches, the newest first."""
     size = call.page(call.query.limit)
-    found = await call.calls.batches.list(after=cursors.read(call.query.cursor, str) or "", limit=size + 1)
-    return cursors.listing(found, size, lambda each: each.id)
+    place = cursors.read(call.query.cursor, UUID)
+    last = None if place is None else cursors.resting(Batch, instance=place)
+    found = await call.calls.batches.list(after=last, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.instance)
 
 
 async def get_batch(call: Call[NoQuery, None]) -> Batch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated
+from uuid import UUID
 
 import msgspec
 
@@ -82,9 +83,10 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
 async def list_schedules(call: Call[ScheduleQuery, None]) -> Listing[Schedule]:
     """List the schedules, the newest first."""
     size = call.page(call.query.limit)
-    last = cursors.read(call.query.cursor, str) or ""
+    place = cursors.read(call.query.cursor, UUID)
+    last = None if place is None else cursors.resting(Schedule, instance=place)
     found = await call.calls.schedules.list(workflow=call.query.workflow, after=last, limit=size + 1)
-    return cursors.listing(found, size, lambda each: each.id)
+    return cursors.listing(found, size, lambda each: each.instance)
 
 
 async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
