@@ -1,4 +1,4 @@
-"""Processes that die while schedules start workflows: each time is one run, and the end is always the same."""
+"""Processes that die while schedules start workflows and batches go on: each time is one run, and the end is always the same."""
 
 from __future__ import annotations
 
@@ -53,3 +53,34 @@ def test_a_process_that_dies_at_any_point_starts_each_time_once(new_store: NewSt
     """The same at every point there is, and with a second crash while the first is recovered from."""
     assert tried(SCENARIO, new_store).points > 50
     assert tried(SCENARIO, new_store, every=3, again_after=5).points > 20
+
+
+def begun(engine: ManualEngine) -> None:
+    """Some are started by a batch, and what they did is undone by another one."""
+    engine.batches.begin("start", inputs=[{}] * 2, definition="long", batch_id="start", follow=10 * HOUR)
+    engine.drain()
+    runs = [each.run for each in engine.batches.items("start") if each.run is not None]
+    engine.batches.begin("cancel", runs[:1], batch_id="cancel", follow=HOUR)
+    engine.advance(2 * HOUR)
+
+
+def followed(engine: ManualEngine) -> object:
+    """What became of each item, and how many runs there are."""
+    items = {name: engine.batches.items(name) for name in ("start", "cancel")}
+    return (
+        [(name, each.status, each.detail) for name, found in items.items() for each in found],
+        [engine.batches.get(name).status for name in items],
+        sorted((each.definition, each.status) for each in engine.runs.list().items),
+    )
+
+
+BATCHES = Scenario(prepare=prepared, play=begun, outcome=followed)
+
+
+def test_a_process_that_dies_anywhere_does_each_item_once(new_store: NewStore) -> None:
+    """Wherever the process dies, every start of a batch is one run, and what is told of each item is the same."""
+    report = tried(BATCHES, new_store, every=4, on_server=13)
+    assert report.points > 1
+    told, statuses, runs = report.outcome[0]  # type: ignore[index]
+    assert [each[:2] for each in told] == [("start", "failed"), ("start", "done"), ("cancel", "done")]
+    assert (statuses, runs) == (["completed"] * 2, [("long", "cancelled"), ("long", "completed")])
