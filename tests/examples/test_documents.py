@@ -38,6 +38,8 @@ RUNNABLE = [
     "docs/how-to/people.md",
     "docs/how-to/serve-http.md",
     "docs/how-to/use-the-client.md",
+    "docs/how-to/schedules.md",
+    "docs/how-to/batches.md",
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",
