@@ -89,8 +89,8 @@ def test_more_live_runs_than_are_counted_are_told_so(
     based: Holdfast, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counting has a bound."""
-    monkeypatch.setattr("holdfast.cli.publishing._COUNTED", 2)
-    monkeypatch.setattr("holdfast.cli.publishing._PAGE", 1)
+    monkeypatch.setattr("holdfast.app.definition_files._COUNTED", 2)
+    monkeypatch.setattr("holdfast.app.definition_files._PAGE", 1)
     based("publish", written(ORDERS))
     engine = live.engine()
     for _ in range(3):
