@@ -35,6 +35,7 @@ MODULES = (
     "notifications",
     "directory",
     "chains",
+    "charters",
     "dead_letters",
     "definitions",
     "events",

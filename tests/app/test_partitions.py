@@ -64,6 +64,7 @@ class Things(msgspec.Struct, frozen=True, kw_only=True):
     notification: int
     schedule: str
     batch: str
+    session: str
 
     @property
     def step(self) -> str:
@@ -147,6 +148,7 @@ OF_ONE: dict[str, Call] = {
     "inbox.bury": lambda calls, on: calls.inbox.bury(on.message),
     "dead_letters.retry_compensation": lambda calls, on: calls.dead_letters.retry_compensation(on.undone),
     "dead_letters.discard": lambda calls, on: calls.dead_letters.discard(on.effect_letter),
+    "sessions.end": lambda calls, on: calls.sessions.end(on.session),
     "run.fail": lambda calls, on: calls.run(on.run).fail("r"),
     "run.cancel": lambda calls, on: calls.run(on.run).cancel(),
     "run.abort": lambda calls, on: calls.run(on.run).abort(),
@@ -201,6 +203,7 @@ LISTS: dict[str, Call] = {
     "inbox.list": lambda calls, _: calls.inbox.list(),
     "schedules.list": lambda calls, _: calls.schedules.list(),
     "batches.list": lambda calls, _: calls.batches.list(),
+    "sessions.list": lambda calls, _: calls.sessions.list(),
 }
 """What lists something of instances: empty where there are none."""
 
@@ -217,6 +220,7 @@ MADE: dict[str, Call] = {
     "schedules.put": lambda calls, on: calls.schedules.put(on.schedule, "ask", every=3600).instance,
     "batches.begin": lambda calls, on: calls.batches.begin("pause", [on.run], batch_id=on.batch).instance,
     "notifications.mark_all_read": lambda calls, _: calls.notifications.mark_all_read(),
+    "sessions.open": lambda calls, _: calls.sessions.open(credential="test"),
 }
 """What makes something of its own, whatever there is under the same name elsewhere; or touches nothing."""
 
@@ -339,6 +343,7 @@ def furnished(engine: ManualEngine) -> Things:
         notification=notification.id,
         schedule="s-1",
         batch="b-1",
+        session=north.sessions.open(credential="test").session.id,
     )
 
 
@@ -359,6 +364,7 @@ GHOSTS = Things(
     notification=987_654,
     schedule="unscheduled",
     batch="unbatched",
+    session="0" * 32,
 )
 
 

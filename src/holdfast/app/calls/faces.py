@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.chains import FutureChains
+from holdfast.app.calls.charters import FutureCharters
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
@@ -59,6 +60,8 @@ class FutureCalls:
     """People: who there is, what they may do, who stands in for whom."""
     chains: FutureChains
     """Approval chains."""
+    charters: FutureCharters
+    """What organisations say of their documents."""
     dead_letters: FutureDeadLetters
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
@@ -93,6 +96,7 @@ class FutureCalls:
         self.notifications = FutureNotifications(desk)
         self.directory = FutureDirectory(desk)
         self.chains = FutureChains(desk)
+        self.charters = FutureCharters(desk)
         self.dead_letters = FutureDeadLetters(desk)
         self.definitions = FutureDefinitions(desk, owner=desk.request)
         self.events = FutureEvents(desk)

@@ -15,6 +15,7 @@ from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.chains import FutureChains
+from holdfast.app.calls.charters import Charter, FutureCharters
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
 from holdfast.app.calls.definitions import FutureDefinitions
@@ -38,6 +39,7 @@ from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
+    DocumentChoice,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -602,6 +604,10 @@ class AsyncDocuments:
         """The rounds of a document: its ways from a state to its rest."""
         return await self._futures.rounds(type, id)
 
+    async def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
+        """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
+        return await self._futures.choices(type, id)
+
     async def list(
         self, type: str, *, status: str = "", requester: str = "", cursor: InstanceLike | None = None, limit: int = 100
     ) -> DocumentPage:
@@ -1047,6 +1053,43 @@ class AsyncChains:
     async def versions(self, name: str) -> builtins.list[Chain]:
         """All versions of a chain, oldest first."""
         return await self._futures.versions(name)
+
+
+class AsyncCharters:
+    """What organisations say of their documents. To publish takes the capability `documents:govern`; the newest version counts.
+
+    Other processes know of it after `charter_refresh` of the settings at the latest, or when they call `refresh`.
+    """
+
+    def __init__(self, futures: FutureCharters) -> None:
+        self._futures = futures
+
+    async def publish_rules(self, type: str, rules: Sequence[Mapping[str, object]], *, comment: str = "") -> Charter:
+        """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
+
+        DefinitionError lists everything that is wrong with them.
+        """
+        return await self._futures.publish_rules(type, rules, comment=comment)
+
+    async def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
+        """Publish the settings of the organisation, all of them: expressions read them as `org`."""
+        return await self._futures.publish_settings(settings, comment=comment)
+
+    async def rules(self, type: str, version: int = 0) -> Charter:
+        """The rules for a type of documents, the newest version if none is given."""
+        return await self._futures.rules(type, version)
+
+    async def settings(self, version: int = 0) -> Charter:
+        """The settings of the organisation, the newest version if none is given."""
+        return await self._futures.settings(version)
+
+    async def list(self) -> builtins.list[Charter]:
+        """All versions of all rules and settings, by name, each oldest first: who has changed what, and when."""
+        return await self._futures.list()
+
+    async def refresh(self) -> None:
+        """Have this process look anew at once."""
+        await self._futures.refresh()
 
 
 class AsyncDeadLetters:
@@ -1710,6 +1753,8 @@ class AsyncCalls:
     """People: who there is, what they may do, who stands in for whom."""
     chains: AsyncChains
     """Approval chains."""
+    charters: AsyncCharters
+    """What organisations say of their documents."""
     dead_letters: AsyncDeadLetters
     """What gave up, and what is to become of it."""
     definitions: AsyncDefinitions
@@ -1745,6 +1790,7 @@ class AsyncCalls:
         self.notifications = AsyncNotifications(futures.notifications)
         self.directory = AsyncDirectory(futures.directory)
         self.chains = AsyncChains(futures.chains)
+        self.charters = AsyncCharters(futures.charters)
         self.dead_letters = AsyncDeadLetters(futures.dead_letters)
         self.definitions = AsyncDefinitions(futures.definitions)
         self.events = AsyncEvents(futures.events)

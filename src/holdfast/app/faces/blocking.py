@@ -15,6 +15,7 @@ from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.chains import FutureChains
+from holdfast.app.calls.charters import Charter, FutureCharters
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
 from holdfast.app.calls.definitions import FutureDefinitions
@@ -38,6 +39,7 @@ from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
+    DocumentChoice,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -602,6 +604,10 @@ class Documents:
         """The rounds of a document: its ways from a state to its rest."""
         return self._futures.rounds(type, id).result()
 
+    def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
+        """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
+        return self._futures.choices(type, id).result()
+
     def list(
         self, type: str, *, status: str = "", requester: str = "", cursor: InstanceLike | None = None, limit: int = 100
     ) -> DocumentPage:
@@ -1045,6 +1051,43 @@ class Chains:
     def versions(self, name: str) -> builtins.list[Chain]:
         """All versions of a chain, oldest first."""
         return self._futures.versions(name).result()
+
+
+class Charters:
+    """What organisations say of their documents. To publish takes the capability `documents:govern`; the newest version counts.
+
+    Other processes know of it after `charter_refresh` of the settings at the latest, or when they call `refresh`.
+    """
+
+    def __init__(self, futures: FutureCharters) -> None:
+        self._futures = futures
+
+    def publish_rules(self, type: str, rules: Sequence[Mapping[str, object]], *, comment: str = "") -> Charter:
+        """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
+
+        DefinitionError lists everything that is wrong with them.
+        """
+        return self._futures.publish_rules(type, rules, comment=comment).result()
+
+    def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
+        """Publish the settings of the organisation, all of them: expressions read them as `org`."""
+        return self._futures.publish_settings(settings, comment=comment).result()
+
+    def rules(self, type: str, version: int = 0) -> Charter:
+        """The rules for a type of documents, the newest version if none is given."""
+        return self._futures.rules(type, version).result()
+
+    def settings(self, version: int = 0) -> Charter:
+        """The settings of the organisation, the newest version if none is given."""
+        return self._futures.settings(version).result()
+
+    def list(self) -> builtins.list[Charter]:
+        """All versions of all rules and settings, by name, each oldest first: who has changed what, and when."""
+        return self._futures.list().result()
+
+    def refresh(self) -> None:
+        """Have this process look anew at once."""
+        self._futures.refresh().result()
 
 
 class DeadLetters:
@@ -1704,6 +1747,8 @@ class Calls:
     """People: who there is, what they may do, who stands in for whom."""
     chains: Chains
     """Approval chains."""
+    charters: Charters
+    """What organisations say of their documents."""
     dead_letters: DeadLetters
     """What gave up, and what is to become of it."""
     definitions: Definitions
@@ -1742,6 +1787,7 @@ class Calls:
         self.notifications = Notifications(futures.notifications)
         self.directory = Directory(futures.directory)
         self.chains = Chains(futures.chains)
+        self.charters = Charters(futures.charters)
         self.dead_letters = DeadLetters(futures.dead_letters)
         self.definitions = Definitions(futures.definitions)
         self.events = Events(futures.events)
