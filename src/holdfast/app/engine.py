@@ -147,15 +147,7 @@ class Engine(EngineCalls):
             self.registry.library.attach(self.service)
             self.registry.charters.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            self._desk = Desk(
-                self.service,
-                self.registry,
-                endings,
-                self._answering,
-                directory=self.office.directory,
-                request=RequestContext(tenant=tenant, actor=SYSTEM),
-                resolvers=checked_resolvers(capabilities),
-            )
+            self._desk = self._own_desk(endings, tenant, capabilities)
             serve_own(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
@@ -165,6 +157,23 @@ class Engine(EngineCalls):
         except BaseException:
             self._store.close()
             raise
+
+    def _own_desk(
+        self,
+        endings: Endings,
+        tenant: str,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
+    ) -> Desk:
+        """Where the engine's own calls are made."""
+        return Desk(
+            self.service,
+            self.registry,
+            endings,
+            self._answering,
+            directory=self.office.directory,
+            request=RequestContext(tenant=tenant, actor=SYSTEM),
+            resolvers=checked_resolvers(capabilities),
+        )
 
     # -- set-up
 
