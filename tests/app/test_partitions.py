@@ -62,9 +62,9 @@ class Things(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     event: str
     notification: int
+    session: str
     schedule: str
     batch: str
-    session: str
 
     @property
     def step(self) -> str:
@@ -201,9 +201,9 @@ LISTS: dict[str, Call] = {
     "events.list": lambda calls, _: calls.events.list(),
     "instances.list": lambda calls, _: calls.instances.list(),
     "inbox.list": lambda calls, _: calls.inbox.list(),
+    "sessions.list": lambda calls, _: calls.sessions.list(),
     "schedules.list": lambda calls, _: calls.schedules.list(),
     "batches.list": lambda calls, _: calls.batches.list(),
-    "sessions.list": lambda calls, _: calls.sessions.list(),
 }
 """What lists something of instances: empty where there are none."""
 
@@ -341,9 +341,9 @@ def furnished(engine: ManualEngine) -> Things:
         document="d-1",
         event=event,
         notification=notification.id,
+        session=north.sessions.open(credential="test").session.id,
         schedule="s-1",
         batch="b-1",
-        session=north.sessions.open(credential="test").session.id,
     )
 
 
@@ -362,9 +362,9 @@ GHOSTS = Things(
     document="none",
     event="never",
     notification=987_654,
+    session="0" * 32,
     schedule="unscheduled",
     batch="unbatched",
-    session="0" * 32,
 )
 
 

@@ -37,9 +37,9 @@ RUNNABLE = [
     "docs/how-to/own-transaction.md",
     "docs/how-to/people.md",
     "docs/how-to/serve-http.md",
+    "docs/how-to/use-the-client.md",
     "docs/how-to/schedules.md",
     "docs/how-to/batches.md",
-    "docs/how-to/use-the-client.md",
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",
@@ -47,6 +47,11 @@ RUNNABLE = [
     "docs/reference/document-format.md",
     "docs/how-to/call-http-services.md",
     "docs/how-to/say-who-may-do-what.md",
+    "docs/tutorial/one-hour.md",
+    "docs/how-to/frameworks.md",
+    "docs/how-to/observe.md",
+    "docs/how-to/test-workflows.md",
+    "docs/coming-from/celery.md",
 ]
 
 

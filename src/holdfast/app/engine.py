@@ -53,6 +53,7 @@ from holdfast.people.resolvers import Resolver
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
+from holdfast.runtime.companions import Companion
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
@@ -343,6 +344,11 @@ class Engine(EngineCalls):
     def listen(self, listener: Listener) -> Self:
         """Call `listener` with everything that is worth measuring."""
         self.service.shared.telemetry.listen(listener)
+        return self
+
+    def accompany(self, companion: Companion) -> Self:
+        """Have a companion be there for every command and every call of a handler: a tracer, an error tracker, a log that says whose work it is."""
+        self.service.shared.telemetry.companions.add(companion)
         return self
 
     # -- life

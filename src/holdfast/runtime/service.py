@@ -111,7 +111,7 @@ class Service:
         )
         self.standing = Standing()
         """The pauses that this process knows of."""
-        self.around = Surroundings.of(programs, settings, self.standing)
+        self.around = Surroundings.of(programs, settings, self.standing, self.shared.telemetry.companions)
         self._cause = causes(str(chance.new_id(clock.now())))
         self._working: WorkingSide = NoWorker()
         self._hearers: list[HearEnded] = []
