@@ -142,14 +142,10 @@ class Engine(EngineCalls):
             self.deliveries = deliveries_of(self.service, self.office.directory, self._invocations.outbound)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
-            webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
-            self.errands.add(Post, webhooks.run)
-            self._named.add(WEBHOOK, webhooks.call)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
-            self.registry.charters.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = Desk(
                 self.service,
@@ -161,7 +157,7 @@ class Engine(EngineCalls):
                 resolvers=checked_resolvers(capabilities),
             )
             Publications(self._desk, self.errands)
-            self.service.shared.handlers.register(ELSEWHERE.handler, Elsewhere(self._desk).run, joins=True)
+            self._serve_documents()
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
@@ -170,6 +166,15 @@ class Engine(EngineCalls):
         except BaseException:
             self._store.close()
             raise
+
+    def _serve_documents(self) -> None:
+        """Have done what workflows of documents have the engine itself do."""
+        shared = self.service.shared
+        webhooks = Webhooks(self._invocations.outbound, shared.clock.now)
+        self.errands.add(Post, webhooks.run)
+        self._named.add(WEBHOOK, webhooks.call)
+        shared.handlers.register(ELSEWHERE.handler, Elsewhere(self._desk).run, joins=True)
+        self.registry.charters.attach(self.service)
 
     # -- set-up
 
