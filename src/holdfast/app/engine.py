@@ -156,8 +156,7 @@ class Engine(EngineCalls):
                 request=RequestContext(tenant=tenant, actor=SYSTEM),
                 resolvers=checked_resolvers(capabilities),
             )
-            Publications(self._desk, self.errands)
-            self._serve_documents()
+            self._serve_runs()
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
@@ -167,9 +166,10 @@ class Engine(EngineCalls):
             self._store.close()
             raise
 
-    def _serve_documents(self) -> None:
-        """Have done what workflows of documents have the engine itself do."""
+    def _serve_runs(self) -> None:
+        """Have done what events and workflows of documents have the engine itself do."""
         shared = self.service.shared
+        Publications(self._desk, self.errands)
         webhooks = Webhooks(self._invocations.outbound, shared.clock.now)
         self.errands.add(Post, webhooks.run)
         self._named.add(WEBHOOK, webhooks.call)
