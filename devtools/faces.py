@@ -45,6 +45,8 @@ MODULES = (
     "keys",
     "sessions",
     "refusals",
+    "schedules",
+    "batches",
     "projections",
     "admin",
     "faces",

@@ -466,6 +466,16 @@ def _order_of_an_old_and_an_urgent_call(live: Live, settings: Settings) -> objec
     return called
 
 
+def _place_of_a_quiet_tenant(live: Live, settings: Settings) -> object:
+    called: list[str] = []
+    with driven(live, settings).register(Puppet(act), lambda context, effect: called.append(context.tenant)) as engine:
+        for tenant in ("loud", "loud", "loud", "quiet"):
+            engine.as_tenant(tenant).deciders.execute(Puppet, Do(f"p-{len(called)}", tenant))
+            engine.clock.move(timedelta(milliseconds=1))
+        engine.drain()
+    return called.index("quiet")
+
+
 def _is_a_handler_missing_after_ten_seconds(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Puppet(act)) as engine:
         engine.deciders.execute(Puppet, Do("p-1", "x"))
@@ -631,6 +641,7 @@ CASES = {
         [(False, ["urgent", "old"]), (True, ["old", "urgent"])],
         {"ageing": 10.0},
     ),
+    "tenant_rate": Case(_place_of_a_quiet_tenant, [(None, 3), (1.0, 1)]),
     "projection_batch": Case(_events_that_a_projection_takes_at_once, [(2, [2, 2, 2]), (500, [6])]),
     "projection_pause": Case(
         _pause_of_a_failing_projection, [(3 * SECOND, [("reading", 3.0)]), (5 * SECOND, [("reading", 5.0)])]

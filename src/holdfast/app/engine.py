@@ -25,7 +25,7 @@ from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
-from holdfast.app.publications import Publications
+from holdfast.app.own import add_own, serve_own
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
@@ -47,7 +47,6 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.machine import GRAPH_LANGUAGE
-from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.runs.errands import FindPeople, Notify, Post
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
@@ -57,6 +56,7 @@ from holdfast.people.resolvers import Resolver
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
+from holdfast.runtime.companions import Companion
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
@@ -120,7 +120,7 @@ class Engine(EngineCalls):
         self._codec, self._has_threads = codec or JsonCodec(), threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self.registry.add(PublicationDecider(), is_own=True)
+        add_own(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
@@ -169,7 +169,7 @@ class Engine(EngineCalls):
     def _serve_runs(self) -> None:
         """Have done what events and workflows of documents have the engine itself do."""
         shared = self.service.shared
-        Publications(self._desk, self.errands)
+        serve_own(self._desk, self.errands)
         webhooks = Webhooks(self._invocations.outbound, shared.clock.now)
         self.errands.add(Post, webhooks.run)
         self._named.add(WEBHOOK, webhooks.call)
@@ -346,6 +346,11 @@ class Engine(EngineCalls):
         self.service.shared.telemetry.listen(listener)
         return self
 
+    def accompany(self, companion: Companion) -> Self:
+        """Have a companion be there for every command and every call of a handler: a tracer, an error tracker, a log that says whose work it is."""
+        self.service.shared.telemetry.companions.add(companion)
+        return self
+
     # -- life
 
     def start_worker(self) -> Self:
@@ -475,8 +480,8 @@ class Engine(EngineCalls):
         """Those who answer questions."""
         return [] if self._answering is None else self._answering.all
 
-    def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
-        return self._store.reader(tenant).headers(list(instances))
+    def _headers(self, tenant: str, partition: str, instances: Collection[InstanceId]) -> list[Header]:
+        return self._store.reader(tenant, partition).headers(list(instances))
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""

@@ -8,6 +8,7 @@ from typing import Any, overload
 from msgspec.structs import replace
 
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.charters import FutureCharters
 from holdfast.app.calls.dead_letters import FutureDeadLetters
@@ -26,6 +27,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.sessions import FutureSessions
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
@@ -78,6 +80,10 @@ class FutureCalls:
     """Sessions of browsers."""
     refusals: FutureRefusals
     """Requests that were refused because of who asked."""
+    schedules: FutureSchedules
+    """What starts workflows at given times."""
+    batches: FutureBatches
+    """One thing done to many runs."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -100,6 +106,8 @@ class FutureCalls:
         self.keys = FutureKeys(desk)
         self.sessions = FutureSessions(desk)
         self.refusals = FutureRefusals(desk)
+        self.schedules = FutureSchedules(desk)
+        self.batches = FutureBatches(desk)
 
     @overload
     def start(

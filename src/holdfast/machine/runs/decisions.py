@@ -16,6 +16,7 @@ from holdfast.machine.graphs.graph import Action
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.admission import LATE, REPAIRS, refusal_of
+from holdfast.machine.runs.advancing import advance
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
 from holdfast.machine.runs.deadline import pass_deadline
@@ -410,6 +411,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.PassDeadline: _pass_deadline,
     c.EndGrace: _end_grace,
     c.AnswerStep: _waking(_mending(_answer)),
+    c.AdvanceProcess: _waking(_mending(partial(advance, answer=_answer))),
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.errors import ForbiddenError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, context_bytes
@@ -23,6 +24,7 @@ from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
 from holdfast.runtime.commit.header import merged_search, moved_header
 from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
+from holdfast.runtime.commit.shares import AT_ONCE
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Rest, effect_row, rest_of, restored_timer, timer_row
@@ -107,13 +109,18 @@ class Draft:
             comment=submission.comment,
             version=header.version,
             issued=header.issued,
+            commits=header.commits,
             pending_timers=NO_TIMERS if not self.timers else self._pending(fired),
             fired_timer=fired,
             fired_due_at=self.timers[fired].due_at if fired else None,
         )
         answer = self.program.answer(self.state, submission.command, moment)
         if isinstance(answer, Decision):
-            return self._accept(answer, submission, now)
+            outcome = self._accept(answer, submission, now)
+            view = submission.view
+            if view is None:
+                return outcome
+            return Outcome(outcome.instance, outcome.version, seen=view(self.header, self.program, self.state))
         if isinstance(answer, Rejection):
             refused = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
             raise refused(reason=answer.code, message=answer.message)
@@ -274,7 +281,7 @@ class Draft:
         self.timers[letter.name] = PendingTimer(letter.number, now)
         self._add_timers((restored_timer(header, letter, now),))
         self._append([_told(TIMER_REQUEUED, letter.name)], submission, now)
-        self.header = msgspec.structs.replace(header, version=header.version + 1, updated_at=now)
+        self.header = replace(header, version=header.version + 1, commits=header.commits + 1, updated_at=now)
         return Outcome(header.id, self.header.version)
 
     def _append(self, events: list[Encoded], submission: Submission, now: datetime) -> None:
@@ -314,7 +321,8 @@ class Draft:
             is_held = bool(pauses) and holds_call(pauses, program.step_of(effect.body))
             if is_held:
                 change.held_effects = (*change.held_effects, number)
-            may_lease = not is_held and not effect.delay
+            late = AT_ONCE if around.shares is None else around.shares.take(header.tenant, now)
+            may_lease = not is_held and not effect.delay and not late
             owner = lessee.identity if lessee and may_lease and lessee.reserve(handler) else None
             new.append(
                 effect_row(
@@ -327,6 +335,7 @@ class Draft:
                     context=context,
                     now=now,
                     ageing=around.ageing,
+                    late=late,
                 )
             )
         change.effects = [*change.effects, *new] if change.effects else new
@@ -348,7 +357,7 @@ class Draft:
         ):
             before = self._forget_recall(number)
             # Of two commands that recall it the first one takes it back; either may ask for it to be stopped.
-            both = recall if before is None else msgspec.structs.replace(before, stop=before.stop or recall.stop)
+            both = recall if before is None else replace(before, stop=before.stop or recall.stop)
             change.recalls = (*change.recalls, both)
 
     def _forget_recall(self, number: int) -> StoredRecall | None:

@@ -195,7 +195,7 @@ class Transactions:
 
     def _submission(self, execution: Execution, command: object) -> Submission:
         effect = execution.effect
-        address, own = result_of(effect, command, execution.program)
+        address, own = result_of(effect, command, execution.program, execution.follow_up.partition)
         return Submission(
             address=address,
             command=own,
