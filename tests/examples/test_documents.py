@@ -25,6 +25,8 @@ RUNNABLE = [
     "docs/tutorial/first-decider.md",
     "docs/tutorial/first-saga.md",
     "docs/tutorial/first-process.md",
+    "docs/tutorial/first-document.md",
+    "docs/how-to/documents-in-your-tables.md",
     "docs/how-to/author-sagas.md",
     "docs/how-to/approve-expenses.md",
     "docs/how-to/ask-people.md",

@@ -139,17 +139,13 @@ class Engine(EngineCalls):
             self.deliveries = deliveries_of(self.service, self.office.directory, self._invocations.outbound)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
-            serve_webhooks(
-                Webhooks(self._invocations.outbound, self.service.shared.clock.now), self.errands, self._named
-            )
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
-            self.registry.charters.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = self._own_desk(endings, tenant, capabilities)
-            serve_own(self._desk, self.errands)
+            self._serve_runs()
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
@@ -175,6 +171,13 @@ class Engine(EngineCalls):
             request=RequestContext(tenant=tenant, actor=SYSTEM),
             resolvers=checked_resolvers(capabilities),
         )
+
+    def _serve_runs(self) -> None:
+        """Have done what events and workflows of documents have the engine itself do."""
+        serve_own(self._desk, self.errands)
+        webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
+        serve_webhooks(webhooks, self.errands, self._named)
+        self.registry.charters.attach(self.service)
 
     # -- set-up
 
