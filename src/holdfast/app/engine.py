@@ -25,7 +25,7 @@ from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
-from holdfast.app.publications import Publications
+from holdfast.app.own import add_own, serve_own
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
@@ -47,7 +47,6 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.machine import GRAPH_LANGUAGE
-from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.runs.errands import FindPeople, Notify, Post
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
@@ -57,6 +56,7 @@ from holdfast.people.resolvers import Resolver
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
+from holdfast.runtime.companions import Companion
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
@@ -120,7 +120,7 @@ class Engine(EngineCalls):
         self._codec, self._has_threads = codec or JsonCodec(), threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self.registry.add(PublicationDecider(), is_own=True)
+        add_own(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
@@ -149,6 +149,7 @@ class Engine(EngineCalls):
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
+            self.registry.charters.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = Desk(
                 self.service,
@@ -159,7 +160,7 @@ class Engine(EngineCalls):
                 request=RequestContext(tenant=tenant, actor=SYSTEM),
                 resolvers=checked_resolvers(capabilities),
             )
-            Publications(self._desk, self.errands)
+            serve_own(self._desk, self.errands)
             self.service.shared.handlers.register(ELSEWHERE.handler, Elsewhere(self._desk).run, joins=True)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
@@ -338,6 +339,11 @@ class Engine(EngineCalls):
     def listen(self, listener: Listener) -> Self:
         """Call `listener` with everything that is worth measuring."""
         self.service.shared.telemetry.listen(listener)
+        return self
+
+    def accompany(self, companion: Companion) -> Self:
+        """Have a companion be there for every command and every call of a handler: a tracer, an error tracker, a log that says whose work it is."""
+        self.service.shared.telemetry.companions.add(companion)
         return self
 
     # -- life

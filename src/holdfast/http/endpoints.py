@@ -230,8 +230,12 @@ def _body(route: Route, request: Request, raw: bytes) -> object:
         if raw.strip():
             raise EdgeError(EdgeCode.MALFORMED, "this route takes no body")
         return None
-    if raw and not _JSON.fullmatch(request.headers.get("content-type", "")):
-        raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, "the body is to be application/json")
+    given = request.headers.get("content-type", "")
+    if given.split(";")[0].strip().lower() in route.texts:
+        return None
+    if raw and not _JSON.fullmatch(given):
+        taken = " or ".join(("application/json", *route.texts))
+        raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {taken}")
     try:
         return msgspec.json.decode(raw or b"{}", type=route.body)
     except msgspec.ValidationError as error:

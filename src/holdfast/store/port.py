@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.access import Access
 from holdfast.store.chains import Chains
+from holdfast.store.charters import StoredCharters
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
@@ -397,6 +398,10 @@ class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
 
     def chains(self) -> Chains:
         """For whoever resolves approval chains."""
+        ...
+
+    def charters(self) -> StoredCharters:
+        """For what organisations say of their documents."""
         ...
 
     def access(self) -> Access:

@@ -102,6 +102,19 @@ create table holdfast.chains (
     constraint chains_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.charters (
+    tenant text not null,
+    name text not null,
+    version integer not null,
+    body bytea not null,
+    comment text not null,
+    published_by text not null,
+    published_at timestamp with time zone not null,
+    constraint charters_pkey PRIMARY KEY (tenant, name, version),
+    constraint charters_name_check CHECK ((name <> ''::text)),
+    constraint charters_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.dead_letters (
     id bigint not null generated always as identity,
     tenant text not null,
@@ -743,6 +756,7 @@ alter table holdfast.api_refusals enable row level security, force row level sec
 alter table holdfast.api_sessions enable row level security, force row level security;
 alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
+alter table holdfast.charters enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
 alter table holdfast.definition_triggers enable row level security, force row level security;
 alter table holdfast.definitions enable row level security, force row level security;
@@ -788,6 +802,8 @@ create policy engine on holdfast.audit as permissive for all to holdfast_engine 
 create policy tenant on holdfast.audit as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.chains as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.charters as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.charters as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.dead_letters as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.dead_letters as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.definition_triggers as permissive for all to holdfast_engine using (true) with check (true);
@@ -986,6 +1002,7 @@ end $function$
 CREATE TRIGGER audit_never_change BEFORE UPDATE ON holdfast.audit FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
 CREATE TRIGGER audit_never_go BEFORE DELETE ON holdfast.audit FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
 CREATE TRIGGER chains_never_change BEFORE DELETE OR UPDATE ON holdfast.chains FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER charters_never_change BEFORE DELETE OR UPDATE ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER directory_changes_never_change BEFORE DELETE OR UPDATE ON holdfast.directory_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed in the directory is never rewritten');
 CREATE TRIGGER document_versions_never_change BEFORE UPDATE ON holdfast.document_versions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
@@ -1040,6 +1057,8 @@ grant delete, insert, select, update on table holdfast.audit to holdfast_engine;
 grant select on table holdfast.audit to holdfast_tenant;
 grant insert, select on table holdfast.chains to holdfast_engine;
 grant select on table holdfast.chains to holdfast_tenant;
+grant insert, select on table holdfast.charters to holdfast_engine;
+grant select on table holdfast.charters to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;
 grant select on table holdfast.dead_letters to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.definition_triggers to holdfast_engine;

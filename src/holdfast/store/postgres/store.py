@@ -17,6 +17,7 @@ from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.access import PostgresAccess
 from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.chains import PostgresChains
+from holdfast.store.postgres.charters import PostgresCharters
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
 from holdfast.store.postgres.connections import (
@@ -108,6 +109,10 @@ class PostgresParts:
     def chains(self) -> PostgresChains:
         """For whoever resolves approval chains."""
         return PostgresChains(self._next_line())
+
+    def charters(self) -> PostgresCharters:
+        """For what organisations say of their documents."""
+        return PostgresCharters(self._next_line())
 
     def access(self) -> PostgresAccess:
         """For those who come with keys, and for whoever looks after these."""

@@ -696,6 +696,24 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger chains_never_go before delete on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
+-- What organisations say of their documents: rules for a type (`rules:<type>`), and settings (`settings`). A version never changes; the
+-- newest one counts.
+
+create table charters (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    name         text not null check (name <> ''),
+    version      integer not null,
+    body         blob not null,
+    comment      text not null,
+    published_by text not null,
+    published_at text not null,
+    primary key (tenant, name, version)
+) strict, without rowid;
+create trigger charters_never_change before update on charters
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+create trigger charters_never_go before delete on charters
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
 
