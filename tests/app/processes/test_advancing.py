@@ -8,13 +8,12 @@ from typing import Never
 import msgspec
 import pytest
 
-from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, system
-from holdfast import Actor, NotFoundError, ProcessInstance, RejectedError, RequestContext, Saga
+from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
+from holdfast import Actor, NotFoundError, ProcessInstance, RejectedError, Saga
 from holdfast.app import advancing, processes
 from holdfast.app.authorities import judged
 from holdfast.app.desk import Desk
 from holdfast.kernel.history import StoredEvent
-from holdfast.runtime.replies import Reply
 from holdfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
@@ -184,25 +183,19 @@ def test_each_caller_is_told_what_came_of_the_call_itself(live: Live) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.row("P-053", "P-055", "P-071")
-def test_a_key_that_was_used_just_now_shows_nothing_that_is_elsewhere(live: Live) -> None:
-    """Of several starts with one key in one transaction the first one counts, and those who may not see it are not shown it."""
+@pytest.mark.row("P-053", "P-055")
+def test_a_key_that_was_used_just_now_shows_nothing_of_another_process(live: Live) -> None:
+    """Of several starts with one key in one transaction the first one counts, and whoever meant another process is refused."""
     engine = live.engine(ONE_COMMITTER)
-    published(engine, CIRCLE)
-    published(engine, CIRCLE.replace('"id": "w"', '"id": "v"'))
+    registered(engine, CIRCLE)
+    registered(engine, CIRCLE.replace('"id": "w"', '"id": "v"'))
     batching = Batching(engine)
-    calls = engine.futures.acting
-
-    def starting(workflow: str, partition: str) -> Reply[ProcessInstance]:
-        request = RequestContext(partition=partition, actor=ANN)
-        return calls(request).processes.start(workflow, {"n": 1}, idempotency_key="k")
-
     with engine:
+        calls = engine.futures.processes
         with batching.one():
-            first, again = starting("w", "north"), starting("w", "north")
-            others = [starting("v", "north"), starting("w", "south")]
-        assert first.result(30) == again.result(30)
-        for each in others:
-            with pytest.raises(RejectedError) as refused:
-                each.result(30)
-            assert refused.value.reason == "IDEMPOTENCY_CONFLICT"
+            replies = [calls.start(each, {"n": 1}, idempotency_key="k") for each in ("w", "w", "v")]
+        assert replies[0].result(30) == replies[1].result(30)
+        with pytest.raises(RejectedError) as refused:
+            replies[2].result(30)
+    assert batching.sizes[-1] == len(replies), "they did not share a transaction"
+    assert refused.value.reason == "IDEMPOTENCY_CONFLICT"
