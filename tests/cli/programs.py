@@ -50,6 +50,10 @@ class Program:
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Ask it to end; its exit code, and what it said last."""
         self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> tuple[int, str]:
+        """Wait for its end; its exit code, and what it said last."""
         rest = self._said.read()
         return self.process.wait(timeout=60), rest
 

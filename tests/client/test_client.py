@@ -15,7 +15,7 @@ from client.conftest import HASTY, Scene
 from holdfast import errors as e
 from holdfast.app.workflow_views import HistoryEntry, WorkflowInstance
 from holdfast.client import AsyncClient, Client, Retries, StreamEvent
-from holdfast.client.refusals import _OF_EDGE, _OF_ENGINE, error_of
+from holdfast.client.refusals import _OF_ENGINE, error_of
 from holdfast.client.retries import Turns
 from holdfast.http import create_app
 from holdfast.http.problems import EdgeCode, EdgeError, problem_of
@@ -146,7 +146,6 @@ def test_an_error_is_the_same_after_its_way_over_the_wire(error: e.HoldfastError
 def test_no_error_is_forgotten() -> None:
     """Every class of the tree, and every refusal of the edge, has its place; the words of processes included."""
     assert set(_OF_ENGINE) == {each.code for each in load_generator().error_classes()}
-    assert set(_OF_EDGE) >= {each.value for each in EdgeCode}
     for code in EdgeCode:
         for is_of_processes in (False, True):
             problem = problem_of(EdgeError(code, "no"), trace_id="t", is_of_processes=is_of_processes)
@@ -201,6 +200,16 @@ def test_what_is_no_address_and_no_key_is_refused(address: str, key: str) -> Non
     """Before anything is sent."""
     with pytest.raises(e.ConfigurationError):
         Client(address, key)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../../keys", "ann/roles"])
+def test_no_name_leads_to_another_address(scene: Scene, name: str) -> None:
+    """What would be taken for a step in a path is refused before it is sent; everything else stands there as it is."""
+    with scene.client() as client:
+        with pytest.raises(e.PayloadError, match="cannot stand in an address"):
+            client.revoke_role(name, "x")
+        with pytest.raises(e.NotFoundError, match=r"no person '\.\.é\?#%2F'"):
+            client.get_person("..é?#%2F")
 
 
 def test_rests_grow_and_end() -> None:

@@ -127,6 +127,7 @@ def plant(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         yield made
 
 
+@pytest.mark.row("D-053", "D-080")
 def test_what_a_killed_server_has_acknowledged_is_there_and_finishes(live: Live, plant: Plant) -> None:
     """Server and worker die by SIGKILL while clients order; every acknowledged order is completed, once."""
     hammer(live.engine(), plant, kills=("server", "worker"), clients=3, between=15, seed=1)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from cli.programs import Program
+from holdfast import Engine
+from holdfast.client import Client
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
@@ -32,6 +37,9 @@ RUNNABLE = [
     "docs/how-to/own-transaction.md",
     "docs/how-to/people.md",
     "docs/how-to/serve-http.md",
+    "docs/how-to/use-the-client.md",
+    "docs/how-to/schedules.md",
+    "docs/how-to/batches.md",
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",
@@ -79,9 +87,12 @@ def played(example: str) -> str:
     return done.stdout
 
 
-def test_the_order_is_undone_although_its_worker_is_killed() -> None:
-    """`dev.py run` tells of an order that fails in shipping and is undone by a second worker, and the README quotes it."""
-    told = played("examples/order_saga.py")
+def test_the_order_is_undone_although_its_worker_is_killed(tmp_path: Path) -> None:
+    """`dev.py run --exit` tells of an order that fails in shipping and is undone by a second worker, and the README quotes it."""
+    program = first_run(tmp_path, "--exit")
+    code, told = program.wait()
+    program.close()
+    assert code == 0, told
 
     assert "worker 1 died in the middle of the refund (kill -9)" in told
     assert re.search(r"charge card +rolled_back +1 +2\n", told), "the refund is called again after the crash"
@@ -89,6 +100,39 @@ def test_the_order_is_undone_although_its_worker_is_killed() -> None:
     quoted = re.findall(r"^    ([✗↶☠↺] .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(quoted) == 5
     assert [line for line in quoted if line not in told] == []
+
+
+def first_run(folder: Path, *words: str) -> Program:
+    """The command `python3 dev.py run` in this very environment, which is set up already; its data are in the folder."""
+    program = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+import dev
+dev.BIN = pathlib.Path(sys.executable).parent
+dev.DATA = pathlib.Path(sys.argv[2])
+sys.exit(dev.run(sys.argv[3:]))
+"""
+    return Program(sys.executable, "-c", program, str(ROOT), str(folder), *words)
+
+
+def test_the_first_run_stays_as_a_server(tmp_path: Path) -> None:
+    """`dev.py run` tells the story, says where to look, has workflows of several kinds under way, and keeps its data when Ctrl-C ends it."""
+    program = first_run(tmp_path / "data", "--port", "0")
+    try:
+        program.hear("the order is the same: True")
+        address = program.hear(r"holdfast is at (http://127\.0\.0\.1:\d+)")[1]
+        program.hear("everybody on this machine may do everything")
+        with Client(address) as client:
+            runs = client.list_executions().items
+        assert {each.definition for each in runs} == {"order", "expense", "purchases.approval"}
+        code, told = program.end(signal.SIGINT)
+    finally:
+        program.close()
+    assert code == 0
+    assert f"the data are kept in {tmp_path / 'data'}" in told
+    engine = Engine(f"sqlite:///{tmp_path / 'data' / 'holdfast.db'}", migrate=False)
+    assert {each.id for each in engine.runs.list()} == {each.id for each in runs}
+    engine.stop()
 
 
 def test_the_survivor_finishes_in_its_second_act() -> None:

@@ -18,6 +18,7 @@ from holdfast.errors import ConfigurationError
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.chains import StoredChain
+from holdfast.store.charters import StoredCharter
 from holdfast.store.opening import open_store
 from holdfast.store.pauses import Pause, Scope
 from holdfast.store.postgres.commits import PostgresUnit
@@ -53,7 +54,7 @@ WITHOUT_TENANT = {"meta", "workers", "projections"}
 SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
     "subscriptions", "observations", "pauses", "principals", "role_grants", "delegations", "absences", "directory_changes",
-    "chains",
+    "chains", "charters",
 }  # fmt: skip
 
 Connection = psycopg.Connection[Any]
@@ -91,6 +92,10 @@ def full(desk: Desk, tenant: str) -> None:
         tenant=tenant, name="c", version=0, stages=b"[]", description="", published_by="", published_at=NOW
     )
     desk.chains.publish(chain)
+    charter = StoredCharter(
+        tenant=tenant, name="settings", version=0, body=b"{}", comment="", published_by="", published_at=NOW
+    )
+    desk.charters.publish(charter)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from holdfast.machine.runs.state import State
 from holdfast.people.authority import Authority
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
-from holdfast.store.shapes import Address, Header
+from holdfast.store.shapes import Header
 
 _ROUNDS = 5
 """How often an actor is looked up anew because others were faster."""
@@ -46,7 +46,7 @@ def landed(header: Header, program: Program, state: object) -> Landing:
 
 def carried_out(desk: Desk, identity: InstanceId, command: object, comment: str = "") -> Reply[Outcome]:
     """Have a command of a process carried out."""
-    address = Address(tenant=desk.tenant, instance=identity)
+    address = desk.address(instance=identity)
     return desk.command(address, command, _as_it_is, comment=comment, may_create=False, view=landed)
 
 

@@ -20,7 +20,7 @@ from holdfast.machine.runs.question import person_named
 from holdfast.people.authority import Authority, Matter, authority, check_heir, has_lapsed
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header
+from holdfast.store.shapes import Header
 
 Acted: TypeAlias = c.AnswerStep | c.TaskCommand
 """What is done to a question."""
@@ -178,7 +178,7 @@ def _lapsed(desk: Desk, claimed_by: str, definition: str, actor: str) -> str:
 
 
 def _send(desk: Desk, instance: InstanceId, command: Acted, comment: str) -> Reply[None]:
-    address = Address(tenant=desk.tenant, instance=instance)
+    address = desk.address(instance=instance)
     return desk.command(address, command, nothing, comment=comment, may_create=False)
 
 

@@ -56,7 +56,7 @@ def spec_of(desk: Desk, name: str) -> DocumentSpec:
 
 def address_of(desk: Desk, name: str, key: str) -> Address:
     """Where the commands of a document go."""
-    return Address(tenant=desk.tenant, definition=name, key=key)
+    return desk.address(name, key)
 
 
 def made_id(desk: Desk, place: Reference, repeated: str = "") -> str:

@@ -25,7 +25,7 @@ from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
-from holdfast.app.publications import Publications
+from holdfast.app.own import add_own, serve_own
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
@@ -47,7 +47,6 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.machine import GRAPH_LANGUAGE
-from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.runs.errands import FindPeople, Notify, Post
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
@@ -121,7 +120,7 @@ class Engine(EngineCalls):
         self._codec, self._has_threads = codec or JsonCodec(), threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self.registry.add(PublicationDecider(), is_own=True)
+        add_own(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
@@ -150,6 +149,7 @@ class Engine(EngineCalls):
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
+            self.registry.charters.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             self._desk = Desk(
                 self.service,
@@ -160,7 +160,7 @@ class Engine(EngineCalls):
                 request=RequestContext(tenant=tenant, actor=SYSTEM),
                 resolvers=checked_resolvers(capabilities),
             )
-            Publications(self._desk, self.errands)
+            serve_own(self._desk, self.errands)
             self.service.shared.handlers.register(ELSEWHERE.handler, Elsewhere(self._desk).run, joins=True)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
@@ -475,8 +475,8 @@ class Engine(EngineCalls):
         """Those who answer questions."""
         return [] if self._answering is None else self._answering.all
 
-    def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
-        return self._store.reader(tenant).headers(list(instances))
+    def _headers(self, tenant: str, partition: str, instances: Collection[InstanceId]) -> list[Header]:
+        return self._store.reader(tenant, partition).headers(list(instances))
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""

@@ -19,6 +19,7 @@ from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey
 from holdfast.app.operator_views import DeadLetter, DefinitionInfo
 from holdfast.app.places import unwritten, written
+from holdfast.app.process_views import ProcessDescriptor, ProcessInstance, ProcessPage
 from holdfast.app.reasons import Why
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.errors import ConfigurationError
@@ -290,6 +291,59 @@ class RemoteTasks(Missing):
         self._client.withdraw_task(task, reason=reason)
 
 
+class RemoteProcesses(Missing):
+    """Processes, as those see them who lead them on."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def list(
+        self,
+        *,
+        status: str | Sequence[str] = (),
+        workflow_id: str = "",
+        key: str = "",
+        subject_id: str = "",
+        role: str | None = None,
+        mine: bool = False,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> ProcessPage:
+        page = self._client.list_processes(
+            status=(status,) if isinstance(status, str) else tuple(status),
+            workflow_id=workflow_id,
+            key=key,
+            subject_id=subject_id,
+            role=role,
+            mine=mine,
+            cursor=_cursor(cursor),
+            limit=limit,
+        )
+        return ProcessPage(items=page.items, total=page.total, next=_place(page.next))
+
+    def get(self, instance: str) -> ProcessDescriptor:
+        return self._client.get_process(instance)
+
+    def advance(
+        self,
+        instance: str,
+        event: str,
+        input: dict[str, object] | None = None,  # noqa: A002 - as the engine has it
+        *,
+        comment: str = "",
+        expected_version: int | None = None,
+        patience: timedelta | float = 0,
+    ) -> ProcessInstance:
+        del patience  # A server is as patient as it likes.
+        return self._client.advance_process(
+            instance, event=event, input=input, comment=comment, if_version=expected_version
+        )
+
+    def resume(self, instance: str, reason: str = "", *, patience: timedelta | float = 0) -> ProcessInstance:
+        del patience  # As above.
+        return self._client.resume_process(instance, reason=reason)
+
+
 class RemoteDeadLetters(Missing):
     """What gave up."""
 
@@ -383,6 +437,7 @@ class RemoteCalls(Missing):
         self._client = client
         self.runs = RemoteRuns(client)
         self.tasks = RemoteTasks(client)
+        self.processes = RemoteProcesses(client)
         self.dead_letters = RemoteDeadLetters(client)
         self.definitions = RemoteDefinitions(client)
         self.keys = RemoteKeys(client)

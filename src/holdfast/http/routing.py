@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack
-from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
@@ -84,12 +83,6 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
         return given[0] if given else ""
 
     @property
-    def start_key(self) -> str:
-        """The same for what is started: whoever is bound to a partition does not meet the keys of another one."""
-        key, partition = self.idempotency_key, self.identity.partition
-        return f"{quote(partition, safe='')}/{key}" if key and partition else key
-
-    @property
     def expected_version(self) -> int | None:
         """The version that `If-Match` names; None if it is not there, or is `*`."""
         given = self.headers.get("if-match")
@@ -153,6 +146,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Other statuses that are no problem."""
     example: object = None
     """A body."""
+    texts: tuple[str, ...] = ()
+    """Media types of other bodies that it takes, as they are: the handler reads `raw`."""
     takes_condition: bool = False
     """Whether it understands `If-Match`."""
     takes_key: bool = False
@@ -187,6 +182,7 @@ class More(TypedDict, total=False):
     status: int
     also: tuple[int, ...]
     example: object
+    texts: tuple[str, ...]
     takes_condition: bool
     takes_key: bool
     media_type: str

@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Longest call of a handler that sets no limit of its own; None means no limit."""
     people_timeout: timedelta = timedelta(seconds=30)
     """How long a channel of notices, a resolver or a directory may take for one answer; one that takes longer has failed."""
+    charter_refresh: timedelta = timedelta(seconds=30)
+    """For how long rules and settings of organisations are remembered before another process's are looked for."""
     handler_role: str = ""
     """Postgres role that transactional handlers run under, with the tenant set, such as `holdfast_tenant`: row-level security then holds
     for what they do. Empty means the user that the engine connects as."""
@@ -212,6 +214,7 @@ _DURATIONS = (
     "timer_poll_interval",
     "handler_timeout",
     "people_timeout",
+    "charter_refresh",
     "patience",
     "shutdown_timeout",
     "unhealthy_after",

@@ -18,7 +18,7 @@ from holdfast.kernel.vocabulary import wire_name
 from holdfast.runtime.companions import CommandFacts, Companions, Passage
 from holdfast.runtime.mishaps import code_of, describe
 from holdfast.runtime.telemetry import CommandRefused
-from holdfast.store.shapes import Address, Claim, Header, ReceiptKey
+from holdfast.store.shapes import Address, Claim, Header, ReceiptKey, within
 
 _VERSION_AT = len(fingerprint())
 _SAID_AT = _VERSION_AT + 2
@@ -32,7 +32,10 @@ def causes(name: str) -> Callable[[], str]:
 
 def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
     """What makes a command with this id idempotent for its instance; None for a command without one."""
-    return ReceiptKey(address.tenant, address.name, command_id) if command_id else None
+    if not command_id:
+        return None
+    named = address.name if address.instance is None else within(address.partition, address.name)
+    return ReceiptKey(address.tenant, named, command_id)
 
 
 def digest_of(address: Address, command: object) -> bytes:

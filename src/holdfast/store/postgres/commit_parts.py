@@ -159,7 +159,7 @@ def message_row(each: StoredMessage) -> Row:
     where = each.address
     return (
         where.tenant, each.target, where.definition, where.key, where.instance, each.language, each.type, each.version, each.data,
-        each.command_id, each.actor, each.comment, each.definition_version, each.parent, each.context,
+        each.command_id, each.actor, each.comment, each.definition_version, each.parent, each.context, where.partition,
     )  # fmt: skip
 
 

@@ -67,13 +67,20 @@ def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -
             events=events.get(row[0].int, []),
             timers={} if row[24] is None else dict(zip(row[24], map(PendingTimer, row[25], row[26]), strict=True)),
         )
-        by_id[row[1], row[0].int] = by_key[row[1], row[2], row[5]] = loaded
-    return [
-        by_id.get((each.tenant, each.instance.int))
-        if each.instance is not None
-        else by_key.get((each.tenant, each.definition, each.key))
-        for each in addresses
-    ]
+        by_id[row[1], row[0].int] = by_key[row[1], row[2], row[5], loaded.header.partition] = loaded
+    return [_at(each, by_id, by_key) for each in addresses]
+
+
+def _at(
+    address: Address,
+    by_id: dict[object, Loaded],
+    by_key: dict[object, Loaded],
+) -> Loaded | None:
+    if address.instance is None:
+        return by_key.get((address.tenant, address.definition, address.key, address.partition))
+    # It may have been found by another address, without a partition.
+    found = by_id.get((address.tenant, address.instance.int))
+    return None if found is None or address.partition not in {"", found.header.partition} else found
 
 
 def _headers(connection: Connection, addresses: Sequence[Address]) -> list[rows.Row]:
@@ -87,9 +94,11 @@ def _address_columns(addresses: Sequence[Address]) -> list[object]:
     return [
         Texts([each.tenant for each in by_id]),
         Uuids([each.instance for each in by_id]),
+        Texts([each.partition for each in by_id]),
         Texts([each.tenant for each in by_key]),
         Texts([each.definition for each in by_key]),
         Texts([each.key for each in by_key]),
+        Texts([each.partition for each in by_key]),
     ]
 
 

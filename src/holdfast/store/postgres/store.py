@@ -17,6 +17,7 @@ from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.access import PostgresAccess
 from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.chains import PostgresChains
+from holdfast.store.postgres.charters import PostgresCharters
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
 from holdfast.store.postgres.connections import (
@@ -109,6 +110,10 @@ class PostgresParts:
         """For whoever resolves approval chains."""
         return PostgresChains(self._next_line())
 
+    def charters(self) -> PostgresCharters:
+        """For what organisations say of their documents."""
+        return PostgresCharters(self._next_line())
+
     def access(self) -> PostgresAccess:
         """For those who come with keys, and for whoever looks after these."""
         return PostgresAccess(self._next_line())
@@ -176,9 +181,9 @@ class PostgresShare(PostgresParts):
             share.close()
         return share
 
-    def reader(self, tenant: str) -> PostgresReader:
-        """For callers of one tenant."""
-        return PostgresReader(self._opened.pool, tenant, self.url)
+    def reader(self, tenant: str, partition: str = "") -> PostgresReader:
+        """For callers of one tenant, or of one part of it."""
+        return PostgresReader(self._opened.pool, tenant, self.url, partition)
 
     @contextmanager
     def survey(self) -> Iterator[PostgresLine]:

@@ -83,6 +83,17 @@ CREATE TABLE chains (
     primary key (tenant, name, version)
 ) strict, without rowid;
 
+CREATE TABLE charters (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    name         text not null check (name <> ''),
+    version      integer not null,
+    body         blob not null,
+    comment      text not null,
+    published_by text not null,
+    published_at text not null,
+    primary key (tenant, name, version)
+) strict, without rowid;
+
 CREATE TABLE dead_letters (
     id                 integer primary key autoincrement,
     tenant             text not null check (tenant <> ''),
@@ -108,7 +119,8 @@ CREATE TABLE dead_letters (
     command_id         text not null default '',
     comment            text not null default '',
     created_at         text not null,
-    context            blob
+    context            blob,
+    partition          text not null default ''
 ) strict;
 
 CREATE TABLE definition_triggers (
@@ -177,6 +189,7 @@ CREATE TABLE documents (
     id            text not null check (id <> ''),
     tenant        text not null check (tenant <> ''),
     definition    text not null,
+    partition     text not null,
     status        text not null,
     version       integer not null,
     data          blob not null,
@@ -240,6 +253,7 @@ CREATE TABLE human_tasks (
     tenant           text not null check (tenant <> ''),
     definition       text not null,
     key              text not null,
+    partition        text not null,
     node             text not null,
     subject          text not null,
     role             text not null,
@@ -281,7 +295,8 @@ CREATE TABLE inbox (
     error              text not null default '',
     due_at             text,
     claimed_until      text,
-    context            blob
+    context            blob,
+    partition          text not null default ''
 ) strict;
 
 CREATE TABLE instances (
@@ -347,6 +362,7 @@ CREATE TABLE notifications (
     recipient  text not null,
     instance   text not null,
     step       integer not null,
+    partition  text not null,
     subject    text not null,
     body       text not null,
     created_at text not null,
@@ -407,6 +423,7 @@ CREATE TABLE published_events (
     instance     text not null,
     number       integer not null,
     tenant       text not null check (tenant <> ''),
+    partition    text not null,
     id           text not null,
     event        text not null,
     correlation  text not null,
@@ -492,6 +509,7 @@ CREATE TABLE subscriptions (
     place       integer not null,
     tenant      text not null check (tenant <> ''),
     definition  text not null,
+    partition   text not null,
     kind        text not null,
     signal      text not null,
     correlation text not null,
@@ -517,6 +535,7 @@ CREATE TABLE task_decisions (
     number           integer not null,
     sequence         integer not null,
     tenant           text not null check (tenant <> ''),
+    partition        text not null,
     actor            text not null,
     on_behalf_of     text not null,
     outcome          text not null,
@@ -535,6 +554,7 @@ CREATE TABLE task_people (
     number     integer not null,
     place      integer not null,
     tenant     text not null check (tenant <> ''),
+    partition  text not null,
     kind       text not null,
     name       text not null,
     via        text not null,
@@ -597,7 +617,7 @@ CREATE INDEX directory_changes_by_principal on directory_changes (tenant, princi
 
 CREATE INDEX directory_changes_by_tenant on directory_changes (tenant, id);
 
-CREATE UNIQUE INDEX documents_by_id on documents (tenant, type, id);
+CREATE UNIQUE INDEX documents_by_id on documents (tenant, type, id, partition);
 
 CREATE INDEX documents_by_requester on documents (tenant, requester, type, instance);
 
@@ -634,7 +654,7 @@ CREATE INDEX instances_by_definition on instances (tenant, definition, status, b
 
 CREATE INDEX instances_by_end on instances (ended_at) where ended_at is not null;
 
-CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition) where key is not null;
+CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
 
 CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
 
@@ -703,6 +723,12 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 CREATE TRIGGER chains_never_go before delete on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
+CREATE TRIGGER charters_never_change before update on charters
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER charters_never_go before delete on charters
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
 CREATE TRIGGER definitions_immutable before update on definitions
 when old.status <> 'draft' and (
     new.source <> old.source or new.media_type <> old.media_type or new.compiled <> old.compiled or new.hash <> old.hash
@@ -753,9 +779,9 @@ begin select raise(abort, 'HF106 a decision that was made never changes'); end;
 CREATE TRIGGER instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
-CREATE TRIGGER instances_identity before update of id, tenant, definition, kind, key, created_at on instances
+CREATE TRIGGER instances_identity before update of id, tenant, definition, kind, key, created_at, partition on instances
 when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
-    or new.key is not old.key or new.created_at <> old.created_at
+    or new.key is not old.key or new.created_at <> old.created_at or new.partition is not old.partition
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
 CREATE TRIGGER mutations_never_change before update on mutations

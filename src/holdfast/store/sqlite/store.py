@@ -16,6 +16,7 @@ from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.borrowing import borrowed
 from holdfast.store.sqlite.chains import SQLiteChains
+from holdfast.store.sqlite.charters import SQLiteCharters
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
 from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_within
 from holdfast.store.sqlite.database import Database
@@ -97,6 +98,10 @@ class SQLiteParts:
         """For whoever resolves approval chains."""
         return SQLiteChains(self._database)
 
+    def charters(self) -> SQLiteCharters:
+        """For what organisations say of their documents."""
+        return SQLiteCharters(self._database)
+
     def access(self) -> SQLiteAccess:
         """For those who come with keys, and for whoever looks after these."""
         return SQLiteAccess(self._database)
@@ -132,9 +137,9 @@ class SQLiteShare(SQLiteParts):
         """The same file with the same connections."""
         return SQLiteShare(self._database, self._identity)
 
-    def reader(self, tenant: str) -> SQLiteReader:
-        """For callers of one tenant."""
-        return SQLiteReader(self._database, tenant)
+    def reader(self, tenant: str, partition: str = "") -> SQLiteReader:
+        """For callers of one tenant, or of one part of it."""
+        return SQLiteReader(self._database, tenant, partition)
 
     @contextmanager
     def survey(self) -> Iterator[SQLiteParts]:

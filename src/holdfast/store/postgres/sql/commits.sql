@@ -89,16 +89,16 @@ with taken as (
 )
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
+    context, partition, created_at
 )
 select u.tenant, u.target, u.definition, u.key, u.instance, u.language, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
-    u.definition_version, u.parent, u.context, t.at
+    u.definition_version, u.parent, u.context, u.partition, t.at
 from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[], ?::bytea[]
+    ?::text[], ?::uuid[], ?::bytea[], ?::text[]
 ) with ordinality as u (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, place
+    context, partition, place
 ) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
 order by u.place
 
@@ -111,16 +111,16 @@ with taken as (
 )
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
+    context, partition, created_at
 )
 select u.tenant, u.target, u.definition, u.key, u.instance, u.language, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
-    u.definition_version, u.parent, u.context, t.at
+    u.definition_version, u.parent, u.context, u.partition, t.at
 from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[], ?::bytea[]
+    ?::text[], ?::uuid[], ?::bytea[], ?::text[]
 ) with ordinality as u (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, place
+    context, partition, place
 ) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
 order by u.place
 
@@ -180,11 +180,11 @@ where t.instance = any (array[u.instance]) and t.key = u.key
 -- name: messages
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
+    context, partition, created_at
 )
 select u.*, t.at from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[], ?::bytea[]
+    ?::text[], ?::uuid[], ?::bytea[], ?::text[]
 ) as u, (select ?::timestamptz as at) as t
 returning id
 
@@ -192,10 +192,10 @@ returning id
 -- Only into the database that is meant, with a connection that is not ours.
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
+    context, partition, created_at
 )
 select ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::text, ?::int4, ?::bytea, ?::text, ?::text, ?::text, ?::text, ?::uuid,
-    ?::bytea, ?::timestamptz
+    ?::bytea, ?::text, ?::timestamptz
 where exists (select 1 from holdfast.meta where name = 'identity' and value = ?::text)
 returning id
 
@@ -220,10 +220,10 @@ select * from unnest(
 -- name: raised_letters
 insert into holdfast.dead_letters (
     tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence, reason,
-    error, actor, definition_version, parent, command_id, comment, created_at, context
+    error, actor, definition_version, parent, command_id, comment, created_at, context, partition
 )
 select * from unnest(
     ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
     ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::timestamptz[],
-    ?::bytea[]
+    ?::bytea[], ?::text[]
 ) as u

@@ -1,12 +1,12 @@
 -- name: instance_by_id
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
-from instances where id = ? and tenant = ?;
+from instances where id = :instance and tenant = :tenant and (:partition = '' or partition = :partition);
 
 -- name: instance_by_key
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
-from instances where tenant = ? and definition = ? and key = ?;
+from instances where tenant = ? and definition = ? and key = ? and coalesce(partition, '') = ?;
 
 -- name: snapshot
 select version, state_version, data from snapshots where instance = ?;
@@ -109,15 +109,15 @@ delete from timers where instance = ? and key = ? and number = ?;
 -- name: insert_message
 insert into inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    context, partition, created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_message_here
 -- Only into the database that is meant. One statement: a look before it would be a snapshot that is old when the write lock comes.
 insert into inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
-) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
+    context, partition, created_at
+) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
 
 -- name: consume_message
 delete from inbox where id = ?;

@@ -1,0 +1,26 @@
+"""The engine's own deciders, and what they have the engine do: published events, schedules, batches."""
+
+from __future__ import annotations
+
+from holdfast.app.batching import Batching
+from holdfast.app.desk import Desk
+from holdfast.app.errands import Errands
+from holdfast.app.publications import Publications
+from holdfast.app.registry import Registry
+from holdfast.app.scheduling import Scheduling
+from holdfast.machine.batches.decider import BatchDecider
+from holdfast.machine.publications import PublicationDecider
+from holdfast.machine.schedules.decider import ScheduleDecider
+
+
+def add_own(registry: Registry) -> None:
+    """Make them known."""
+    registry.add(PublicationDecider(), is_own=True)
+    registry.add(ScheduleDecider(), is_own=True)
+    registry.add(BatchDecider(), is_own=True)
+
+
+def serve_own(desk: Desk, errands: Errands) -> None:
+    """Have done what they ask for."""
+    for kind in (Publications, Scheduling, Batching):
+        kind(desk, errands)
