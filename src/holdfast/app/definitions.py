@@ -85,8 +85,12 @@ class Library:
                 f"{graph.name!r} version {graph.version} was published before with another content; "
                 "a published definition never changes: give the new one another version"
             )
-        self._add(known.tenant, copied(graph))
-        self._note_newest(known.tenant, graph.name, graph.version)
+        self.note_published(known.tenant, graph)
+
+    def note_published(self, tenant: str, graph: Graph) -> None:
+        """A workflow is in the database: remember it, and have unversioned starts take it."""
+        self._add(tenant, copied(graph))
+        self._note_newest(tenant, graph.name, graph.version)
 
     def program(self, tenant: str, name: str, version: str = "") -> Program | None:
         """The program of a definition, from the database if this process has not met it yet; None if there is none."""

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.access import Access
+from holdfast.store.blueprints import Blueprints
 from holdfast.store.chains import Chains
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
@@ -390,6 +391,10 @@ class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
 
     def chains(self) -> Chains:
         """For whoever resolves approval chains."""
+        ...
+
+    def blueprints(self) -> Blueprints:
+        """For whoever publishes contracts and bodies."""
         ...
 
     def access(self) -> Access:

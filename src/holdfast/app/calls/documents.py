@@ -28,6 +28,7 @@ from holdfast.app.document_writing import (
     made_id,
     shown,
     spec_of,
+    workflow_in_force,
     workflow_of,
 )
 from holdfast.app.references import InstanceLike, checked_instance
@@ -77,7 +78,7 @@ class FutureDocuments:
         `idempotency_key` makes the call safe to repeat, with an id: the same key gives the same document.
         """
         try:
-            name, version = workflow_of(self._desk, type)
+            name, version = workflow_in_force(self._desk, type)
             command = CreateDocument(
                 data=plain_data({} if data is None else data, "data", limit=self._desk.payload_limit),
                 reason=checked_text(reason, "reason"),
@@ -107,7 +108,7 @@ class FutureDocuments:
         """
         try:
             check_repairer(self._desk)
-            name, pinned = workflow_of(self._desk, type)
+            name, pinned = workflow_in_force(self._desk, type)
             command = CreateDocument(
                 data=plain_data(data, "data", limit=self._desk.payload_limit),
                 status=checked_key(status, "status"),
