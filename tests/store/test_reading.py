@@ -43,6 +43,7 @@ from support.rows import (
     by_id,
     by_key,
     effect,
+    effective,
     letter,
     message,
     moved,
@@ -97,6 +98,7 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "resume_requests": lambda reader, one: reader.resume_requests(one),
     "transitions": lambda reader, one: reader.transitions("order"),
     "document": lambda reader, one: [reader.document("invoice", "I-1")],
+    "in_force": lambda reader, one: [reader.in_force("invoice")],
     "documents": lambda reader, one: [
         row
         for query in (
@@ -143,6 +145,8 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
     bare = born(new_id(), key="o-2", tenant=tenant)
     desk.writer.write([change, bare], observations=[observation(identity, tenant=tenant)], now=NOW)
     desk.writer.accept([message(instance=identity, tenant=tenant)], NOW)
+    with desk.store.blueprints().changing(tenant, "invoice") as unit:
+        unit.add(effective(tenant=tenant))
     return identity
 
 

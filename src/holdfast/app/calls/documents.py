@@ -28,9 +28,8 @@ from holdfast.app.document_writing import (
     made_id,
     shown,
     spec_of,
-    workflow_in_force,
-    workflow_of,
 )
+from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed

@@ -103,16 +103,17 @@ class _Walk:
         stage = self._stage
         if stage.questions:
             return self._decide(stage.questions[0])
+        waiting = [each for each in stage.trail if not each.outcome]
         if stage.awaited:
             stage.publish(stage.awaited[0].event)
-            self._assume()
+            _assume(waiting)
             return None
         if stage.rests:
             return self._ask()
         if stage.next_due() is None:
             return "waits", "nothing that is known brings it on"
         stage.fire_next()
-        self._assume()
+        _assume(waiting)
         return None
 
     def _decide(self, step: Step) -> tuple[Ending, str] | None:
@@ -144,12 +145,11 @@ class _Walk:
         refused = [each for each in self._stage.trail if each.outcome in {"rejected", "blocked", "reject"}]
         return f"{refused[0].node!r} was left by {refused[0].outcome!r}" if refused else "something sent it back"
 
-    def _assume(self) -> None:
-        """Mark what was left last."""
-        for each in reversed(self._stage.trail):
-            if each.outcome:
-                each.is_assumed = True
-                return
+
+def _assume(waiting: list[Passage]) -> None:
+    """Mark those that have waited and were left."""
+    for each in waiting:
+        each.is_assumed = bool(each.outcome)
 
 
 def _line(passage: Passage) -> str:

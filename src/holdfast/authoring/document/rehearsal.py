@@ -28,6 +28,7 @@ from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.document_commands import CreateDocument
 from holdfast.machine.runs.errands import FindEvents, FindPeople, Notify, Person, Sought
+from holdfast.machine.runs.policies import POLICY
 from holdfast.machine.runs.published import Published
 from holdfast.machine.runs.question import person_of, shown
 from holdfast.machine.runs.state import State, Step
@@ -271,10 +272,12 @@ class Rehearsal:
         match event:
             case e.StepStarted(step=step, node=node):
                 self._entered[step] = self._passed(node)
-            case e.StepCompleted(step=step, outcome=outcome, node=node):
+            case e.StepCompleted(step=step, outcome=outcome, node=node, output=output):
                 passage = self._passed(node) if node else self._entered.get(step)
                 if passage is not None:
                     passage.outcome = outcome
+                    if node and isinstance(output, dict) and POLICY in output:
+                        passage.note = f"by the policy {output[POLICY]!r}"
             case e.StepAnswered(step=step, outcome=outcome) if step in self._entered:
                 self._entered[step].outcome = outcome
             case e.StepFailed(step=step, error=error) | e.StepPaused(step=step, error=error) if step in self._entered:
