@@ -543,3 +543,77 @@ def test_bodies_are_given_in_every_form() -> None:
         export_yaml(body),
     ]
     assert len({acme.save(each).hash for each in forms}) == 1
+
+
+# -- trying out
+
+
+@pytest.mark.row("EO-14", "E-263")
+def test_a_body_whose_scenarios_fail_is_not_published(place: Place) -> None:
+    """The scenarios of a draft are played when it is published, and each that fails is told with what happened; nothing of it is written."""
+    engine = opened(place)
+    acme = published(engine, BODY + SCENARIOS)
+    wrong = SCENARIOS.replace("status: active", "status: cancelled")
+    check = acme.bodies.check(BODY + wrong)
+    assert (check.problems, check.is_sound, [each.position for each in check.failures]) == (
+        [],
+        False,
+        ["the manager approves"],
+    )
+    draft = acme.bodies.save(BODY + wrong)
+    with pytest.raises(DefinitionError, match="was to be 'cancelled', and is 'active'") as caught:
+        acme.bodies.publish(draft.id)
+    assert [each.code for each in caught.value.diagnostics] == ["scenario"]
+    assert (len(acme.bodies.versions("invoice")), [each.id for each in acme.bodies.drafts()]) == (1, [draft.id])
+    assert [each.is_passed for each in acme.bodies.scenarios("invoice")] == [True]
+    assert [each.is_passed for each in acme.bodies.scenarios(draft=draft.id)] == [False]
+    assert engine.documents.list("invoice").items == []  # Nothing was played in the database.
+
+
+@pytest.mark.row("EO-13")
+def test_which_way_a_document_that_is_there_would_take(place: Place) -> None:
+    """A dry run takes a document as it stands, with changes laid over it, through what is in force or through a draft; the document stays as it is."""
+    engine = opened(place)
+    engine.govern(organisation=lambda _tenant: {"trusted_vendors": ["V-1"]})
+    acme = published(engine, BODY)
+    draft = acme.bodies.instantiate("invoice_approval")
+    of(engine, CLERK).documents.create("invoice", GIVEN, id="I-1")
+    reader = of(engine, Actor(id="bea", capabilities=frozenset({"bodies:*", "execution:read"})))
+    now = reader.bodies.dry_run("invoice", document="I-1")
+    assert (now.ends, now.status, "manager" in [each.node for each in now.trail]) == ("rests", "active", True)
+    then = reader.bodies.dry_run("invoice", document="I-1", draft=draft.id)
+    assert "manager" not in [each.node for each in then.trail]
+    large = reader.bodies.dry_run("invoice", {"grand_total": 9_000_000}, document="I-1", draft=draft.id)
+    assert {"finance", "owner"} <= {each.node for each in large.trail}
+    refused = reader.bodies.dry_run("invoice", document="I-1", decisions={"manager": "rejected"})
+    assert (refused.ends, refused.status) == ("waits", "draft")
+    seen = of(engine, CLERK).documents.get("invoice", "I-1")
+    assert (seen.status, seen.version, seen.data["grand_total"]) == ("draft", 1, 40_000)
+    with pytest.raises(NotFoundError):
+        reader.bodies.dry_run("invoice", document="I-2")
+
+
+@pytest.mark.row("E-002", "E-014", "E-921")
+def test_two_organisations_over_one_envelope(place: Place) -> None:
+    """Each goes through its own steps, in parallel or one after the other, and both pass the same gates; a third one has the bare envelope."""
+    engine = opened(place)
+    engine.govern(organisation=lambda _tenant: {"trusted_vendors": []})
+    published(engine, TWO)
+    rival = of(engine, tenant="rival")
+    rival.bodies.publish(rival.bodies.instantiate("fast_track", {"threshold": 50_000}).id)
+    gates = {}
+    for tenant, steps in (("acme", ["manager", "cfo"]), ("rival", []), ("third", None)):
+        clerk = of(engine, CLERK, tenant).documents
+        clerk.create("invoice", GIVEN, id="I-1")
+        clerk.transition("invoice", "I-1", "submit")
+        engine.drain()
+        for step in steps or []:
+            boss = of(engine, Actor(id="mia", roles=frozenset({"manager", "cfo"})), tenant)
+            (task,) = [each for each in boss.tasks.list(mine=True) if each.name.endswith(f":{step}")]
+            boss.tasks.decide(task, "approved", document_version=task.document_version)
+        if steps is None:
+            clerk.transition("invoice", "I-1", "approve")
+        seen = engine.as_tenant(tenant)
+        assert seen.documents.get("invoice", "I-1").status == "active", tenant
+        gates[tenant] = [each.what for each in seen.documents.audit("invoice", "I-1") if "passed" in each.what]
+    assert gates["acme"] == gates["rival"] == gates["third"] != []
