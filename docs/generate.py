@@ -442,7 +442,13 @@ def rejections_page() -> str:
     lines += table(("code", "meaning"), refusal_rows("machine/runs/refusals.py", Refusal))
     lines += ["", "## People", "", "The codes of the directory and of approval chains, and of who acts for whom:", ""]
     lines += table(("code", "meaning"), refusal_rows("people/refusals.py", PeopleRefusal))
-    lines += ["", "## Contracts and bodies", "", "The codes of publishing them, and of documents that cannot begin:", ""]
+    lines += [
+        "",
+        "## Contracts and bodies",
+        "",
+        "The codes of publishing them, and of documents that cannot begin:",
+        "",
+    ]
     lines += table(("code", "meaning"), refusal_rows("app/blueprint_refusals.py", BlueprintRefusal))
     return "\n".join(lines) + "\n"
 
