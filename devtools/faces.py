@@ -44,6 +44,7 @@ MODULES = (
     "inbox",
     "pauses",
     "keys",
+    "sessions",
     "refusals",
     "projections",
     "admin",

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.http.keysets import Key, KeySet
 from holdfast.http.options import Issuer
+from holdfast.kernel.actor import SYSTEM
 
 _REQUIRED: Final = ["exp", "iss", "aud", "sub"]
 _KINDS: Mapping[str, str] = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
@@ -33,6 +34,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     roles: frozenset[str]
     capabilities: frozenset[str]
+    nonce: str = ""
+    """Which login it was made for; empty for most."""
 
 
 class Tokens:
@@ -90,11 +93,13 @@ def _verified(token: str, issuer: Issuer, key: Key, algorithm: str) -> dict[str,
 
 
 def _claims(issuer: Issuer, claims: Mapping[str, object]) -> Claims:
-    subject = claims.get("sub")
+    subject, nonce = claims.get("sub"), claims.get("nonce")
     tenant = issuer.tenant or claims.get(issuer.tenant_claim)
     partition = claims.get(issuer.partition_claim, "")
     if not isinstance(subject, str) or not subject:
         raise InvalidTokenError("it names nobody")
+    if subject == SYSTEM.id:
+        raise InvalidTokenError(f"it names {subject!r}, which the engine itself is called")
     if not isinstance(tenant, str) or not tenant:
         raise InvalidTokenError(f"its claim {issuer.tenant_claim!r} names no tenant")
     if not isinstance(partition, str):
@@ -106,6 +111,7 @@ def _claims(issuer: Issuer, claims: Mapping[str, object]) -> Claims:
         partition=partition,
         roles=_texts(claims.get(issuer.roles_claim)),
         capabilities=_texts(claims.get(issuer.capabilities_claim)),
+        nonce=nonce if isinstance(nonce, str) else "",
     )
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
-from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, WrittenPage
+from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
 from holdfast.app.blueprint_views import (
     BodyCheck,
     BodyDraft,
@@ -41,6 +41,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.sessions import LIFETIME, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.document_views import (
     AuditLine,
@@ -309,8 +310,7 @@ class Runs:
     ) -> views.Page:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
-        page may be short, or empty, and still have a `next` one.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
         return self._futures.list(
             definition=definition,
@@ -496,7 +496,7 @@ class Documents:
     ) -> DocumentView:
         """Create a document of a type; its workflow begins with it. Without an id it gets one of its own.
 
-        `idempotency_key` makes the call safe to repeat, with an id: the same key gives the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same document.
         """
         return self._futures.create(type, data, id=id, reason=reason, idempotency_key=idempotency_key).result()
 
@@ -563,13 +563,21 @@ class Documents:
         new_id: str = "",
         expected_version: int | None = None,
         reason: str = "",
+        idempotency_key: str = "",
     ) -> DocumentView:
         """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew.
 
         Both become true in one transaction. The answer is the new one. Where the contract amends in place, it is the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same new document.
         """
         return self._futures.amend(
-            type, id, changes, new_id=new_id, expected_version=expected_version, reason=reason
+            type,
+            id,
+            changes,
+            new_id=new_id,
+            expected_version=expected_version,
+            reason=reason,
+            idempotency_key=idempotency_key,
         ).result()
 
     def get(self, type: str, id: str) -> DocumentView:
@@ -1422,6 +1430,7 @@ class Pauses:
     """What is held back, by whom and why. One run is paused by the run itself.
 
     Who pauses is the actor of these calls (`acting`): it needs the capability `execution:pause`, and `execution:resume` to resume.
+    Calls that are bound to a partition are refused: what is paused here is paused in all of them.
     """
 
     def __init__(self, futures: FuturePauses) -> None:
@@ -1527,6 +1536,28 @@ class Keys:
         return self._futures.revoke(key).result()
 
 
+class Sessions:
+    """Sessions of browsers. Everybody sees and ends their own; those of others take the capability `keys:manage`."""
+
+    def __init__(self, futures: FutureSessions) -> None:
+        self._futures = futures
+
+    def open(self, *, credential: str, lifetime: timedelta = LIFETIME) -> NewSession:
+        """Begin a session of the actor of these calls, with the rights that they have now; `credential` says what they came in with.
+
+        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key.
+        """
+        return self._futures.open(credential=credential, lifetime=lifetime).result()
+
+    def list(self, *, actor: str = "", after: str | Session = "", limit: int = 100) -> builtins.list[Session]:
+        """Sessions, oldest first, ended ones included: one's own, those of `actor`, or all for whoever looks after keys."""
+        return self._futures.list(actor=actor, after=after, limit=limit).result()
+
+    def end(self, session: str | Session) -> Session:
+        """End a session, at once and for good; one that has ended stays as it is."""
+        return self._futures.end(session).result()
+
+
 class Refusals:
     """Requests to an edge of the engine, such as its HTTP API, that were refused because of who asked."""
 
@@ -1606,6 +1637,14 @@ class Admin:
         """
         return self._futures.identify(secret).result()
 
+    def identify_session(self, secret: str, *, idle: timedelta = timedelta(hours=1)) -> Session | None:
+        """The session, of whichever tenant, that a browser came with; None unless it still holds: it was used within `idle`, and the key that opened it holds too."""
+        return self._futures.identify_session(secret, idle=idle).result()
+
+    def has_keys(self) -> bool:
+        """Whether any tenant has an API key that holds, so that anybody could come with one."""
+        return self._futures.has_keys().result()
+
     def written(self, *, after: int | None = None, limit: int = 1000) -> WrittenPage:
         """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
         return self._futures.written(after=after, limit=limit).result()
@@ -1650,6 +1689,8 @@ class Calls:
     """What is held back, of a definition, a step, a tenant or all."""
     keys: Keys
     """API keys."""
+    sessions: Sessions
+    """Sessions of browsers."""
     refusals: Refusals
     """Requests that were refused because of who asked."""
     futures: FutureCalls
@@ -1677,6 +1718,7 @@ class Calls:
         self.inbox = Inbox(futures.inbox)
         self.pauses = Pauses(futures.pauses)
         self.keys = Keys(futures.keys)
+        self.sessions = Sessions(futures.sessions)
         self.refusals = Refusals(futures.refusals)
         self.aio = AsyncCalls(futures)
 

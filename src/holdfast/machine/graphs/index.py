@@ -80,11 +80,16 @@ class GraphIndex:
         }
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
-        self._given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
+        self.given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
+        """What the handlers of tasks are given; those that get all of the data are not in it."""
+        self.works = {name: work for name, node in graph.nodes.items() if (work := node.op.call) is not None}
+        """The work of those that call a handler."""
         self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}
         self.maps_answers = bool(self._kept)
         """Whether any task keeps less of its handler's answer than all of it."""
         self._forms: dict[str, Form] = {}
+        self.questions: dict[str, object] = {}
+        """Questions that nothing has happened to, by node, made once for all who only look at one."""
         may_undo = graph.kind not in LOOPING and graph.document is None
         self.remembers = may_undo or any(node.compensation for node in graph.nodes.values())
         """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
@@ -132,6 +137,10 @@ class GraphIndex:
     def payload(self, node: str) -> dict[str, Expression]:
         """What an action is given."""
         return self._beginning(node, PAYLOAD)
+
+    def formula(self, node: str, name: str) -> Expression | None:
+        """An expression of a node by its name, if it has that."""
+        return self._formulas[node].get(name)
 
     def condition(self, node: str) -> Expression:
         """The question that a condition asks, or what a script computes."""
@@ -201,10 +210,6 @@ class GraphIndex:
     def rule(self, node: str, place: int) -> Expression | None:
         """What yields those whom a part of a question asks, if that is a rule."""
         return self._formulas[node].get(f"{RULED}{place}")
-
-    def given(self, node: str) -> dict[str, Expression] | None:
-        """What the handler of a task is given; None if that is all of the data."""
-        return self._given.get(node)
 
     def kept(self, node: str) -> dict[str, Expression] | None:
         """What a task keeps of its handler's answer; None if that is all of it."""

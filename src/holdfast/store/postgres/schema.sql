@@ -51,6 +51,27 @@ create table holdfast.api_refusals (
     constraint api_refusals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.api_sessions (
+    id text not null,
+    tenant text not null,
+    partition text not null,
+    actor text not null,
+    kind text not null,
+    roles text not null,
+    capabilities text not null,
+    hash bytea not null,
+    credential text not null,
+    created_at timestamp with time zone not null,
+    expires_at timestamp with time zone not null,
+    last_used_at timestamp with time zone not null,
+    ended_at timestamp with time zone,
+    constraint api_sessions_pkey PRIMARY KEY (id),
+    constraint api_sessions_actor_check CHECK ((actor <> ''::text)),
+    constraint api_sessions_hash_check CHECK ((length(hash) = 32)),
+    constraint api_sessions_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'service'::text]))),
+    constraint api_sessions_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.audit (
     instance uuid not null,
     sequence integer not null,
@@ -155,6 +176,7 @@ create table holdfast.dead_letters (
     comment text not null default ''::text,
     created_at timestamp with time zone not null,
     context bytea,
+    partition text not null default ''::text,
     constraint dead_letters_pkey PRIMARY KEY (id),
     constraint dead_letters_source_check CHECK ((source = ANY (ARRAY['step'::text, 'compensation'::text, 'effect'::text, 'timer'::text, 'inbox'::text]))),
     constraint dead_letters_tenant_check CHECK ((tenant <> ''::text))
@@ -235,6 +257,7 @@ create table holdfast.documents (
     id text not null,
     tenant text not null,
     definition text not null,
+    partition text not null,
     status text not null,
     version integer not null,
     data bytea not null,
@@ -304,6 +327,7 @@ create table holdfast.human_tasks (
     tenant text not null,
     definition text not null,
     key text not null,
+    partition text not null,
     node text not null,
     subject text not null,
     role text not null,
@@ -347,6 +371,7 @@ create table holdfast.inbox (
     due_at timestamp with time zone,
     claimed_until timestamp with time zone,
     context bytea,
+    partition text not null default ''::text,
     constraint inbox_pkey PRIMARY KEY (id),
     constraint inbox_comment_check CHECK ((octet_length(comment) <= 65536)),
     constraint inbox_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
@@ -364,6 +389,7 @@ create table holdfast.instances (
     begun boolean not null,
     version integer not null,
     issued integer not null,
+    commits integer not null,
     parent uuid,
     created_at timestamp with time zone not null,
     updated_at timestamp with time zone not null,
@@ -427,6 +453,7 @@ create table holdfast.notifications (
     recipient text not null,
     instance uuid not null,
     step integer not null,
+    partition text not null,
     subject text not null,
     body text not null,
     created_at timestamp with time zone not null,
@@ -500,6 +527,7 @@ create table holdfast.published_events (
     instance uuid not null,
     number integer not null,
     tenant text not null,
+    partition text not null,
     id text not null,
     event text not null,
     correlation text not null,
@@ -604,6 +632,7 @@ create table holdfast.subscriptions (
     place integer not null,
     tenant text not null,
     definition text not null,
+    partition text not null,
     kind text not null,
     signal text not null,
     correlation text not null,
@@ -631,6 +660,7 @@ create table holdfast.task_decisions (
     number integer not null,
     sequence integer not null,
     tenant text not null,
+    partition text not null,
     actor text not null,
     on_behalf_of text not null,
     outcome text not null,
@@ -650,6 +680,7 @@ create table holdfast.task_people (
     number integer not null,
     place integer not null,
     tenant text not null,
+    partition text not null,
     kind text not null,
     name text not null,
     via text not null,
@@ -700,6 +731,8 @@ CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, pri
 CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
 CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
 CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
+CREATE INDEX api_sessions_by_age ON holdfast.api_sessions USING btree (tenant, expires_at);
+CREATE INDEX api_sessions_by_tenant ON holdfast.api_sessions USING btree (tenant, id);
 CREATE UNIQUE INDEX blueprints_by_version ON holdfast.blueprints USING btree (tenant, type, kind, version) WHERE (version > 0);
 CREATE INDEX blueprints_drafts ON holdfast.blueprints USING btree (tenant, type, id) WHERE (status = 'draft'::text);
 CREATE INDEX blueprints_everywhere ON holdfast.blueprints USING btree (type, tenant) WHERE ((kind = 'body'::text) AND (status = 'published'::text));
@@ -710,7 +743,7 @@ CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, g
 CREATE INDEX delegations_by_receiver ON holdfast.delegations USING btree (tenant, receiver, id);
 CREATE INDEX directory_changes_by_principal ON holdfast.directory_changes USING btree (tenant, principal, id);
 CREATE INDEX directory_changes_by_tenant ON holdfast.directory_changes USING btree (tenant, id);
-CREATE UNIQUE INDEX documents_by_id ON holdfast.documents USING btree (tenant, type, id);
+CREATE UNIQUE INDEX documents_by_id ON holdfast.documents USING btree (tenant, type, id, partition);
 CREATE INDEX documents_by_requester ON holdfast.documents USING btree (tenant, requester, type, instance);
 CREATE INDEX documents_by_status ON holdfast.documents USING btree (tenant, type, status, instance);
 CREATE INDEX documents_by_type ON holdfast.documents USING btree (tenant, type, instance);
@@ -729,7 +762,11 @@ CREATE INDEX inbox_by_word ON holdfast.inbox USING btree (language, type, versio
 CREATE INDEX instances_by_attribute ON holdfast.instances USING gin (attributes jsonb_path_ops) WHERE (attributes IS NOT NULL);
 CREATE INDEX instances_by_definition ON holdfast.instances USING btree (tenant, definition, status, begun, id) WHERE (created_at > '-infinity'::timestamp with time zone);
 CREATE INDEX instances_by_end ON holdfast.instances USING btree (ended_at) WHERE (ended_at IS NOT NULL);
-CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, key, definition) WHERE (key IS NOT NULL);
+CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, key, definition, (
+CASE
+    WHEN (partition IS NULL) THEN ''::text
+    ELSE partition
+END)) WHERE (key IS NOT NULL);
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
@@ -765,6 +802,7 @@ CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHE
 alter table holdfast.absences enable row level security, force row level security;
 alter table holdfast.api_keys enable row level security, force row level security;
 alter table holdfast.api_refusals enable row level security, force row level security;
+alter table holdfast.api_sessions enable row level security, force row level security;
 alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.blueprints enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
@@ -808,6 +846,8 @@ create policy engine on holdfast.api_keys as permissive for all to holdfast_engi
 create policy tenant on holdfast.api_keys as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.api_refusals as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.api_refusals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.api_sessions as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.api_sessions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.audit as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.audit as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.blueprints as permissive for all to holdfast_engine using (true) with check (true);
@@ -973,19 +1013,25 @@ begin
 end $function$
 ;
 
-CREATE OR REPLACE FUNCTION holdfast.submit(definition text, command text, data text, key text DEFAULT ''::text, instance uuid DEFAULT NULL::uuid, command_id text DEFAULT ''::text, tenant text DEFAULT 'default'::text, actor text DEFAULT CURRENT_USER, comment text DEFAULT ''::text, version integer DEFAULT 1)
+CREATE OR REPLACE FUNCTION holdfast.submit(definition text, command text, data text, key text DEFAULT ''::text, instance uuid DEFAULT NULL::uuid, command_id text DEFAULT ''::text, tenant text DEFAULT 'default'::text, actor text DEFAULT CURRENT_USER, comment text DEFAULT ''::text, version integer DEFAULT 1, partition text DEFAULT ''::text)
  RETURNS bigint
  LANGUAGE sql
 AS $function$
     insert into holdfast.inbox (
-        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, context, created_at
+        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, context, partition,
+        created_at
     ) values (
         submit.tenant,
-        coalesce(submit.instance::text, replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key),
+        coalesce(
+            submit.instance::text,
+            case when submit.partition = '' then '' else replace(replace(submit.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key
+        ),
         submit.definition, submit.key, submit.instance, holdfast.language_of(submit.tenant, submit.definition), submit.command,
         submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
-        convert_to(json_build_object('actor', json_build_object('id', submit.actor))::text, 'UTF8'),  -- Whatever it calls itself: it is not the engine.
-        clock_timestamp()
+        -- Whatever it calls itself: it is not the engine.
+        convert_to(json_build_object('actor', json_build_object('id', submit.actor), 'partition', submit.partition)::text, 'UTF8'),
+        submit.partition, clock_timestamp()
     ) returning id
 $function$
 ;
@@ -1024,7 +1070,7 @@ CREATE TRIGGER documents_never_go BEFORE DELETE ON holdfast.documents FOR EACH R
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON holdfast.events FOR EACH ROW EXECUTE FUNCTION holdfast.keep_events();
 CREATE TRIGGER human_tasks_final BEFORE UPDATE ON holdfast.human_tasks FOR EACH ROW WHEN ((old.closed_at IS NOT NULL)) EXECUTE FUNCTION holdfast.refuse('HF106', 'a decision that was made never changes');
 CREATE TRIGGER instances_history BEFORE UPDATE OF version ON holdfast.instances FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
-CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
+CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at, partition ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at) OR (new.partition IS DISTINCT FROM old.partition))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
 CREATE TRIGGER mutations_never_change BEFORE UPDATE ON holdfast.mutations FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER mutations_never_go BEFORE DELETE ON holdfast.mutations FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER publishing_rules_never_change BEFORE UPDATE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
@@ -1064,6 +1110,7 @@ grant delete, insert, select, update on table holdfast.absences to holdfast_engi
 grant select on table holdfast.absences to holdfast_tenant;
 grant insert, select, update on table holdfast.api_keys to holdfast_engine;
 grant delete, insert, select, update on table holdfast.api_refusals to holdfast_engine;
+grant delete, insert, select, update on table holdfast.api_sessions to holdfast_engine;
 grant delete, insert, select, update on table holdfast.audit to holdfast_engine;
 grant select on table holdfast.audit to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.blueprints to holdfast_engine;

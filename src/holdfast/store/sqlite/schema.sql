@@ -40,6 +40,22 @@ CREATE TABLE api_refusals (
     at         text not null
 ) strict;
 
+CREATE TABLE api_sessions (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         blob not null check (length(hash) = 32),
+    credential   text not null,
+    created_at   text not null,
+    expires_at   text not null,
+    last_used_at text not null,
+    ended_at     text
+) strict, without rowid;
+
 CREATE TABLE audit (
     instance text not null,
     sequence integer not null,
@@ -136,7 +152,8 @@ CREATE TABLE dead_letters (
     command_id         text not null default '',
     comment            text not null default '',
     created_at         text not null,
-    context            blob
+    context            blob,
+    partition          text not null default ''
 ) strict;
 
 CREATE TABLE definition_triggers (
@@ -205,6 +222,7 @@ CREATE TABLE documents (
     id            text not null check (id <> ''),
     tenant        text not null check (tenant <> ''),
     definition    text not null,
+    partition     text not null,
     status        text not null,
     version       integer not null,
     data          blob not null,
@@ -268,6 +286,7 @@ CREATE TABLE human_tasks (
     tenant           text not null check (tenant <> ''),
     definition       text not null,
     key              text not null,
+    partition        text not null,
     node             text not null,
     subject          text not null,
     role             text not null,
@@ -309,7 +328,8 @@ CREATE TABLE inbox (
     error              text not null default '',
     due_at             text,
     claimed_until      text,
-    context            blob
+    context            blob,
+    partition          text not null default ''
 ) strict;
 
 CREATE TABLE instances (
@@ -324,6 +344,7 @@ CREATE TABLE instances (
     begun              integer not null,
     version            integer not null,
     issued             integer not null,
+    commits            integer not null,
     parent             text,
     created_at         text not null,
     updated_at         text not null,
@@ -374,6 +395,7 @@ CREATE TABLE notifications (
     recipient  text not null,
     instance   text not null,
     step       integer not null,
+    partition  text not null,
     subject    text not null,
     body       text not null,
     created_at text not null,
@@ -434,6 +456,7 @@ CREATE TABLE published_events (
     instance     text not null,
     number       integer not null,
     tenant       text not null check (tenant <> ''),
+    partition    text not null,
     id           text not null,
     event        text not null,
     correlation  text not null,
@@ -528,6 +551,7 @@ CREATE TABLE subscriptions (
     place       integer not null,
     tenant      text not null check (tenant <> ''),
     definition  text not null,
+    partition   text not null,
     kind        text not null,
     signal      text not null,
     correlation text not null,
@@ -553,6 +577,7 @@ CREATE TABLE task_decisions (
     number           integer not null,
     sequence         integer not null,
     tenant           text not null check (tenant <> ''),
+    partition        text not null,
     actor            text not null,
     on_behalf_of     text not null,
     outcome          text not null,
@@ -571,6 +596,7 @@ CREATE TABLE task_people (
     number     integer not null,
     place      integer not null,
     tenant     text not null check (tenant <> ''),
+    partition  text not null,
     kind       text not null,
     name       text not null,
     via        text not null,
@@ -619,6 +645,10 @@ CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
 
 CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
 
+CREATE INDEX api_sessions_by_age on api_sessions (tenant, expires_at);
+
+CREATE INDEX api_sessions_by_tenant on api_sessions (tenant, id);
+
 CREATE UNIQUE INDEX blueprints_by_version on blueprints (tenant, type, kind, version) where version > 0;
 
 CREATE INDEX blueprints_drafts on blueprints (tenant, type, id) where status = 'draft';
@@ -637,7 +667,7 @@ CREATE INDEX directory_changes_by_principal on directory_changes (tenant, princi
 
 CREATE INDEX directory_changes_by_tenant on directory_changes (tenant, id);
 
-CREATE UNIQUE INDEX documents_by_id on documents (tenant, type, id);
+CREATE UNIQUE INDEX documents_by_id on documents (tenant, type, id, partition);
 
 CREATE INDEX documents_by_requester on documents (tenant, requester, type, instance);
 
@@ -674,7 +704,7 @@ CREATE INDEX instances_by_definition on instances (tenant, definition, status, b
 
 CREATE INDEX instances_by_end on instances (ended_at) where ended_at is not null;
 
-CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition) where key is not null;
+CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
 
 CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
 
@@ -819,9 +849,9 @@ begin select raise(abort, 'HF106 a decision that was made never changes'); end;
 CREATE TRIGGER instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
-CREATE TRIGGER instances_identity before update of id, tenant, definition, kind, key, created_at on instances
+CREATE TRIGGER instances_identity before update of id, tenant, definition, kind, key, created_at, partition on instances
 when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
-    or new.key is not old.key or new.created_at <> old.created_at
+    or new.key is not old.key or new.created_at <> old.created_at or new.partition is not old.partition
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
 CREATE TRIGGER mutations_never_change before update on mutations

@@ -60,6 +60,9 @@ class PolicyGateKind(Kind):
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Ask; without a way for those who may not the step has failed."""
         assert isinstance(node.op, PolicyGate)
+        if node.op.of and node.op.of != index_of(turn.routes).spec.entity_type:
+            pass_through(turn, token, node, OK)
+            return
         action = index_of(turn.routes).actions[node.op.action]
         actor = acting(turn, node.run_as)
         judgement = judged(index_of(turn.routes), action.name, actor, asked_of(turn, actor), is_lent=bool(node.run_as))
