@@ -148,8 +148,9 @@ def full(desk: Desk, tenant: str = "default", partition: str = "") -> InstanceId
     bare.header = msgspec.structs.replace(bare.header, partition=partition)
     desk.writer.write([change, bare], observations=[observation(identity, tenant=tenant)], now=NOW)
     desk.writer.accept([message(instance=identity, tenant=tenant)], NOW)
-    with desk.store.blueprints().changing(tenant, "invoice") as unit:
-        unit.add(effective(tenant=tenant))
+    if desk.reading(tenant).in_force("invoice") is None:
+        with desk.store.blueprints().changing(tenant, "invoice") as unit:
+            unit.add(effective(tenant=tenant))
     return identity
 
 
@@ -187,6 +188,8 @@ def test_another_partition_sees_nothing(desk: Desk) -> None:
     north, south = (desk.store.reader("default", each) for each in ("north", "south"))
     identity = full(desk, partition="north")
     for name, ask in QUESTIONS.items():
+        if name == "in_force":
+            continue  # Workflows are the tenant's, whatever its parts are.
         assert [each for each in as_list(ask(north, identity)) if each is not None], name
         assert [each for each in as_list(ask(south, identity)) if each is not None] == [], name
     assert south.stuck(["decider"]) == []
