@@ -30,6 +30,8 @@ MODULES = (
     "runs",
     "processes",
     "documents",
+    "contracts",
+    "bodies",
     "deciders",
     "tasks",
     "notifications",

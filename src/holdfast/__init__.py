@@ -1,6 +1,16 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
+from holdfast.app.blueprint_views import (
+    BodyCheck,
+    BodyDraft,
+    BodyTemplate,
+    BodyVersion,
+    BrokenBody,
+    ContractCheck,
+    ContractVersion,
+    PublishingRules,
+)
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -123,7 +133,12 @@ __all__ = [
     "AsyncRun",
     "AuditLine",
     "Backlog",
+    "BodyCheck",
+    "BodyDraft",
+    "BodyTemplate",
+    "BodyVersion",
     "Branch",
+    "BrokenBody",
     "Calls",
     "Capabilities",
     "CapabilityResolver",
@@ -134,6 +149,8 @@ __all__ = [
     "CommandError",
     "ConfigurationError",
     "ConflictError",
+    "ContractCheck",
+    "ContractVersion",
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",
@@ -211,6 +228,7 @@ __all__ = [
     "Projection",
     "ProjectionInfo",
     "PublishedEvent",
+    "PublishingRules",
     "Reason",
     "Recorded",
     "RefusedRequest",

@@ -48,6 +48,7 @@ RUNNABLE = [
     "docs/how-to/write-rules.md",
     "docs/how-to/write-processes.md",
     "docs/reference/document-format.md",
+    "docs/how-to/fill-slots.md",
     "docs/how-to/call-http-services.md",
     "docs/how-to/say-who-may-do-what.md",
     "docs/tutorial/one-hour.md",

@@ -17,6 +17,7 @@ from psycopg import sql
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
+from holdfast.store.blueprints import PublishingRule
 from holdfast.store.chains import StoredChain
 from holdfast.store.charters import StoredCharter
 from holdfast.store.opening import open_store
@@ -35,6 +36,7 @@ from support.rows import (
     by_id,
     definition,
     effect,
+    effective,
     letter,
     message,
     moved,
@@ -55,6 +57,7 @@ SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
     "subscriptions", "observations", "pauses", "principals", "role_grants", "delegations", "absences", "directory_changes",
     "chains", "charters",
+    "blueprints", "publishing_rules",
 }  # fmt: skip
 
 Connection = psycopg.Connection[Any]
@@ -96,6 +99,10 @@ def full(desk: Desk, tenant: str) -> None:
         tenant=tenant, name="settings", version=0, body=b"{}", comment="", published_by="", published_at=NOW
     )
     desk.charters.publish(charter)
+    blueprints = desk.store.blueprints()
+    with blueprints.changing(tenant, "invoice") as unit:
+        unit.add(effective(tenant=tenant))
+    blueprints.set_rule(PublishingRule(tenant=tenant, two_person=True, set_by="ada", set_at=NOW))
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +154,7 @@ def test_every_table_has_a_wall(connection: Connection) -> None:
     for name, (_, _, policies) in found.items():
         if name not in REVIEWED:
             own = {"engine", "identity"} if name == "meta" else {"engine"}
-            shared = {"shared"} if name == "definitions" else set()
+            shared = {"shared"} if name in {"definitions", "blueprints"} else set()
             assert policies == (own if name in WITHOUT_TENANT else {"engine", "tenant", *shared}), name
 
 

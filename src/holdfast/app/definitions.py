@@ -96,8 +96,12 @@ class Library:
                 f"{graph.name!r} version {graph.version} was published before with another content; "
                 "a published definition never changes: give the new one another version"
             )
-        self._add(known.tenant, copied(graph))
-        self._note_newest(known.tenant, graph.name, graph.version)
+        self.note_published(known.tenant, graph)
+
+    def note_published(self, tenant: str, graph: Graph) -> None:
+        """A workflow is in the database: remember it, and have unversioned starts take it."""
+        self._add(tenant, copied(graph))
+        self._note_newest(tenant, graph.name, graph.version)
 
     def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
         """Take a version out of use, or back; whether there is one of this very tenant."""

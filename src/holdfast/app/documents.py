@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -33,6 +34,8 @@ from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.document_folds import AUDITED
 from holdfast.machine.runs.law import READ
+from holdfast.machine.runs.namespaces import actor_names
+from holdfast.machine.runs.policies import judged
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.windows import window_of
 from holdfast.runtime.commit.cache import CachedInstance
@@ -150,7 +153,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         data=visible(known.parts.spec, document.data, actor),
         window="locked" if known.state.is_terminal else view.window,
         places=list(view.places),
-        transitions=_choices(known, actor),
+        transitions=_choices(known, actor, desk.service.shared.clock.now()),
         amended_from=document.amended_from,
         superseded_by=document.superseded_by,
         requester=row.requester,
@@ -167,11 +170,13 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
     )
 
 
-def _choices(known: Found, actor: Actor) -> list[TransitionChoice]:
+def _choices(known: Found, actor: Actor, now: datetime) -> list[TransitionChoice]:
     if known.state.is_terminal:
         return []
     found = []
     document = known.document
+    # The clock is that of the decision to come; a condition over it may be another one by then.
+    asked: Data = {"entity": document.names(), "actor": actor_names(actor), "org": document.org, "now": now}
     for each in known.parts.spec.transitions:
         if document.status not in each.sources:
             continue
@@ -179,6 +184,7 @@ def _choices(known: Found, actor: Actor) -> list[TransitionChoice]:
         why = "it is under way" if is_under_way else ""
         if not actor.may(each.capability):
             why = f"it needs the capability {each.capability!r}"
+        why = why or judged(known.parts, each.name, actor, asked).objection
         found.append(TransitionChoice(name=each.name, target=each.target, is_allowed=not why, why_not=why))
     return found
 

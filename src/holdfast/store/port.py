@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.access import Access
+from holdfast.store.blueprints import Blueprints
 from holdfast.store.chains import Chains
 from holdfast.store.charters import StoredCharters
 from holdfast.store.definitions import Definitions
@@ -402,6 +403,10 @@ class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
 
     def charters(self) -> StoredCharters:
         """For what organisations say of their documents."""
+        ...
+
+    def blueprints(self) -> Blueprints:
+        """For whoever publishes contracts and bodies."""
         ...
 
     def access(self) -> Access:

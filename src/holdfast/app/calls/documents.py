@@ -34,8 +34,8 @@ from holdfast.app.document_writing import (
     said_of,
     seen_after,
     spec_of,
-    workflow_of,
 )
+from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed
@@ -83,7 +83,7 @@ class FutureDocuments:
         `idempotency_key` makes the call safe to repeat: the same key gives the same document.
         """
         try:
-            name, version = workflow_of(self._desk, type)
+            name, version = workflow_in_force(self._desk, type)
             command = CreateDocument(
                 data=plain_data({} if data is None else data, "data", limit=self._desk.payload_limit),
                 reason=checked_text(reason, "reason"),
@@ -113,7 +113,7 @@ class FutureDocuments:
         """
         try:
             check_repairer(self._desk)
-            name, pinned = workflow_of(self._desk, type)
+            name, pinned = workflow_in_force(self._desk, type)
             command = CreateDocument(
                 data=plain_data(data, "data", limit=self._desk.payload_limit),
                 status=checked_key(status, "status"),

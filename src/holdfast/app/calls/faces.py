@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
+from holdfast.app.calls.bodies import FutureBodies
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.charters import FutureCharters
+from holdfast.app.calls.contracts import FutureContracts
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
@@ -50,6 +52,10 @@ class FutureCalls:
     """Processes: starting and advancing them, and what a caller can do with one."""
     documents: FutureDocuments
     """Documents: creating, editing, approving and amending them, and what they were."""
+    contracts: FutureContracts
+    """Contracts: what a type of documents is."""
+    bodies: FutureBodies
+    """Bodies: what an organisation puts into the slots of its documents."""
     deciders: FutureDeciders
     """Commands to deciders, and questions about their instances."""
     tasks: FutureTasks
@@ -91,6 +97,8 @@ class FutureCalls:
         self.runs = FutureRuns(desk)
         self.processes = FutureProcesses(desk)
         self.documents = FutureDocuments(desk)
+        self.contracts = FutureContracts(desk, owner=desk.request)
+        self.bodies = FutureBodies(desk)
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
         self.notifications = FutureNotifications(desk)
@@ -199,6 +207,7 @@ class FutureEngineCalls(FutureCalls):
     def __init__(self, desk: Desk, projecting: Projecting) -> None:
         super().__init__(desk)
         self.definitions = FutureDefinitions(desk, owner=None)
+        self.contracts = FutureContracts(desk, owner=None)
         self.projections = FutureProjections(desk, projecting)
         self.admin = FutureAdmin(desk)
 
