@@ -39,6 +39,7 @@ MODULES = (
     "definitions",
     "events",
     "instances",
+    "invariants",
     "inbox",
     "pauses",
     "keys",

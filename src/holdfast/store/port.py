@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.access import Access
 from holdfast.store.chains import Chains
 from holdfast.store.definitions import Definitions
@@ -30,6 +31,7 @@ from holdfast.store.shapes import (
     Claim,
     DeadLetter,
     EffectClaim,
+    Header,
     InboxClaim,
     Loaded,
     Maintenance,
@@ -39,6 +41,7 @@ from holdfast.store.shapes import (
     StoredEffect,
     StoredMessage,
     TimerClaim,
+    Told,
     Wanted,
     Word,
     WorkerInfo,
@@ -113,6 +116,13 @@ class Unit(Protocol):
 
     def write(self, changes: Sequence[Change], now: datetime) -> None:
         """Write everything; LostRaceError if somebody else was first."""
+        ...
+
+    def rewrite(self, header: Header, kinds: Sequence[RowKind[Record]], told: Sequence[Told]) -> None:
+        """Put the rows that a history tells in the place of all that an instance has of these kinds; its snapshot goes too.
+
+        The only way in which rows are written that no commit wrote: what they were before is lost, so whoever calls it has compared them.
+        """
         ...
 
     def consume(self, claims: Sequence[Claim]) -> None:
@@ -320,6 +330,18 @@ class Keeper(Protocol):
 
     def maintain(self, mode: Maintenance) -> None:
         """Switch maintenance mode."""
+        ...
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a word of the engine's own under a name, in the place of the one before; an empty one forgets it."""
+        ...
+
+    def noted(self, name: str) -> str:
+        """The word that is kept under a name; empty if there is none."""
+        ...
+
+    def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
+        """The receipts of these scopes."""
         ...
 
     def next_number(self, counter: str) -> int:

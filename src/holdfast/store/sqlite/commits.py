@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, id_text
+from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import (
     Address,
@@ -18,6 +19,7 @@ from holdfast.store.shapes import (
     Change,
     Claim,
     EffectClaim,
+    Header,
     InboxClaim,
     LetterClaim,
     Loaded,
@@ -31,11 +33,13 @@ from holdfast.store.shapes import (
     StoredRecall,
     StoredTimer,
     TimerClaim,
+    Told,
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.lending import LentConnection, Loan
 from holdfast.store.sqlite.records import write_records
+from holdfast.store.sqlite.rewriting import emptied
 from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
 
@@ -139,6 +143,13 @@ class SQLiteUnit:
     def write(self, changes: Sequence[Change], now: datetime) -> None:
         """Write everything."""
         _write(self.connection, changes, text(now))
+
+    def rewrite(self, header: Header, kinds: Sequence[RowKind[Record]], told: Sequence[Told]) -> None:
+        """Put the rows that a history tells in the place of all that there are of these kinds."""
+        with emptied(self.connection, header, kinds) as name:
+            for at, records in told:
+                change = Change(header=header, expected=header.version, records=records)
+                write_records(self.connection, [(name, change)], text(at))
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

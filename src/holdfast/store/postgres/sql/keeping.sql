@@ -121,6 +121,20 @@ insert into holdfast.meta (name, value) values ('maintenance', ?::text) on confl
 -- name: end_maintenance
 delete from holdfast.meta where name = 'maintenance'
 
+-- name: note
+insert into holdfast.meta (name, value) values ('note:' || ?::text, ?::text) on conflict (name) do update set value = excluded.value
+
+-- name: forget
+delete from holdfast.meta where name = 'note:' || ?::text
+
+-- name: noted
+select value from holdfast.meta where name = 'note:' || ?::text
+
+-- name: receipted
+select r.tenant, r.scope, r.key, r.instance, r.version, r.digest
+from (select ?::text as tenant) as t cross join unnest(?::text[]) as u (scope)
+cross join lateral (select * from holdfast.receipts where tenant = t.tenant and scope = u.scope offset 0) as r
+
 -- name: next_number
 insert into holdfast.meta (name, value) values ('counter:' || ?::text, '0')
 on conflict (name) do update set value = (meta.value::int8 + 1)::text returning value::int8

@@ -120,6 +120,19 @@ insert into meta (name, value) values ('maintenance', ?) on conflict (name) do u
 -- name: end_maintenance
 delete from meta where name = 'maintenance';
 
+-- name: note
+insert into meta (name, value) values ('note:' || ?, ?) on conflict (name) do update set value = excluded.value;
+
+-- name: forget
+delete from meta where name = 'note:' || ?;
+
+-- name: noted
+select value from meta where name = 'note:' || ?;
+
+-- name: receipted
+select r.tenant, r.scope, r.key, r.instance, r.version, r.digest
+from json_each(:scopes) as s cross join receipts r on r.tenant = :tenant and r.scope = s.value;
+
 -- name: next_number
 insert into meta (name, value) values ('counter:' || ?, '0')
 on conflict (name) do update set value = cast(value as integer) + 1 returning cast(value as integer);
