@@ -9,7 +9,7 @@ from itertools import chain
 from holdfast.app.invariants.rules import Found
 from holdfast.authoring.document import advance_problem
 from holdfast.errors import DefinitionError
-from holdfast.machine.graphs.compiler import compile_graph, read_graph
+from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, read_graph
 from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.graphs.graph import IR_VERSION, Edge, Gate, Graph, Node, Proxy, Rest, Start, State
 from holdfast.store.shapes import StoredDefinition
@@ -20,8 +20,6 @@ _ENVELOPE = (Start, State, Rest, Gate)
 
 def workflow_findings(stored: StoredDefinition) -> Iterator[Found]:
     """Everything that is wrong with a published workflow of documents."""
-    if stored.status == "draft":
-        yield Found("WF-07", "documents run on it, and it is a draft")
     try:
         graph = read_graph(stored.compiled)
     except DefinitionError as error:
@@ -38,12 +36,12 @@ def workflow_findings(stored: StoredDefinition) -> Iterator[Found]:
     stale = advance_problem(spec.compiler_version) if spec.compiler_version else None
     if stale is not None:
         yield Found("WF-07", stale.message)
-    yield from _again(graph)
+    yield from _again(graph, stored.compiled)
     yield from _slots(graph, spec)
     yield from _gates(graph, spec)
 
 
-def _again(graph: Graph) -> Iterator[Found]:
+def _again(graph: Graph, compiled: bytes) -> Iterator[Found]:
     """Whether the compiler makes the same of it, in the same order."""
     try:
         again = compile_graph(
@@ -63,7 +61,7 @@ def _again(graph: Graph) -> Iterator[Found]:
         return
     if again.hash != graph.hash:
         yield Found("WF-12", f"compiled again it has the hash {again.hash}, and was published with {graph.hash}")
-    if list(again.nodes) != list(graph.nodes) or again.edges != graph.edges:
+    if again.edges != graph.edges or compiled != graph_bytes(graph):
         yield Found("WF-13", "its nodes or ways are stored in another order than the compiler's")
 
 

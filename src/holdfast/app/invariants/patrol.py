@@ -17,6 +17,8 @@ from holdfast.machine.graphs.document_checks import ENVELOPE
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header, InstanceQuery
 
+Pin = tuple[str, str]
+"""Name and version of a workflow."""
 BATCH = 200
 """Documents that are read at once: enough that statements cost little, few enough that a look is short."""
 
@@ -39,8 +41,9 @@ def page(desk: Desk, after: InstanceId | None, limit: int, rules: Collection[str
 
 def batch(desk: Desk, names: Sequence[InstanceId]) -> Iterator[tuple[Header, list[Found]]]:
     """What is wrong with each of these documents, as of one moment."""
+    published = set[Pin]()
     for evidence, reader in evidences(desk, names):
-        yield evidence.header, list(findings(desk, evidence, reader))
+        yield evidence.header, list(findings(desk, evidence, reader, published))
 
 
 def evidences(desk: Desk, names: Sequence[InstanceId]) -> Iterator[tuple[Evidence, Reader]]:
@@ -56,13 +59,21 @@ def evidences(desk: Desk, names: Sequence[InstanceId]) -> Iterator[tuple[Evidenc
             yield evidence, reader
 
 
-def findings(desk: Desk, evidence: Evidence, reader: Reader) -> Iterator[Found]:
-    """What is wrong with one document."""
+def findings(desk: Desk, evidence: Evidence, reader: Reader, published: set[Pin]) -> Iterator[Found]:
+    """What is wrong with one document; `published` are workflows of which it is known that they are."""
+    header = evidence.header
     try:
-        program = program_of(desk, evidence.header)
+        program = program_of(desk, header)
     except HoldfastError as error:
         yield Found("WF-07", f"its workflow cannot be had: {error}")
         return
+    pin = (header.definition, header.definition_version)
+    if pin not in published:
+        stored = desk.registry.library.kept(header.tenant, header.definition, header.definition_version)
+        if stored is None or stored.status == "draft":
+            yield Found("WF-07", "its workflow is not published")
+            return
+        published.add(pin)
     yield from looked_at(evidence, program, desk.registry.library.speaker, reader)
 
 
