@@ -291,7 +291,7 @@ def rounds_of(reader: Reader, known: Found) -> list[DocumentRound]:
     """The rounds of a document, in order."""
     rounds: list[DocumentRound] = []
     for stored in reader.events(known.header.id):
-        event = known.program.decode(stored)
+        event = None if stored.is_system else known.program.decode(stored)
         match event:
             case e.DocumentCreated():
                 first = DocumentRound(round=1, started_at=stored.at, completed_at=None, status=event.status)
