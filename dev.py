@@ -1,6 +1,7 @@
 """The one door to this repository: sets up `.venv` from the lock file, then runs a task in it.
 
-    python3 dev.py run      try Holdfast: an order that is undone although its worker is killed half-way
+    python3 dev.py run      try Holdfast: an order that is undone although its worker is killed half-way; then a server with samples to
+                            look at, until Ctrl-C (--exit ends after the order, --port and --folder are for the server)
     python3 dev.py test     all tests, and the checks beside them (arguments after `test` go to pytest; --long adds the slow campaigns)
     python3 dev.py check    formatting, lint, types, layers, generated code and pages
     python3 dev.py bench    the benchmark (see bench/README.md)
@@ -27,6 +28,8 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK = ROOT / "dev.lock"
+DATA = ROOT / "holdfast-dev"
+"""Where the server of `run` keeps its data."""
 MINIMUM = (3, 11)
 
 
@@ -72,8 +75,23 @@ def tool(*command: str) -> int:
 
 
 def run(arguments: list[str]) -> int:
-    """Show a newcomer what Holdfast does."""
-    return tool("python", "examples/order_saga.py", *arguments)
+    """Show a newcomer what Holdfast does: tell the story of an order, and stay as a server to look at."""
+    code = tool("python", "examples/order_saga.py")
+    if code or "--exit" in arguments:
+        return code
+    print(
+        "\n  The rest is for you to look at: a server, a worker, and workflows of several kinds that are under way.\n"
+    )
+    sys.stdout.flush()
+    return stay([str(BIN / "python"), "-m", "holdfast.cli", "dev", "--folder", str(DATA), *arguments])
+
+
+def stay(command: list[str]) -> int:
+    """Become another program where that can be done, so that Ctrl-C is for it alone and it ends as it likes."""
+    os.chdir(ROOT)
+    if os.name == "posix":
+        os.execv(command[0], command)
+    return subprocess.run(command, check=False).returncode
 
 
 def check(_arguments: list[str]) -> int:
@@ -91,6 +109,7 @@ def checked() -> tuple[str, int]:
         ("mypy",),
         ("lint-imports",),
         ("python", "devtools/faces.py", "--check"),
+        ("python", "devtools/client.py", "--check"),
         ("python", "docs/generate.py", "--check"),
     )
     done = [
@@ -136,8 +155,9 @@ def bench(arguments: list[str]) -> int:
 
 
 def docs(_arguments: list[str]) -> int:
-    """Write anew what is generated: the faces of the engine from its calls, and pages."""
-    return max(tool("python", "devtools/faces.py"), tool("python", "docs/generate.py"))
+    """Write anew what is generated: the faces of the engine from its calls, the client's from the routes, and pages."""
+    scripts = ("devtools/faces.py", "devtools/client.py", "docs/generate.py")
+    return max(tool("python", script) for script in scripts)
 
 
 def schema(_arguments: list[str]) -> int:

@@ -43,6 +43,7 @@ MODULES = (
     "inbox",
     "pauses",
     "keys",
+    "sessions",
     "refusals",
     "projections",
     "admin",

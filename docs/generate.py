@@ -304,6 +304,7 @@ lease = "10s"
 max_attempts = 7
 ```
 """
+SERVER_INTRODUCTION = """The table `[serve]` of `holdfast.toml`, for `holdfast server`; a variable begins with `HOLDFAST_SERVE_`, such as `HOLDFAST_SERVE_PORT`."""
 
 
 def settings_page() -> str:
@@ -312,6 +313,8 @@ def settings_page() -> str:
     lines += table(("setting", "default", "meaning"), declared_fields("runtime/settings.py", "Settings"))
     lines += ["", "## Of a program", "", PROGRAM_INTRODUCTION]
     lines += table(("setting", "default", "meaning"), declared_fields("app/configuration.py", "Configuration"))
+    lines += ["", "## Of a server", "", SERVER_INTRODUCTION, ""]
+    lines += table(("setting", "default", "meaning"), declared_fields("app/configuration.py", "Serving"))
     return "\n".join(lines) + "\n"
 
 

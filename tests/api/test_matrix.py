@@ -19,7 +19,19 @@ GUARDED = [route for route in ROUTES if not route.is_public]
 STREAMS = "text/event-stream"
 PERMISSIONS = sorted({route.permission for route in GUARDED if route.permission})
 NO_CREDENTIAL = "the request has no credential that holds"
-MUST_BE_MISSING = {"run", "task", "process", "letter", "event", "pause", "key", "notification", "chain", "definition"}
+MUST_BE_MISSING = {
+    "run",
+    "task",
+    "process",
+    "letter",
+    "event",
+    "pause",
+    "key",
+    "session",
+    "notification",
+    "chain",
+    "definition",
+}
 """What looks as if it did not exist, to whoever it does not belong to."""
 
 
@@ -58,8 +70,12 @@ def test_the_table_is_sound() -> None:
     """No two routes are one, every handler is one route's, and every route says what it takes: a permission, or why none."""
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
     assert len({route.handler for route in ROUTES}) == len(ROUTES)
-    assert [name(route) for route in GUARDED if not route.permission] == ["GET /api/v1/me"]
-    public = {"GET /healthz", "GET /readyz", "GET /openapi.json", "POST /hooks/{hook}"}
+    own = ["GET /api/v1/me", "GET /api/v1/session", "DELETE /api/v1/session"]
+    assert [name(route) for route in GUARDED if not route.permission] == own
+    logins = {"POST /api/v1/session"} | {
+        f"GET /api/v1/session/{each}" for each in ("ways", "login/{provider}", "callback/{provider}")
+    }
+    public = {"GET /healthz", "GET /readyz", "GET /openapi.json", "POST /hooks/{hook}"} | logins
     assert {name(route) for route in ROUTES if route.is_public} == public
 
 

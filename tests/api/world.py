@@ -142,6 +142,7 @@ def furnished(world: World) -> Mapping[str, str]:
     data = whole.definitions.data("paid")
     whole.definitions.publish({**data, "name": "acme-own"})
     key = whole.keys.create("acme's key", actor="robot", capabilities=["execution:read"])
+    session = whole.sessions.open(credential="key:of acme").session
     engine.drain()
     return {
         "run": str(ask.id),
@@ -157,6 +158,7 @@ def furnished(world: World) -> Mapping[str, str]:
         "chain": "acme-chain",
         "definition": "acme-own",
         "key": key.key.id,
+        "session": session.id,
         "notification": "1",
     }
 

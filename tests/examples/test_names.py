@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -134,3 +135,15 @@ def test_the_source_names_calls_that_are_there() -> None:
     assert [
         (file.relative_to(ROOT).as_posix(), name) for file in files for text in sentences(file) for name in wrong(text)
     ] == []
+
+
+@pytest.mark.row("R-139")
+def test_the_parts_of_pauses_are_where_the_page_says() -> None:
+    """Every part that the specification of pauses names has its own place, and the page that tells of it leads there."""
+    page = (ROOT / "docs" / "internals" / "where-pauses-live.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| `([\w.]+):(\w+)` \|", page, re.MULTILINE)
+    assert {"executor", "event router", "resumer", "approval service", "repository", "worker", "HTTP handlers"} <= {
+        part for part, _, _ in rows
+    }
+    assert len({module for _, module, _ in rows}) == len(rows)
+    assert all(hasattr(importlib.import_module(module), name) for _, module, name in rows)

@@ -50,6 +50,16 @@ def test_a_key_is_revoked_once_and_by_its_own_tenant(desk: Desk) -> None:
     assert (found.revoked_by, found.revoked_at) == ("root", NOW)
 
 
+def test_somebody_could_come_in_while_a_key_holds(desk: Desk) -> None:
+    """Of whichever tenant; one that was revoked, or has expired, opens nothing."""
+    assert not desk.access.has_key(at=NOW)
+    desk.access.add_key(key("k1"))
+    assert desk.access.has_key(at=NOW)
+    assert not desk.access.has_key(at=NOW + HOUR)
+    desk.access.revoke("acme", "k1", by="root", at=NOW)
+    assert not desk.access.has_key(at=NOW)
+
+
 def test_use_is_noted_now_and_then(desk: Desk) -> None:
     """A use is written down unless one was a moment ago."""
     desk.access.add_key(key("k1"))

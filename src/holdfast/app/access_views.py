@@ -1,16 +1,16 @@
-"""What the engine shows of access: API keys without their secrets, requests that were refused, and what was written since."""
+"""What the engine shows of access: API keys and sessions without their secrets, requests that were refused, and what was written since."""
 
 from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.access import StoredKey, StoredRefusal
+from holdfast.store.access import StoredKey, StoredRefusal, StoredSession
 from holdfast.store.findings import FedEvent
 
 
@@ -57,6 +57,43 @@ class NewApiKey(msgspec.Struct, frozen=True, kw_only=True):
     """What its bearer sends. It is shown here and never again."""
 
 
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A browser that somebody came in with, without its secret."""
+
+    id: str
+    tenant: str
+    partition: str
+    """The part of the tenant that it is bound to; empty if to none."""
+    actor: str
+    kind: Literal["user", "service"]
+    roles: list[str]
+    """What they had when they came in, like their capabilities."""
+    capabilities: list[str]
+    credential: str
+    """What they came in with: `key:` and its id, or `jwt:` and the issuer."""
+    created_at: datetime
+    expires_at: datetime
+    """When it ends, however much it is used."""
+    last_used_at: datetime
+    """Give or take a minute."""
+    ended_at: datetime | None
+
+    @property
+    def bearer(self) -> Actor:
+        """Who comes with it."""
+        return Actor(
+            id=self.actor, kind=self.kind, roles=frozenset(self.roles), capabilities=frozenset(self.capabilities)
+        )
+
+
+class NewSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that has just begun."""
+
+    session: Session
+    secret: str
+    """What the browser keeps. It is shown here and never again."""
+
+
 class RefusedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request that was refused because of who asked."""
 
@@ -99,9 +136,12 @@ class WrittenPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def api_key(stored: StoredKey) -> ApiKey:
     """A key without its hash."""
-    fields = {name: getattr(stored, name) for name in ApiKey.__struct_fields__}
-    lists = {name: json.loads(fields[name]) for name in ("roles", "capabilities")}
-    return ApiKey(**(fields | lists))
+    return ApiKey(**_without_hash(stored, ApiKey.__struct_fields__))
+
+
+def session_of(stored: StoredSession) -> Session:
+    """A session without its hash."""
+    return Session(**_without_hash(stored, Session.__struct_fields__))
 
 
 def refused_request(stored: StoredRefusal) -> RefusedRequest:
@@ -112,3 +152,8 @@ def refused_request(stored: StoredRefusal) -> RefusedRequest:
 def written(event: FedEvent) -> Written:
     """An event of the feed, without what it says."""
     return Written(**{name: getattr(event, name) for name in Written.__struct_fields__})
+
+
+def _without_hash(stored: StoredKey | StoredSession, names: tuple[str, ...]) -> dict[str, Any]:
+    fields = {name: getattr(stored, name) for name in names}
+    return fields | {name: json.loads(fields[name]) for name in ("roles", "capabilities")}

@@ -36,8 +36,45 @@ FILE: Final = "holdfast.toml"
 """The file that is read where a program is started, if it is there."""
 FILE_VARIABLE: Final = f"{PREFIX}CONFIG"
 """The variable that names another file."""
+_IN_FILE, _VARIABLE, FLAG = 1, 2, 3
+"""How near to a command something can be said."""
 DEFAULT: Final = "default"
 """Where a value comes from that nobody said."""
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """How `holdfast server` serves the API."""
+
+    host: str = "127.0.0.1"
+    """The address that it listens at; `0.0.0.0` is every one that the machine has."""
+    port: int = 8080
+    """The port that it listens at; 0 takes one that is free."""
+    certificate: str = ""
+    """File of the certificate for https; empty if a proxy before it speaks https."""
+    certificate_key: str = ""
+    """File of the private key of that certificate, if it is not in the same file."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses of proxies that are believed when they say for whom they ask."""
+    issuer: str = ""
+    """Whose tokens (JWT) are believed, beside API keys: the claim `iss`."""
+    audience: str = ""
+    """What the claim `aud` of its tokens must name."""
+    jwks: str = ""
+    """Where the public keys of the issuer are: a file, or an address that begins with https://."""
+    algorithms: tuple[str, ...] = ("RS256",)
+    """How its tokens may be signed."""
+    token_tenant: str = ""
+    """The tenant of all its tokens; empty if the claim `tenant` names it."""
+    platform_tenant: str = ""
+    """Whose credentials may look at what concerns all tenants; empty means the tenant of the server."""
+    open_metrics: bool = False
+    """Whether `/metrics` needs no credential, because only those who may read it can reach it."""
+    requests_per_second: float = 500.0
+    """How many requests a credential may make in the long run."""
+    burst: int = 1000
+    """How many of them at once."""
+    options: str = ""
+    """All the rest, from Python: `module:attribute` of an `HttpOptions`, such as several issuers and inbound hooks."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +96,12 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker runs: `module:attribute`, a function that is given the engine, or workflows."""
     processes: int = 1
     """How many processes a worker has."""
+    server: str = ""
+    """Address of a server that commands ask instead of a database, such as `https://holdfast.example.org`."""
+    api_key: str = ""
+    """The API key, or token, that a server is asked with."""
+    serve: Serving = Serving()
+    """How a server serves. In the file it is a table of this name; its variables begin with it, such as `HOLDFAST_SERVE_PORT`."""
     settings: Settings = Settings()
     """How the engine behaves: see the settings. In the file they are a table of this name; their variables do without it."""
 
@@ -78,6 +121,13 @@ class Source(NamedTuple):
         """Whether somebody said a value, even if it is what it would have been otherwise."""
         return self.origins[name,] != DEFAULT
 
+    def rank(self, name: str) -> int:
+        """How near to the command a value was said: by nobody, in the file, by a variable, by a flag."""
+        origin = self.origins[name,]
+        if origin == DEFAULT:
+            return 0
+        return FLAG if origin.startswith("--") else _VARIABLE if origin.startswith(PREFIX) else _IN_FILE
+
     def values(self) -> Iterator[tuple[Path, object, str]]:
         """Every value by its names, and where it came from."""
         for path, origin in self.origins.items():
@@ -92,7 +142,7 @@ def configured(
 ) -> Source:
     """The configuration that a program is started with; ConfigurationError names what is wrong, and where that was said.
 
-    `flags` are values with the flags that gave them. `file` is the one that a flag names; else a variable names it, or it is
+    `flags` are values, by names such as `serve.port`, with the flags that gave them. `file` is the one that a flag names; else a variable names it, or it is
     `holdfast.toml` in the present folder, if that is there.
     """
     fields = fields_of(Configuration)
@@ -101,7 +151,7 @@ def configured(
     if named or File(FILE).is_file():
         said |= _read_file(named or FILE, fields)
     said |= read_variables(fields, environment)
-    said |= {(name,): value for name, value in flags.items()}
+    said |= {tuple(name.split(".")): value for name, value in flags.items()}
     values = {path: value for path, (value, origin) in said.items() if origin != DEFAULT}
     try:
         made = Configuration(**nested(Configuration, values))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.authoring import graph, validate
+from holdfast.cli.beginning import dev, init
 from holdfast.cli.chains import chains
 from holdfast.cli.config import config
 from holdfast.cli.dead_letters import dlq, requeue
@@ -13,12 +14,14 @@ from holdfast.cli.doctor import doctor, verify
 from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
+from holdfast.cli.keys import keys
 from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
 from holdfast.cli.publishing import definitions, diff, publish
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
+from holdfast.cli.serving import server
 from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
 from holdfast.cli.upkeep import inbox, instances, maintenance, projections
@@ -36,6 +39,7 @@ def main() -> None:
     """
 
 
+main.add_section("Beginning", init, dev)
 main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
 main.add_section("Runs", start, list_runs, show, watch, history, why)
 main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
@@ -43,6 +47,8 @@ main.add_section("People", tasks, decide, processes, advance, directory, chains)
 main.add_section(
     "The engine",
     worker,
+    server,
+    keys,
     migrate,
     config,
     doctor,

@@ -17,7 +17,9 @@ _HOW = "give module:attribute, such as shop.workflows:register"
 
 def equip(engine: Engine, app: str) -> None:
     """Have an engine know what an application has: a function is called with it, workflows and deciders are registered."""
-    found = _found(app)
+    if not app:
+        raise ConfigurationError(f"a worker needs --app; {_HOW}")
+    found = found_in(app, _HOW)
     try:
         if isinstance(found, Definition | TypedDefinition | Decider):
             engine.register(found)
@@ -36,10 +38,11 @@ def equip(engine: Engine, app: str) -> None:
         ) from error
 
 
-def _found(app: str) -> object:
+def found_in(app: str, how: str) -> object:
+    """What `module:attribute` names; ConfigurationError if nothing does, with how it is meant."""
     module, colon, attribute = app.partition(":")
     if not (module and colon and attribute):
-        raise ConfigurationError(f"{app!r} names no application; {_HOW}" if app else f"a worker needs --app; {_HOW}")
+        raise ConfigurationError(f"{app!r} names no application; {how}")
     if "" not in sys.path:
         sys.path.insert(0, "")  # An installed command does not look in the present folder by itself.
     try:
@@ -48,7 +51,7 @@ def _found(app: str) -> object:
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
             raise ConfigurationError(f"{module} cannot be imported: {error}") from error
         raise ConfigurationError(
-            f"there is no module {error.name!r} here; {_HOW}, and start it where it is found"
+            f"there is no module {error.name!r} here; {how}, and start it where it is found"
         ) from error
     except Exception as error:
         raise ConfigurationError(
@@ -56,6 +59,6 @@ def _found(app: str) -> object:
         ) from error
     for name in attribute.split("."):
         if not hasattr(found, name):
-            raise ConfigurationError(f"{module} has no {attribute!r}{suggestion(name, dir(found)) or f'; {_HOW}'}")
+            raise ConfigurationError(f"{module} has no {attribute!r}{suggestion(name, dir(found)) or f'; {how}'}")
         found = getattr(found, name)
     return found

@@ -15,6 +15,8 @@ from holdfast.errors import NotFoundError
 from holdfast.expressions.suggestions import suggestion
 from holdfast.runtime.environment import variable_of
 
+_SECRET = ("api_key",)
+"""What is not shown to whoever looks over a shoulder."""
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
 
@@ -46,7 +48,8 @@ def config(place: Place, *, name: str, said: bool, as_json: bool) -> None:
     NAME is one of them, or what its name begins with, such as settings.retry. Nothing is asked of the database.
     """
     found = [
-        Value(".".join(path), _shown(value), origin, variable_of(path)) for path, value, origin in place.source.values()
+        Value(".".join(path), "***" if path == _SECRET and value else _shown(value), origin, variable_of(path))
+        for path, value, origin in place.source.values()
     ]
     names = [each.name for each in found]
     wanted = [each for each in found if not name or each.name == name or each.name.startswith(f"{name}.")]

@@ -1,4 +1,4 @@
-"""Where the words go: the database that a command works on, and for whom.
+"""Where the words go: the database that a command works on, and for whom; or the server that is asked.
 
 This is the only module of the command line that opens anything. Commands are given a `Place` and ask it for the calls of the engine.
 """
@@ -10,16 +10,20 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, cast
 
 import click
 
-from holdfast.app.configuration import Configuration, Source, configured
+from holdfast.app.configuration import FLAG, Configuration, Source, configured
 from holdfast.app.engine import Engine
 from holdfast.app.faces.blocking import Calls
+from holdfast.cli.remote import ON_DATABASES, RemoteCalls
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.store.opening import is_there
+
+if TYPE_CHECKING:
+    from holdfast.client import Client
 
 P = ParamSpec("P")
 
@@ -32,6 +36,12 @@ _FLAGS: Final = {
     "capabilities": "--can",
     "app": "--app",
     "processes": "--processes",
+    "server": "--server",
+    "api_key": "--api-key",
+    "serve.host": "--host",
+    "serve.port": "--port",
+    "serve.certificate": "--certificate",
+    "serve.certificate_key": "--certificate-key",
 }
 """The flags of what a configuration says, where a command has them."""
 
@@ -59,6 +69,14 @@ class Place:
         """The same for people to read, without a password."""
         return hidden_password(self.url)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server is asked, and no database: what is said nearer to the command counts."""
+        server, database = self.source.rank("server"), self.source.rank("database")
+        if server == database == FLAG:
+            raise ConfigurationError("--server and --database say two places; leave one of them out")
+        return bool(self.configuration.server) and server >= database
+
     @contextmanager
     def engine(self) -> Iterator[Engine]:
         """The engine itself, which does no work: for what concerns all tenants."""
@@ -70,6 +88,8 @@ class Place:
 
     def open(self) -> Engine:
         """An engine on the database, which must be there and have the schema of this code; whoever opens it stops it."""
+        if self.is_remote and self.source.rank("server") == FLAG:
+            raise ConfigurationError(ON_DATABASES)
         if not is_there(self.url):
             raise NotFoundError("database", self.url, hint=f"`holdfast migrate {self.url}` makes it")
         return Engine(self.url, settings=self.configuration.settings, migrate=False)
@@ -77,6 +97,11 @@ class Place:
     @contextmanager
     def calls(self) -> Iterator[Calls]:
         """The calls on behalf of whom the command is for."""
+        if self.is_remote:
+            self._check_bearer()
+            with _client(self.configuration) as client:
+                yield cast("Calls", RemoteCalls(client))
+            return
         with self.engine() as engine:
             yield self.acting(engine)
 
@@ -89,6 +114,15 @@ class Place:
         roles, capabilities = frozenset(told.roles), frozenset(told.capabilities)
         actor = Actor(id=told.actor, roles=roles, capabilities=capabilities) if told.actor else SYSTEM
         return engine.acting(RequestContext(tenant=told.tenant, partition=told.partition, actor=actor))
+
+    def _check_bearer(self) -> None:
+        """Who asks a server is who its key says; nobody believes that a flag changes that."""
+        for name in ("tenant", "partition", "actor", "roles", "capabilities"):
+            if self.source.is_said(name):
+                origin = self.source.origins[name,]
+                raise ConfigurationError(
+                    f"the key says for whom a server is asked, not {_FLAGS[name]} ({origin}); leave that out, or work on a database"
+                )
 
     def _check_actor(self) -> None:
         """Nobody becomes the engine itself by a variable that is empty, or believes to have the rights of a role alone."""
@@ -104,6 +138,18 @@ class Place:
                 )
 
 
+@contextmanager
+def _client(told: Configuration) -> Iterator[Client]:
+    try:
+        from holdfast.client import Client, Retries
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f'asking a server takes {error.name}, which is not installed; `pip install "holdfast[client]"` brings it'
+        ) from error
+    with Client(told.server, told.api_key, retries=Retries(attempts=3)) as client:
+        yield client
+
+
 config_option = click.option("--config", metavar="FILE", help="The configuration file, if not ./holdfast.toml.")
 
 
@@ -114,7 +160,7 @@ def located(function: Callable[Concatenate[Place, P], None]) -> Callable[..., No
     @config_option
     @functools.wraps(function)
     def asked(*arguments: P.args, **options: P.kwargs) -> None:
-        flags = {name: options.pop(name) for name in _FLAGS if name in options}
+        flags = {name: options.pop(_option(name)) for name in _FLAGS if _option(name) in options}
         config = options.pop("config")
         file = None if config is None else str(config)
         function(Place(configuration_of(flags, file), file), *arguments, **options)
@@ -122,9 +168,20 @@ def located(function: Callable[Concatenate[Place, P], None]) -> Callable[..., No
     return asked
 
 
+def _option(name: str) -> str:
+    """What click calls the flag of a value."""
+    return name.replace(".", "_")
+
+
 def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
     """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
     options = (
+        click.option(
+            "--server", metavar="URL", help="Ask this server, such as https://holdfast.example.org, and no database."
+        ),
+        click.option(
+            "--api-key", metavar="SECRET", help="What the server is asked with; better said by HOLDFAST_API_KEY."
+        ),
         click.option("--tenant", metavar="NAME", help="The tenant whose data it is about."),
         click.option("--partition", metavar="NAME", help="The part of the tenant."),
         click.option("--as", "actor", metavar="ID", help="Who acts; the engine itself if nobody is named."),

@@ -16,6 +16,7 @@ _LISTS: Final[Mapping[str, str]] = {
     "definition": "definitions list",
     "dead letter": "dlq list",
     "pause": "pauses list",
+    "API key": "keys list",
     "person": "directory list",
     "approval chain": "chains list",
     "event": "events list",
@@ -35,6 +36,13 @@ _COMMANDS: Final = (
 """Calls of the engine that its sentences name, and the commands that do the same."""
 
 
+_KINDS: Final[Mapping[type[errors.HoldfastError], str]] = {
+    errors.ConflictError: "look again, then repeat the command",
+    errors.HeldError: "look again, then repeat the command",
+    errors.StoppedError: "`holdfast doctor` tells whether there is maintenance",
+}
+
+
 def in_commands(sentence: str) -> str:
     """A sentence of the engine for somebody at a shell: where it names a call, it names the command."""
     for call, command in _COMMANDS:
@@ -44,9 +52,12 @@ def in_commands(sentence: str) -> str:
 
 def next_step(error: errors.HoldfastError) -> str:
     """What to do next; empty if there is nothing more to say."""
+    notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
-            return f"`holdfast {_LISTS[kind]}` shows what there is; --tenant says for whom"
+            return f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if notes else '--tenant'} says for whom"
+        case _ if notes:
+            return notes[0]  # A server says what can be done about it.
         case errors.StoreUnavailableError():
             return "see whether the database is up, and whether --database (or HOLDFAST_DATABASE) names the right one"
         case errors.SchemaMismatchError():
@@ -55,9 +66,5 @@ def next_step(error: errors.HoldfastError) -> str:
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
         case errors.RejectedError(reason="dead_letters"):
             return "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
-        case errors.ConflictError() if error.retryable:
-            return "look again, then repeat the command"
-        case errors.StoppedError():
-            return "`holdfast doctor` tells whether there is maintenance"
         case _:
-            return ""
+            return _KINDS.get(type(error), "")

@@ -33,6 +33,7 @@ def create_app(engine: Engine, options: HttpOptions | None = None, *, insecure_d
     routes = offered(server.options)
     server.document = document_of(routes)
     app = Starlette(routes=addresses(routes, server))
+    app.state.server = server
     app.router.redirect_slashes = False
     app.router.default = _Nowhere()
     return app

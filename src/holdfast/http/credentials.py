@@ -11,9 +11,10 @@ from typing import Final
 import msgspec
 from starlette.requests import Request
 
-from holdfast.app.access_views import ApiKey
+from holdfast.app.access_views import ApiKey, Session
 from holdfast.app.engine import Engine
 from holdfast.errors import NotFoundError, PayloadError
+from holdfast.http import cookies
 from holdfast.http.limits import Rate, check_rate
 from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
@@ -24,6 +25,7 @@ _log = logging.getLogger("holdfast.http.access")
 _MOST_REMEMBERED: Final = 10_000
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "[::1]"})
 _KEY: Final = "hf_"
+_SESSION: Final = "hfs_"
 _LONGEST: Final = 9000
 
 
@@ -34,7 +36,10 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     actor: Actor
     credential: str
-    """What they came with, for audits and limits: `key:<id>`, `jwt:<issuer>:<subject>`, `dev`."""
+    """What they came with, for audits and limits: `key:<id>`, `jwt:<issuer>:<subject>`, `session:<id>`, `dev`."""
+
+    csrf: str = ""
+    """What a page of a session has to say when it has something changed."""
 
     def may(self, permission: str) -> bool:
         """Whether they have a permission; everybody has the empty one."""
@@ -55,25 +60,63 @@ class Doorkeeper:
     async def identify(self, request: Request) -> Identity:
         """Who comes; EdgeError if nobody does whom the server knows."""
         shown = request.headers.getlist("authorization")
-        if not shown and self._anybody is not None:
-            return self._anybody_here(request)
+        if not shown:
+            guest = await self._guest(request)
+            if guest is not None:
+                return guest
         scheme, _, secret = (shown[0] if len(shown) == 1 else "").partition(" ")
-        if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST:
+        if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST or secret.startswith(_SESSION):
             raise self._refused(request, "no credential" if not shown else "not one bearer credential")
+        try:
+            return await self.admit(secret, _address(request))
+        except InvalidTokenError as error:
+            raise self._refused(request, str(error)) from None
+
+    async def admit(self, secret: str, address: str) -> Identity:
+        """Who comes from an address with a key, a token or a session; InvalidTokenError if nobody does whom the server knows."""
         mark = sha256(secret.encode("utf-8", "surrogateescape")).digest()
         remembered = self._memory.get(mark)
         if remembered is not None and time.monotonic() < remembered[1]:
             return remembered[0]
-        address = _address(request)  # Empty for a socket file, which everybody would share.
+        # An address is empty for a socket file, which everybody would share.
         check_rate(self._failures.wait(address) if address else 0.0, "this address")
         try:
-            identity = await (self._by_key(secret) if secret.startswith(_KEY) else self._by_token(secret))
-        except InvalidTokenError as error:
+            identity = await self._looked_up(secret)
+        except InvalidTokenError:
             if address:
                 self._failures.take(address)
-            raise self._refused(request, str(error)) from None
+            raise
         self._remember(mark, identity)
         return identity
+
+    async def admit_key(self, secret: str, address: str) -> Identity:
+        """The same for whoever may come with a key alone."""
+        return await self.admit(secret if secret.startswith(_KEY) and len(secret) <= _LONGEST else "", address)
+
+    async def vouched(self, claims: Claims) -> Identity:
+        """Whom the claims of a token that holds are about."""
+        try:
+            roles = claims.roles | await self._directory_roles(claims.tenant, claims.subject)
+            actor = Actor(
+                id=claims.subject,
+                roles=roles,
+                capabilities=claims.capabilities | self._standing(roles) | self._options.everyone,
+            )
+            context = RequestContext(tenant=claims.tenant, partition=claims.partition, actor=actor)
+            self._engine.acting(context)  # Whether the engine takes these names.
+        except PayloadError as error:
+            raise InvalidTokenError(str(error)) from error
+        return Identity(
+            tenant=claims.tenant,
+            partition=claims.partition,
+            actor=actor,
+            credential=f"jwt:{claims.issuer}:{claims.subject}",
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody on this machine is let in."""
+        return self._anybody is not None
 
     def forget(self) -> None:
         """Look everybody up again, because a key was revoked."""
@@ -86,7 +129,49 @@ class Doorkeeper:
             if len(self._memory) > _MOST_REMEMBERED:
                 self._memory.popitem(last=False)
 
-    # -- keys and tokens
+    # -- keys, tokens and sessions
+
+    async def _looked_up(self, secret: str) -> Identity:
+        if secret.startswith(_SESSION):
+            return await self._by_session(secret)
+        return await (self._by_key(secret) if secret.startswith(_KEY) else self._by_token(secret))
+
+    async def _guest(self, request: Request) -> Identity | None:
+        """Whoever comes without an Authorization: with the cookie of a session, or anybody where that is enough; None for nobody."""
+        secret = cookies.shown(request.headers, cookies.SESSION, is_secure=request.url.scheme == "https")
+        if secret.startswith(_SESSION) and len(secret) <= _LONGEST:
+            try:
+                identity = await self.admit(secret, _address(request))
+            except InvalidTokenError as error:
+                if self._anybody is None:
+                    raise self._refused(request, str(error)) from None
+            else:
+                if not cookies.is_own_page(request.headers, request.method, secret):
+                    raise EdgeError(
+                        EdgeCode.CROSS_SITE, "the cookie of a session came from somewhere else than its pages"
+                    )
+                return identity
+        return None if self._anybody is None else self._anybody_here(request)
+
+    async def _by_session(self, secret: str) -> Identity:
+        try:
+            session = await self._engine.aio.admin.identify_session(secret, idle=self._options.session_idle)
+        except PayloadError:
+            session = None
+        if session is None:
+            raise InvalidTokenError("the session does not hold")
+        if session.credential.startswith("jwt:"):
+            await self._directory_roles(session.tenant, session.actor)
+        return self._session_bearer(session, cookies.csrf_token(secret))
+
+    def _session_bearer(self, session: Session, csrf: str) -> Identity:
+        return Identity(
+            tenant=session.tenant,
+            partition=session.partition,
+            actor=session.bearer,
+            credential=f"session:{session.id}",
+            csrf=csrf,
+        )
 
     async def _by_key(self, secret: str) -> Identity:
         try:
@@ -107,40 +192,24 @@ class Doorkeeper:
         )
 
     async def _by_token(self, token: str) -> Identity:
-        claims = await self._tokens.check(token)
-        try:
-            roles = claims.roles | await self._directory_roles(claims)
-            actor = Actor(
-                id=claims.subject,
-                roles=roles,
-                capabilities=claims.capabilities | self._standing(roles) | self._options.everyone,
-            )
-            context = RequestContext(tenant=claims.tenant, partition=claims.partition, actor=actor)
-            self._engine.acting(context)  # Whether the engine takes these names.
-        except PayloadError as error:
-            raise InvalidTokenError(str(error)) from error
-        return Identity(
-            tenant=claims.tenant,
-            partition=claims.partition,
-            actor=actor,
-            credential=f"jwt:{claims.issuer}:{claims.subject}",
-        )
+        return await self.vouched(await self._tokens.check(token))
 
     def _standing(self, roles: frozenset[str]) -> frozenset[str]:
         """The capabilities that roles stand for."""
         return frozenset().union(*(self._options.roles.get(role, frozenset()) for role in roles))
 
-    async def _directory_roles(self, claims: Claims) -> frozenset[str]:
+    async def _directory_roles(self, tenant: str, subject: str) -> frozenset[str]:
+        """The roles of somebody by the directory, if it counts here; InvalidTokenError for those whom it has deactivated."""
         if not self._options.uses_directory:
             return frozenset()
-        directory = self._engine.aio.as_tenant(claims.tenant).directory
+        directory = self._engine.aio.as_tenant(tenant).directory
         try:
-            person = await directory.get(claims.subject)
+            person = await directory.get(subject)
         except NotFoundError:
             return frozenset()
         if not person.is_active:
             raise InvalidTokenError("the directory has deactivated its bearer")
-        return frozenset(await directory.roles_of(claims.subject))
+        return frozenset(await directory.roles_of(subject))
 
     # -- without any
 

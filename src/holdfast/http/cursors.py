@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
 
+from holdfast.app.places import unwritten, written
 from holdfast.http.problems import EdgeCode, EdgeError
+
+__all__ = ["Listing", "counted", "listing", "read", "resting", "sliced", "written"]
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -26,11 +27,6 @@ class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """Give it as `cursor` for the next page; null if this is the last one."""
 
 
-def written(place: object) -> str:
-    """A place as a cursor."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
-
-
 def read(cursor: str, kind: type[P]) -> P | None:
     """The place that a cursor stands for; None for an empty one, which is the beginning."""
     if not cursor:
@@ -39,9 +35,8 @@ def read(cursor: str, kind: type[P]) -> P | None:
     if len(cursor) > _LONGEST:
         raise refused
     try:
-        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        return msgspec.json.decode(data, type=kind)
-    except (binascii.Error, ValueError, msgspec.MsgspecError):
+        return msgspec.json.decode(unwritten(cursor), type=kind)
+    except (ValueError, msgspec.MsgspecError):
         raise refused from None
 
 

@@ -125,6 +125,8 @@ class Endpoint:
             raw=raw,
             headers=request.headers,
             trace=trace.parent,
+            base=str(request.base_url).rstrip("/"),
+            client=request.client.host if request.client is not None else "",
         )
 
     async def _note(
@@ -196,10 +198,14 @@ def _answered(answer: object, route: Route, request: Request) -> Response:
     if tag is not None and request.method in {"GET", "HEAD"} and _knows(request, tag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=dict(found.headers))
     if route.answer is None:
-        return Response(status_code=HTTPStatus.NO_CONTENT, headers=dict(found.headers))
-    return Response(
-        _encode(found.value), status_code=found.status, headers=dict(found.headers), media_type="application/json"
-    )
+        response = Response(status_code=route.bodiless, headers=dict(found.headers))
+    else:
+        response = Response(
+            _encode(found.value), status_code=found.status, headers=dict(found.headers), media_type="application/json"
+        )
+    for each in found.cookies:
+        response.headers.append("set-cookie", each)
+    return response
 
 
 def _knows(request: Request, tag: str) -> bool:

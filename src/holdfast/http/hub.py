@@ -40,6 +40,10 @@ class Watcher:
             self.is_behind = True
         self._bell.set()
 
+    def ring(self) -> None:
+        """Have it look, although nothing was written."""
+        self._bell.set()
+
     async def wait(self, seconds: float) -> bool:
         """Whether something was written in this time."""
         with suppress(TimeoutError):
@@ -65,6 +69,8 @@ class Hub:
         self._task: asyncio.Task[None] | None = None
         self.position = 0
         """How far the feed was read."""
+        self.is_open = True
+        """Whether streams go on; they end when the server does."""
 
     @contextmanager
     def watching(self, watcher: Watcher) -> Iterator[Watcher]:
@@ -78,6 +84,13 @@ class Hub:
             if not self._watchers[place]:
                 del self._watchers[place]
 
+    def close(self) -> None:
+        """End all streams, as soon as each has told what it was about to tell."""
+        self.is_open = False
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.ring()
+
     async def begun(self) -> None:
         """Have the feed read; from the position that there is when this returns, nothing is missed."""
         if self._task is None or self._task.done():
@@ -88,7 +101,7 @@ class Hub:
     async def _follow(self) -> None:
         pause = self._options.stream_interval.total_seconds()
         idle = 0.0
-        while idle < self._options.heartbeat.total_seconds():
+        while self.is_open and idle < self._options.heartbeat.total_seconds():
             idle = 0.0 if self._watchers else idle + pause
             try:
                 page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)

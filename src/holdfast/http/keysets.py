@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from http.client import HTTPMessage
 from pathlib import Path
-from typing import IO, Final
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import Final
 
 import msgspec
+
+from holdfast.http.fetching import fetch
 
 _log = logging.getLogger("holdfast.http")
 _FRESH_SECONDS: Final = 600.0
 """Keys that are older are read anew when they are asked for."""
 _AGAIN_SECONDS: Final = 30.0
 """A key that is not there is not looked for again before."""
-_PATIENCE_SECONDS: Final = 5.0
-_MOST_BYTES: Final = 262_144
 
 Key = dict[str, object]
 """A JSON Web Key."""
@@ -26,15 +24,6 @@ Key = dict[str, object]
 
 class _Keys(msgspec.Struct, frozen=True):
     keys: list[Key]
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Whoever can answer for the address of the keys must not send the server elsewhere."""
-
-    def redirect_request(  # noqa: PLR0917 - the signature of the class it replaces
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        """Follow none."""
 
 
 class KeySet:
@@ -77,11 +66,4 @@ class KeySet:
         self._read_at = time.monotonic()
 
     def _fetched(self) -> bytes:
-        if "://" not in self._place:
-            return Path(self._place).read_bytes()
-        opener = build_opener(_NoRedirects)
-        with opener.open(self._place, timeout=_PATIENCE_SECONDS) as answer:  # Checked to be https, or this machine.
-            data: bytes = answer.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise ValueError(f"more than {_MOST_BYTES} bytes")
-        return data
+        return fetch(self._place) if "://" in self._place else Path(self._place).read_bytes()

@@ -26,6 +26,8 @@ _EXAMPLES: Mapping[str, object] = {
     "event_id": "0193a2b4-0000-7000-8000-000000000002",
     "hook": "shop",
     "key": "0193a2b4000070008000000000000003",
+    "session": "0193a2b4000070008000000000000004",
+    "provider": "company",
 }
 
 Schema = dict[str, object]
@@ -144,7 +146,7 @@ def _header(name: str, told: str, schema: Schema) -> dict[str, object]:
 
 
 def _responses(route: Route, schemas: Mapping[str, Schema]) -> Iterator[tuple[str, object]]:
-    success = HTTPStatus.NO_CONTENT if route.answer is None else route.status
+    success = route.bodiless if route.answer is None else route.status
     for status in (success, *route.also):
         response: dict[str, object] = {"description": HTTPStatus(status).phrase}
         if route.answer is not None and status != HTTPStatus.NOT_MODIFIED:
@@ -169,6 +171,6 @@ def problem_statuses(route: Route) -> Iterable[int]:
         found |= {422}
     if route.takes_condition:
         found |= {412}
-    if route.path.startswith("/hooks/"):
-        found |= {401}
+    if route.path.startswith(("/hooks/", "/api/v1/session")):
+        found |= {401, 403, 429}
     return sorted(found)

@@ -10,6 +10,8 @@ from typing import Literal
 import msgspec
 
 from holdfast.errors import ConfigurationError
+from holdfast.http.fetching import is_trusted
+from holdfast.outbound.secrets import check_reference
 
 OWN_USE = frozenset({"process:use", "task:use", "notification:use", "directory:use"})
 """What everybody with a token may do: use processes, answer what they are asked, read what they were told."""
@@ -50,6 +52,24 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True):
     """Which claims tell the rest: texts, lists of texts, or texts with blanks between."""
 
 
+class LoginProvider(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody by whom people come in with a browser: the code flow of OpenID Connect."""
+
+    name: str
+    """The last part of the address at which a login begins, `/api/v1/session/login/<name>`."""
+    issuer: Issuer
+    """Whose tokens are believed for logins, and for nothing else; its `audience` is the id of this server as a client."""
+    label: str = ""
+    """What stands on the button."""
+    client_secret: str = ""
+    """Where the secret of this server as a client is found: `env:NAME` or `file:/path`; empty if it has none."""
+    authorization: str = ""
+    """Where browsers are sent to; empty means what the provider says of itself."""
+    token: str = ""
+    """Where codes are exchanged for tokens; empty means the same."""
+    scopes: tuple[str, ...] = ("openid",)
+
+
 class InboundHook(msgspec.Struct, frozen=True, kw_only=True):
     """An address that another system posts events to, signed by the rules of Standard Webhooks."""
 
@@ -71,6 +91,14 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     issuers: tuple[Issuer, ...] = ()
     """Whose tokens (JWT) are believed; API keys always are."""
+    logins: tuple[LoginProvider, ...] = ()
+    """By whom people can come in with a browser; with a key they always can."""
+    public_address: str = ""
+    """Where browsers find this server, such as https://flows.example.org; empty means the address that each request came to."""
+    session_lifetime: timedelta = timedelta(hours=12)
+    """How long a browser stays in at most."""
+    session_idle: timedelta = timedelta(hours=1)
+    """How long it stays in while nobody uses it."""
     hooks: tuple[InboundHook, ...] = ()
     """Addresses that other systems post events to."""
     roles: Mapping[str, frozenset[str]] = ROLES
@@ -129,10 +157,26 @@ def checked_options(options: HttpOptions) -> HttpOptions:
             raise ConfigurationError(f"the option {name!r} must be more than 0, not {getattr(options, name)!r}")
     for issuer in options.issuers:
         _check_issuer(issuer)
+    _check_logins(options)
     names = [hook.name for hook in options.hooks]
     if len(set(names)) != len(names):
         raise ConfigurationError("two inbound hooks have the same name; give each a name of its own")
     return options
+
+
+def _check_logins(options: HttpOptions) -> None:
+    names = [each.name for each in options.logins]
+    if len(set(names)) != len(names) or not all(names):
+        raise ConfigurationError("every provider of logins needs a name of its own")
+    for each in options.logins:
+        _check_issuer(each.issuer)
+        if each.client_secret:
+            check_reference(each.client_secret, f"the client_secret of {each.name!r}")
+        for place in filter(None, (each.authorization, each.token, options.public_address)):
+            if not is_trusted(place):
+                raise ConfigurationError(f"logins go by https: {place!r} does not")
+    if not timedelta(0) < options.session_idle <= options.session_lifetime <= timedelta(days=30):
+        raise ConfigurationError("a session is idle for less than it lasts, and lasts at most 30 days")
 
 
 def _check_issuer(issuer: Issuer) -> None:
@@ -142,5 +186,5 @@ def _check_issuer(issuer: Issuer) -> None:
         raise ConfigurationError(f"{told}: a token that anybody can make is none")
     if not issuer.issuer or not issuer.audience:
         raise ConfigurationError("an issuer needs `issuer` and `audience`: without them any token of anybody would do")
-    if "://" in issuer.jwks and not issuer.jwks.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
+    if "://" in issuer.jwks and not is_trusted(issuer.jwks):
         raise ConfigurationError(f"the keys of an issuer come from a file or by https, not from {issuer.jwks!r}")

@@ -25,6 +25,8 @@ class EdgeCode(StrEnum):
     """The credential is bound to a part of its tenant, and the route is about all of it."""
     PLATFORM_ONLY = "platform_only"
     """The route is about all tenants, and the credential is of one of them."""
+    CROSS_SITE = "cross_site"
+    """The request came with the cookie of a session, but not from a page of this server: its origin or its CSRF token is another."""
     NO_ROUTE = "no_route"
     """There is nothing at this address."""
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -55,6 +57,8 @@ class EdgeCode(StrEnum):
     """The route cannot promise that nothing changes meanwhile: leave out `If-Match`."""
     BAD_SIGNATURE = "bad_signature"
     """The delivery is not signed with a secret of this address, or its time is too far from now."""
+    PROVIDER_AWAY = "provider_unreachable"
+    """Whoever vouches for people who come in with a browser cannot be reached."""
     INTERNAL = "internal_error"
     """The server failed; the log has more under the trace id."""
 
@@ -64,6 +68,10 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.FORBIDDEN: (403, "ask with a credential that has the permission, or have it given to this one"),
     EdgeCode.OTHER_PARTITION: (403, "ask with a credential of the whole tenant, or about one thing at a time"),
     EdgeCode.PLATFORM_ONLY: (403, "ask with a credential of the tenant that runs the platform"),
+    EdgeCode.CROSS_SITE: (
+        403,
+        "send the header `X-CSRF-Token` with `csrf` of GET /api/v1/session, from a page of this server",
+    ),
     EdgeCode.NO_ROUTE: (404, "look at /openapi.json for the addresses that there are"),
     EdgeCode.METHOD_NOT_ALLOWED: (405, "use one of the methods in the header `Allow`"),
     EdgeCode.MALFORMED: (400, "send what /openapi.json says of this route"),
@@ -79,6 +87,7 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.CHANGED_MEANWHILE: (412, "look at it again, and send its new ETag"),
     EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out `If-Match`"),
     EdgeCode.BAD_SIGNATURE: (401, "sign the delivery anew, with the secret of this address and the present time"),
+    EdgeCode.PROVIDER_AWAY: (503, "try again after a while, or come in with a key"),
     EdgeCode.INTERNAL: (500, "try again; if it stays, tell whoever runs the server the trace id"),
 }
 
@@ -195,6 +204,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Names the request in the server's logs and traces."""
     errors: list[Finding] = []
     """Every single finding, where there are several."""
+    error: str = ""
+    """The code of the error of the library that this was, whatever its reason; empty if the edge refused by itself."""
 
 
 class EdgeError(Exception):
@@ -216,7 +227,8 @@ def problem_of(error: BaseException, *, trace_id: str, is_of_processes: bool = F
     """What a client is told of an error; of what nobody foresaw only that it happened."""
     found = _told(error)
     code = _IN_WORDS_OF_PROCESSES.get(found.code, found.code) if is_of_processes else found.code
-    return msgspec.structs.replace(found, code=code, type=f"urn:holdfast:problem:{code}", trace_id=trace_id)
+    kind = error.code if isinstance(error, e.HoldfastError) else ""
+    return msgspec.structs.replace(found, code=code, type=f"urn:holdfast:problem:{code}", trace_id=trace_id, error=kind)
 
 
 def headers_of(error: BaseException) -> dict[str, str]:

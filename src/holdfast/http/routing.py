@@ -6,6 +6,7 @@ Everything else follows from the table of them: dispatch, checks, the OpenAPI do
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 from uuid import UUID
@@ -28,6 +29,7 @@ Reach = Literal["public", "own", "run", "tenant", "platform"]
 """What a route is about: nothing of anybody; the caller; one run, which may be of another partition; the whole tenant; all tenants."""
 
 _LONGEST_KEY: Final = 255
+_ELSEWHERE: Final = frozenset({HTTPStatus.SEE_OTHER})
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,6 +50,15 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     headers: Headers
     trace: str
     """As the engine keeps it with what follows from this request."""
+    base: str
+    """The address of the server, as whoever asks knows it."""
+    client: str
+    """The address that the request came from; empty if it came by a file."""
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether nobody on the way can read along."""
+        return self.base.startswith("https://")
 
     @property
     def engine(self) -> AsyncEngineCalls:
@@ -100,6 +111,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     value: object = None
     status: int = 200
     headers: Mapping[str, str] = {}
+    cookies: tuple[str, ...] = ()
+    """What a browser is to keep or to forget, as headers say it."""
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,6 +164,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """Names it in the OpenAPI document and in metrics."""
         return self.handler.__name__
+
+    @property
+    def bodiless(self) -> int:
+        """The status of an answer without a body: it sends a browser elsewhere, or there is nothing to say."""
+        return self.status if self.status in _ELSEWHERE else HTTPStatus.NO_CONTENT
 
     @property
     def is_public(self) -> bool:

@@ -9,6 +9,7 @@ from holdfast.http.credentials import Doorkeeper
 from holdfast.http.gauges import Gauges
 from holdfast.http.hub import Hub
 from holdfast.http.limits import Rate, StreamRoom
+from holdfast.http.logins import Logins
 from holdfast.http.options import HttpOptions
 from holdfast.http.webhooks import Hook
 
@@ -20,6 +21,7 @@ class Server:
         self.engine = engine
         self.options = options
         self.door = Doorkeeper(engine, options, insecure_dev=insecure_dev)
+        self.logins = Logins(options.logins)
         self.gauges = Gauges()
         self.hub = Hub(engine, options)
         self.room = StreamRoom(options)

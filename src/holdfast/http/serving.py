@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
+from starlette.applications import Starlette
 
 from holdfast.app.engine import Engine
 from holdfast.errors import ConfigurationError
@@ -17,9 +23,10 @@ _LEAVE_SECONDS: Final = 5
 _IDLE_SECONDS: Final = 15
 _MOST_HEADER_BYTES: Final = 32_768
 _MOST_REQUESTS: Final = 2000
+_BACKLOG: Final = 2048
 
 
-def serve(
+def serve(  # noqa: PLR0913 - what a server is told
     engine: Engine,
     options: HttpOptions | None = None,
     *,
@@ -29,24 +36,82 @@ def serve(
     certificate_key: str = "",
     trusted_proxies: str = "",
     insecure_dev: bool = False,
+    on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the API until the process is asked to end (SIGTERM, SIGINT). The engine stays the caller's.
+    """Serve the API until the process is asked to end (SIGTERM, SIGINT): requests that are under way are answered first. The engine stays the caller's.
 
     With a certificate it is served by https. `trusted_proxies` are the addresses of those, parted by commas, who say in `X-Forwarded-For`
     for whom they ask: without them all that comes by a proxy counts as one address. `insecure_dev` takes an address of this machine alone.
+    `on_ready` is told the address once requests are taken; a port of 0 is one that is free.
     """
-    uvicorn.Server(
-        configuration(
-            engine,
-            options,
-            host=host,
-            port=port,
-            certificate=certificate,
-            certificate_key=certificate_key,
-            trusted_proxies=trusted_proxies,
-            insecure_dev=insecure_dev,
-        )
-    ).run()
+    told = configuration(
+        engine,
+        options,
+        host=host,
+        port=port,
+        certificate=certificate,
+        certificate_key=certificate_key,
+        trusted_proxies=trusted_proxies,
+        insecure_dev=insecure_dev,
+    )
+    try:
+        told.load()
+    except OSError as error:  # Those of certificates are of this kind too.
+        raise ConfigurationError(f"the certificate cannot be used: {error}; see its files") from error
+    with _listening(host, port) as line:
+        scheme = "https" if certificate else "http"
+        shown = f"[{host}]" if ":" in host else host
+        address = f"{scheme}://{shown}:{line.getsockname()[1]}"
+        _Server(told, lambda: on_ready(address) if on_ready is not None else None).run(sockets=[line])
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves its process to whoever started it, so that the engine can be stopped after it."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take requests."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what is under way. Streams would go on for a quarter of an hour, so they are ended: who listens comes back elsewhere."""
+        app = self.config.app
+        if isinstance(app, Starlette):
+            app.state.server.hub.close()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End when the process is asked to. The signal is not raised again afterwards, which would end the process before the engine."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that listens; ConfigurationError if the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        line = socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        told = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(
+            f"the server cannot listen at {host}, port {port}: {told}; say another one, or end the program that has it"
+        ) from error
+    with line:
+        yield line
 
 
 def configuration(

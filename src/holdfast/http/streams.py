@@ -62,7 +62,7 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
         if newest - after > server.options.stream_backlog or after > newest:
             after = newest
             yield _event("resync", Resync(position=after), after)
-        while time.monotonic() < ends_at:
+        while server.hub.is_open and time.monotonic() < ends_at:
             watcher.take()
             for entry in (page := await run.history(after=after, limit=_PAGE)):
                 after = entry.sequence
@@ -84,7 +84,7 @@ async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
         yield _KEPT_ALIVE
         for chunk in await _missed(call, last):
             yield chunk
-        while time.monotonic() < ends_at:
+        while server.hub.is_open and time.monotonic() < ends_at:
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
                 continue
@@ -105,7 +105,7 @@ async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
         counts = await call.calls.tasks.counts()
         yield _event("counts", counts, server.hub.position)
         counted_at = time.monotonic()
-        while time.monotonic() < ends_at:
+        while server.hub.is_open and time.monotonic() < ends_at:
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
                 continue

@@ -33,6 +33,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     roles: frozenset[str]
     capabilities: frozenset[str]
+    nonce: str = ""
+    """Which login it was made for; empty for most."""
 
 
 class Tokens:
@@ -90,7 +92,7 @@ def _verified(token: str, issuer: Issuer, key: Key, algorithm: str) -> dict[str,
 
 
 def _claims(issuer: Issuer, claims: Mapping[str, object]) -> Claims:
-    subject = claims.get("sub")
+    subject, nonce = claims.get("sub"), claims.get("nonce")
     tenant = issuer.tenant or claims.get(issuer.tenant_claim)
     partition = claims.get(issuer.partition_claim, "")
     if not isinstance(subject, str) or not subject:
@@ -106,6 +108,7 @@ def _claims(issuer: Issuer, claims: Mapping[str, object]) -> Claims:
         partition=partition,
         roles=_texts(claims.get(issuer.roles_claim)),
         capabilities=_texts(claims.get(issuer.capabilities_claim)),
+        nonce=nonce if isinstance(nonce, str) else "",
     )
 
 

@@ -1,4 +1,4 @@
-"""API keys and refused requests as the database keeps them."""
+"""API keys, sessions of browsers and refused requests as the database keeps them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,27 @@ class StoredKey(msgspec.Struct, frozen=True, kw_only=True):
     revoked_by: str
 
 
+class StoredSession(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody whom a browser came in for. Of its secret only the hash is kept."""
+
+    id: str
+    tenant: str
+    partition: str
+    actor: str
+    kind: Literal["user", "service"]
+    roles: str
+    """A JSON list, as all of these were when it began."""
+    capabilities: str
+    """A JSON list."""
+    hash: bytes
+    credential: str
+    """What they came in with, as in StoredRefusal. A session ends with the key that opened it."""
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime
+    ended_at: datetime | None
+
+
 class StoredRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """A request that was refused because of who asked."""
 
@@ -64,12 +85,36 @@ class Access(Protocol):
         """A page of a tenant's keys by id, revoked ones included."""
         ...
 
+    def has_key(self, *, at: datetime) -> bool:
+        """Whether any tenant has a key that holds at an instant."""
+        ...
+
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
         """End a key; False if the tenant has none that still holds."""
         ...
 
     def note_use(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
         """A key was used; nothing is written if it was noted since the other instant."""
+        ...
+
+    def add_session(self, session: StoredSession, *, keep_since: datetime) -> None:
+        """Store a new session, and forget those of its tenant that expired before the instant."""
+        ...
+
+    def session(self, identity: str) -> StoredSession | None:
+        """A session by its id, whosever it is."""
+        ...
+
+    def sessions(self, tenant: str, *, actor: str, after: str, limit: int) -> list[StoredSession]:
+        """A page of a tenant's sessions by id, ended ones included; only those of an actor unless that is empty."""
+        ...
+
+    def end_session(self, tenant: str, identity: str, *, at: datetime) -> bool:
+        """End a session; False if the tenant has none that had not ended."""
+        ...
+
+    def note_session(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
+        """A session was used; nothing is written if it was noted since the other instant."""
         ...
 
     def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:

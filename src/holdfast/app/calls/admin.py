@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import msgspec
 
-from holdfast.app.access_views import ApiKey, WrittenPage, api_key, written
+from holdfast.app.access_views import ApiKey, Session, WrittenPage, api_key, session_of, written
 from holdfast.app.calls.keys import opens, secret_parts
+from holdfast.app.calls.sessions import PREFIX
 from holdfast.app.desk import Desk, checked_after, checked_limit, checked_text
 from holdfast.app.operator_views import Backlog, MissingHandler, WorkerInfo, shown
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
@@ -15,7 +16,8 @@ from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Maintenance
 
 _USE_NOTED = timedelta(minutes=1)
-"""A key that was used since then is not noted again."""
+"""A key or a session that was used since then is not noted again."""
+_KEY = "key:"
 
 
 class FutureAdmin:
@@ -97,6 +99,38 @@ class FutureAdmin:
             return found
 
         return self._desk.read(find)
+
+    def identify_session(self, secret: str, *, idle: timedelta = timedelta(hours=1)) -> Reply[Session | None]:
+        """The session, of whichever tenant, that a browser came with; None unless it still holds: it was used within `idle`, and the key that opened it holds too."""
+        service = self._desk.service
+        now = service.shared.clock.now()
+
+        def find() -> Session | None:
+            parts_given = secret_parts(checked_text(secret, "session"), PREFIX)
+            if parts_given is None:
+                return None
+            identity, offered = parts_given
+            stored = service.survey(lambda parts: parts.access().session(identity))
+            if not opens(stored, offered) or stored is None:
+                return None
+            if stored.ended_at is not None or now >= min(stored.expires_at, stored.last_used_at + idle + _USE_NOTED):
+                return None
+            if stored.credential.startswith(_KEY):
+                key = service.survey(lambda parts: parts.access().key(stored.credential.removeprefix(_KEY)))
+                if key is None or not api_key(key).holds(now):
+                    return None
+            if stored.last_used_at < now - _USE_NOTED:
+                since = now - _USE_NOTED
+                service.operate(lambda parts: parts.access().note_session(identity, at=now, unless_since=since))
+            return session_of(stored)
+
+        return self._desk.read(find)
+
+    def has_keys(self) -> Reply[bool]:
+        """Whether any tenant has an API key that holds, so that anybody could come with one."""
+        service = self._desk.service
+        now = service.shared.clock.now()
+        return self._desk.read(lambda: service.survey(lambda parts: parts.access().has_key(at=now)))
 
     def written(self, *, after: int | None = None, limit: int = 1000) -> Reply[WrittenPage]:
         """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""

@@ -26,6 +26,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.sessions import FutureSessions
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.desk import Desk, checked_actor
@@ -73,6 +74,8 @@ class FutureCalls:
     """What is held back, of a definition, a step, a tenant or all."""
     keys: FutureKeys
     """API keys."""
+    sessions: FutureSessions
+    """Sessions of browsers."""
     refusals: FutureRefusals
     """Requests that were refused because of who asked."""
 
@@ -95,6 +98,7 @@ class FutureCalls:
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
         self.keys = FutureKeys(desk)
+        self.sessions = FutureSessions(desk)
         self.refusals = FutureRefusals(desk)
 
     @overload

@@ -17,7 +17,7 @@ from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.runtime.replies import Reply
-from holdfast.store.access import Access, StoredKey
+from holdfast.store.access import Access, StoredKey, StoredSession
 
 MANAGE_KEYS = "keys:manage"
 """The capability of whoever makes and revokes keys."""
@@ -151,16 +151,16 @@ class FutureKeys:
         return found
 
 
-def secret_parts(given: str) -> tuple[str, bytes] | None:
+def secret_parts(given: str, prefix: str = _PREFIX) -> tuple[str, bytes] | None:
     """The id in a key that somebody came with, and the hash of its secret; None if it is no key at all."""
     parts = given.split("_", _PARTS - 1)
-    if len(parts) != _PARTS or parts[0] != _PREFIX or not given.isascii():
+    if len(parts) != _PARTS or parts[0] != prefix or not given.isascii():
         return None
     return parts[1], sha256(parts[2].encode()).digest()
 
 
-def opens(stored: StoredKey | None, offered: bytes) -> bool:
-    """Whether a secret is that of a key; it takes as long for one that does not exist."""
+def opens(stored: StoredKey | StoredSession | None, offered: bytes) -> bool:
+    """Whether a secret is that of a key or a session; it takes as long for one that does not exist."""
     return hmac.compare_digest(_NOBODY if stored is None else stored.hash, offered) and stored is not None
 
 

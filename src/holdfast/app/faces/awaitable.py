@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
-from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, WrittenPage
+from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
@@ -31,6 +31,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.sessions import LIFETIME, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.document_views import (
     AuditLine,
@@ -1391,6 +1392,28 @@ class AsyncKeys:
         return await self._futures.revoke(key)
 
 
+class AsyncSessions:
+    """Sessions of browsers. Everybody sees and ends their own; those of others take the capability `keys:manage`."""
+
+    def __init__(self, futures: FutureSessions) -> None:
+        self._futures = futures
+
+    async def open(self, *, credential: str, lifetime: timedelta = LIFETIME) -> NewSession:
+        """Begin a session of the actor of these calls, with the rights that they have now; `credential` says what they came in with.
+
+        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key.
+        """
+        return await self._futures.open(credential=credential, lifetime=lifetime)
+
+    async def list(self, *, actor: str = "", after: str | Session = "", limit: int = 100) -> builtins.list[Session]:
+        """Sessions, oldest first, ended ones included: one's own, those of `actor`, or all for whoever looks after keys."""
+        return await self._futures.list(actor=actor, after=after, limit=limit)
+
+    async def end(self, session: str | Session) -> Session:
+        """End a session, at once and for good; one that has ended stays as it is."""
+        return await self._futures.end(session)
+
+
 class AsyncRefusals:
     """Requests to an edge of the engine, such as its HTTP API, that were refused because of who asked."""
 
@@ -1470,6 +1493,14 @@ class AsyncAdmin:
         """
         return await self._futures.identify(secret)
 
+    async def identify_session(self, secret: str, *, idle: timedelta = timedelta(hours=1)) -> Session | None:
+        """The session, of whichever tenant, that a browser came with; None unless it still holds: it was used within `idle`, and the key that opened it holds too."""
+        return await self._futures.identify_session(secret, idle=idle)
+
+    async def has_keys(self) -> bool:
+        """Whether any tenant has an API key that holds, so that anybody could come with one."""
+        return await self._futures.has_keys()
+
     async def written(self, *, after: int | None = None, limit: int = 1000) -> WrittenPage:
         """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
         return await self._futures.written(after=after, limit=limit)
@@ -1512,6 +1543,8 @@ class AsyncCalls:
     """What is held back, of a definition, a step, a tenant or all."""
     keys: AsyncKeys
     """API keys."""
+    sessions: AsyncSessions
+    """Sessions of browsers."""
     refusals: AsyncRefusals
     """Requests that were refused because of who asked."""
     _futures: FutureCalls
@@ -1535,6 +1568,7 @@ class AsyncCalls:
         self.inbox = AsyncInbox(futures.inbox)
         self.pauses = AsyncPauses(futures.pauses)
         self.keys = AsyncKeys(futures.keys)
+        self.sessions = AsyncSessions(futures.sessions)
         self.refusals = AsyncRefusals(futures.refusals)
 
     @overload

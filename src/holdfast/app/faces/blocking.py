@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
-from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, WrittenPage
+from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
@@ -31,6 +31,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.sessions import LIFETIME, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.document_views import (
     AuditLine,
@@ -1389,6 +1390,28 @@ class Keys:
         return self._futures.revoke(key).result()
 
 
+class Sessions:
+    """Sessions of browsers. Everybody sees and ends their own; those of others take the capability `keys:manage`."""
+
+    def __init__(self, futures: FutureSessions) -> None:
+        self._futures = futures
+
+    def open(self, *, credential: str, lifetime: timedelta = LIFETIME) -> NewSession:
+        """Begin a session of the actor of these calls, with the rights that they have now; `credential` says what they came in with.
+
+        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key.
+        """
+        return self._futures.open(credential=credential, lifetime=lifetime).result()
+
+    def list(self, *, actor: str = "", after: str | Session = "", limit: int = 100) -> builtins.list[Session]:
+        """Sessions, oldest first, ended ones included: one's own, those of `actor`, or all for whoever looks after keys."""
+        return self._futures.list(actor=actor, after=after, limit=limit).result()
+
+    def end(self, session: str | Session) -> Session:
+        """End a session, at once and for good; one that has ended stays as it is."""
+        return self._futures.end(session).result()
+
+
 class Refusals:
     """Requests to an edge of the engine, such as its HTTP API, that were refused because of who asked."""
 
@@ -1468,6 +1491,14 @@ class Admin:
         """
         return self._futures.identify(secret).result()
 
+    def identify_session(self, secret: str, *, idle: timedelta = timedelta(hours=1)) -> Session | None:
+        """The session, of whichever tenant, that a browser came with; None unless it still holds: it was used within `idle`, and the key that opened it holds too."""
+        return self._futures.identify_session(secret, idle=idle).result()
+
+    def has_keys(self) -> bool:
+        """Whether any tenant has an API key that holds, so that anybody could come with one."""
+        return self._futures.has_keys().result()
+
     def written(self, *, after: int | None = None, limit: int = 1000) -> WrittenPage:
         """Which instances, of all tenants, have new events behind a position; without one, only where that is now."""
         return self._futures.written(after=after, limit=limit).result()
@@ -1510,6 +1541,8 @@ class Calls:
     """What is held back, of a definition, a step, a tenant or all."""
     keys: Keys
     """API keys."""
+    sessions: Sessions
+    """Sessions of browsers."""
     refusals: Refusals
     """Requests that were refused because of who asked."""
     futures: FutureCalls
@@ -1536,6 +1569,7 @@ class Calls:
         self.inbox = Inbox(futures.inbox)
         self.pauses = Pauses(futures.pauses)
         self.keys = Keys(futures.keys)
+        self.sessions = Sessions(futures.sessions)
         self.refusals = Refusals(futures.refusals)
         self.aio = AsyncCalls(futures)
 

@@ -16,6 +16,7 @@ from holdfast.http.routes import (
     platform,
     processes,
     repairs,
+    sessions,
     standing,
     tasks,
 )
@@ -36,6 +37,7 @@ ROUTES: tuple[Route, ...] = (
     *directory.ROUTES,
     *chains.ROUTES,
     *keys.ROUTES,
+    *sessions.ROUTES,
     *platform.ROUTES,
 )
 """The table. Of two addresses that fit, the first one is meant."""

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest
 from holdfast.http import cursors
+from holdfast.http.credentials import Identity
 from holdfast.http.cursors import Listing
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
 
@@ -83,7 +84,12 @@ async def list_refusals(call: Call[Paged, None]) -> Listing[RefusedRequest]:
 
 async def tell_me(call: Call[NoQuery, None]) -> Me:
     """Who the caller is, and what they may do."""
-    who, actor = call.identity, call.identity.actor
+    return me(call.identity)
+
+
+def me(who: Identity) -> Me:
+    """Somebody, as they are shown to themselves."""
+    actor = who.actor
     return Me(
         id=actor.id,
         kind=actor.kind,

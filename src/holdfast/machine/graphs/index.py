@@ -80,7 +80,10 @@ class GraphIndex:
         }
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
-        self._given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
+        self.given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
+        """What the handlers of tasks are given; those that get all of the data are not in it."""
+        self.works = {name: work for name, node in graph.nodes.items() if (work := node.op.call) is not None}
+        """The work of those that call a handler."""
         self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}
         self.maps_answers = bool(self._kept)
         """Whether any task keeps less of its handler's answer than all of it."""
@@ -201,10 +204,6 @@ class GraphIndex:
     def rule(self, node: str, place: int) -> Expression | None:
         """What yields those whom a part of a question asks, if that is a rule."""
         return self._formulas[node].get(f"{RULED}{place}")
-
-    def given(self, node: str) -> dict[str, Expression] | None:
-        """What the handler of a task is given; None if that is all of the data."""
-        return self._given.get(node)
 
     def kept(self, node: str) -> dict[str, Expression] | None:
         """What a task keeps of its handler's answer; None if that is all of it."""

@@ -1,4 +1,4 @@
-"""API keys and refused requests in the database."""
+"""API keys, sessions and refused requests in the database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 from psycopg.types.numeric import Int8
 
-from holdfast.store.access import StoredKey, StoredRefusal
+from holdfast.store.access import StoredKey, StoredRefusal, StoredSession
 from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.rows import Row
 from holdfast.store.statements import read_numbered
@@ -18,8 +18,15 @@ class _Sql(msgspec.Struct, frozen=True):
     add_key: str
     key: str
     keys: str
+    has_key: str
     revoke: str
     note_use: str
+    add_session: str
+    forget_sessions: str
+    session: str
+    sessions: str
+    end_session: str
+    note_session: str
     note_refusal: str
     forget_refusals: str
     refusals: str
@@ -51,6 +58,12 @@ class PostgresAccess:
             found = connection.execute(_sql.keys, [tenant, after, Int8(limit)], binary=True).fetchall()
         return [_key(cast("Row", row)) for row in found]
 
+    def has_key(self, *, at: datetime) -> bool:
+        """Whether anybody could come in."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.has_key, [at], binary=True).fetchone()
+        return row is not None and bool(row[0])
+
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
         """End a key."""
         with self._line.use() as connection:
@@ -60,6 +73,35 @@ class PostgresAccess:
         """A key was used."""
         with self._line.use() as connection:
             connection.execute(_sql.note_use, [at, identity, unless_since])
+
+    def add_session(self, session: StoredSession, *, keep_since: datetime) -> None:
+        """Store a new session, and forget old ones."""
+        with self._line.transaction() as connection:
+            connection.execute(_sql.add_session, list(msgspec.structs.astuple(session)))
+            connection.execute(_sql.forget_sessions, [session.tenant, keep_since])
+
+    def session(self, identity: str) -> StoredSession | None:
+        """A session by its id."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.session, [identity], binary=True).fetchone()
+        return None if row is None else _session(cast("Row", row))
+
+    def sessions(self, tenant: str, *, actor: str, after: str, limit: int) -> list[StoredSession]:
+        """A page of a tenant's sessions."""
+        with self._line.use() as connection:
+            asked = [tenant, after, actor, actor, Int8(limit)]
+            found = connection.execute(_sql.sessions, asked, binary=True).fetchall()
+        return [_session(cast("Row", row)) for row in found]
+
+    def end_session(self, tenant: str, identity: str, *, at: datetime) -> bool:
+        """End a session."""
+        with self._line.use() as connection:
+            return connection.execute(_sql.end_session, [at, tenant, identity]).rowcount == 1
+
+    def note_session(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
+        """A session was used."""
+        with self._line.use() as connection:
+            connection.execute(_sql.note_session, [at, identity, unless_since])
 
     def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:
         """Store a refusal, and forget old ones."""
@@ -76,6 +118,10 @@ class PostgresAccess:
 
 def _key(row: Row) -> StoredKey:
     return StoredKey(**dict(zip(StoredKey.__struct_fields__, row, strict=True)))
+
+
+def _session(row: Row) -> StoredSession:
+    return StoredSession(**dict(zip(StoredSession.__struct_fields__, row, strict=True)))
 
 
 def _refusal(row: Row) -> StoredRefusal:

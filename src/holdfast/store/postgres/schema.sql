@@ -51,6 +51,27 @@ create table holdfast.api_refusals (
     constraint api_refusals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.api_sessions (
+    id text not null,
+    tenant text not null,
+    partition text not null,
+    actor text not null,
+    kind text not null,
+    roles text not null,
+    capabilities text not null,
+    hash bytea not null,
+    credential text not null,
+    created_at timestamp with time zone not null,
+    expires_at timestamp with time zone not null,
+    last_used_at timestamp with time zone not null,
+    ended_at timestamp with time zone,
+    constraint api_sessions_pkey PRIMARY KEY (id),
+    constraint api_sessions_actor_check CHECK ((actor <> ''::text)),
+    constraint api_sessions_hash_check CHECK ((length(hash) = 32)),
+    constraint api_sessions_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'service'::text]))),
+    constraint api_sessions_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.audit (
     instance uuid not null,
     sequence integer not null,
@@ -642,6 +663,8 @@ CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, pri
 CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
 CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
 CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
+CREATE INDEX api_sessions_by_age ON holdfast.api_sessions USING btree (tenant, expires_at);
+CREATE INDEX api_sessions_by_tenant ON holdfast.api_sessions USING btree (tenant, id);
 CREATE INDEX dead_letters_by_instance ON holdfast.dead_letters USING btree (instance, source, number);
 CREATE INDEX dead_letters_by_tenant ON holdfast.dead_letters USING btree (tenant, id);
 CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, giver, id);
@@ -703,6 +726,7 @@ CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHE
 alter table holdfast.absences enable row level security, force row level security;
 alter table holdfast.api_keys enable row level security, force row level security;
 alter table holdfast.api_refusals enable row level security, force row level security;
+alter table holdfast.api_sessions enable row level security, force row level security;
 alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
@@ -744,6 +768,8 @@ create policy engine on holdfast.api_keys as permissive for all to holdfast_engi
 create policy tenant on holdfast.api_keys as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.api_refusals as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.api_refusals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.api_sessions as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.api_sessions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.audit as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.audit as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
@@ -989,6 +1015,7 @@ grant delete, insert, select, update on table holdfast.absences to holdfast_engi
 grant select on table holdfast.absences to holdfast_tenant;
 grant insert, select, update on table holdfast.api_keys to holdfast_engine;
 grant delete, insert, select, update on table holdfast.api_refusals to holdfast_engine;
+grant delete, insert, select, update on table holdfast.api_sessions to holdfast_engine;
 grant delete, insert, select, update on table holdfast.audit to holdfast_engine;
 grant select on table holdfast.audit to holdfast_tenant;
 grant insert, select on table holdfast.chains to holdfast_engine;

@@ -1,4 +1,4 @@
-"""API keys and refused requests in the file."""
+"""API keys, sessions and refused requests in the file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.store.access import StoredKey, StoredRefusal
+from holdfast.store.access import StoredKey, StoredRefusal, StoredSession
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import Row, instant, instant_or_none, text, text_or_none
 from holdfast.store.statements import read_statements
@@ -16,14 +16,22 @@ class _Sql(msgspec.Struct, frozen=True):
     add_key: str
     key: str
     keys: str
+    has_key: str
     revoke: str
     note_use: str
+    add_session: str
+    forget_sessions: str
+    session: str
+    sessions: str
+    end_session: str
+    note_session: str
     note_refusal: str
     forget_refusals: str
     refusals: str
 
 
 _sql = read_statements(_Sql, __package__, "access.sql")
+_SESSION_INSTANTS = ("created_at", "expires_at", "last_used_at", "ended_at")
 _INSTANTS = ("created_at", "expires_at", "last_used_at", "revoked_at")
 
 
@@ -51,6 +59,11 @@ class SQLiteAccess:
         with self._database.reading() as connection:
             return [_key(row) for row in connection.execute(_sql.keys, (tenant, after, limit))]
 
+    def has_key(self, *, at: datetime) -> bool:
+        """Whether anybody could come in."""
+        with self._database.reading() as connection:
+            return bool(connection.execute(_sql.has_key, (text(at),)).fetchone()[0])
+
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
         """End a key."""
         with self._database.writing() as connection:
@@ -60,6 +73,35 @@ class SQLiteAccess:
         """A key was used."""
         with self._database.writing() as connection:
             connection.execute(_sql.note_use, (text(at), identity, text(unless_since)))
+
+    def add_session(self, session: StoredSession, *, keep_since: datetime) -> None:
+        """Store a new session, and forget old ones."""
+        values = msgspec.structs.asdict(session)
+        values.update({name: text_or_none(values[name]) for name in _SESSION_INSTANTS})
+        with self._database.writing() as connection:
+            connection.execute(_sql.add_session, tuple(values.values()))
+            connection.execute(_sql.forget_sessions, (session.tenant, text(keep_since)))
+
+    def session(self, identity: str) -> StoredSession | None:
+        """A session by its id."""
+        with self._database.reading() as connection:
+            row = connection.execute(_sql.session, (identity,)).fetchone()
+        return None if row is None else _session(row)
+
+    def sessions(self, tenant: str, *, actor: str, after: str, limit: int) -> list[StoredSession]:
+        """A page of a tenant's sessions."""
+        with self._database.reading() as connection:
+            return [_session(row) for row in connection.execute(_sql.sessions, (tenant, after, actor, actor, limit))]
+
+    def end_session(self, tenant: str, identity: str, *, at: datetime) -> bool:
+        """End a session."""
+        with self._database.writing() as connection:
+            return connection.execute(_sql.end_session, (text(at), tenant, identity)).rowcount == 1
+
+    def note_session(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
+        """A session was used."""
+        with self._database.writing() as connection:
+            connection.execute(_sql.note_session, (text(at), identity, text(unless_since)))
 
     def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:
         """Store a refusal, and forget old ones."""
@@ -77,6 +119,11 @@ class SQLiteAccess:
 def _key(row: Row) -> StoredKey:
     values = dict(zip(StoredKey.__struct_fields__, row, strict=True))
     return StoredKey(**(values | {name: instant_or_none(values[name]) for name in _INSTANTS}))
+
+
+def _session(row: Row) -> StoredSession:
+    values = dict(zip(StoredSession.__struct_fields__, row, strict=True))
+    return StoredSession(**(values | {name: instant_or_none(values[name]) for name in _SESSION_INSTANTS}))
 
 
 def _refusal(row: Row) -> StoredRefusal:

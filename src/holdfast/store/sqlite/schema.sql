@@ -40,6 +40,22 @@ CREATE TABLE api_refusals (
     at         text not null
 ) strict;
 
+CREATE TABLE api_sessions (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         blob not null check (length(hash) = 32),
+    credential   text not null,
+    created_at   text not null,
+    expires_at   text not null,
+    last_used_at text not null,
+    ended_at     text
+) strict, without rowid;
+
 CREATE TABLE audit (
     instance text not null,
     sequence integer not null,
@@ -565,6 +581,10 @@ CREATE INDEX api_keys_by_tenant on api_keys (tenant, id);
 CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
 
 CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
+
+CREATE INDEX api_sessions_by_age on api_sessions (tenant, expires_at);
+
+CREATE INDEX api_sessions_by_tenant on api_sessions (tenant, id);
 
 CREATE INDEX dead_letters_by_instance on dead_letters (instance, source, number);
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.errors import ExpressionError
-from holdfast.machine.graphs.graph import Action, Node, Work
+from holdfast.machine.graphs.graph import Action, Node
 from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.commands import FailStep, RunStep
 from holdfast.machine.runs.events import StepResumed, StepRetried, StepWithdrawn
@@ -31,13 +31,13 @@ class TaskKind(Kind):
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Have the handler called, after its start delay; what an operator asks for does not wait. What it is given must be there."""
-        if turn.routes.given(node.id) is not None:
+        if node.id in turn.routes.given:
             try:
                 _given(turn, token, node.id)
             except ExpressionError as error:
                 self.fail(turn, token, node, f"what {node.id!r} is given cannot be told: {error}")
                 return
-        delay_ms = _work(node).start_after_ms if token.retry_of is None else 0
+        delay_ms = turn.routes.works[node.id].start_after_ms if token.retry_of is None else 0
         delay = timedelta(milliseconds=delay_ms) if delay_ms else _NOW
         step = turn.open_step(
             token, node, effect=turn.next_effect, delay_ms=delay_ms, call_at=_put_off(turn, delay) if delay_ms else ""
@@ -52,7 +52,7 @@ class TaskKind(Kind):
 
 def failed(turn: Turn, step: Step, command: FailStep) -> None:
     """A call failed: make another one, or give up."""
-    work = _work(turn.routes.node(step.node))
+    work = turn.routes.works[step.node]
     may_retry = not command.is_final and policy_of(work.retry).allows_another(step.attempt)
     if not may_retry or turn.state.rollback is not None:
         give_up(turn, step, command.error, was_called=command.was_called)
@@ -102,7 +102,7 @@ def call_anew(turn: Turn, step: Step) -> None:
 
 def _call(turn: Turn, step: Step, delay: timedelta) -> None:
     token, node = turn.state.tokens[step.token], turn.routes.node(step.node)
-    is_mapped = isinstance(node.op, Action) or turn.routes.given(node.id) is not None
+    is_mapped = node.id in turn.routes.given or isinstance(node.op, Action)
     place = None if is_mapped or token.last_output is None else _held_at(token)
     body = RunStep(
         step=step.number,
@@ -114,7 +114,7 @@ def _call(turn: Turn, step: Step, delay: timedelta) -> None:
         previous_at=place,
         metadata=node.metadata,
     )
-    turn.call(_work(node), body, priority=node.priority, delay=delay)
+    turn.call(turn.routes.works[node.id], body, priority=node.priority, delay=delay)
 
 
 def kept(turn: Turn, step: Step, answer: object) -> object:
@@ -133,7 +133,7 @@ def kept(turn: Turn, step: Step, answer: object) -> object:
 def _given(turn: Turn, token: Token, node: str) -> Data:
     """What a handler is given by name; ExpressionError if something of it cannot be told."""
     asked = turn.data_for(token, node)
-    return {name: each.evaluate(asked) for name, each in (turn.routes.given(node) or {}).items()}
+    return {name: each.evaluate(asked) for name, each in turn.routes.given[node].items()}
 
 
 def _given_now(turn: Turn, token: Token, node: Node) -> Data:
@@ -141,7 +141,7 @@ def _given_now(turn: Turn, token: Token, node: Node) -> Data:
     asked = turn.data_for(token, node.id)
     if isinstance(node.op, Action):
         return action_input(turn, asked, node.id)
-    return {name: value_of(each, asked) for name, each in (turn.routes.given(node.id) or {}).items()}
+    return {name: value_of(each, asked) for name, each in turn.routes.given[node.id].items()}
 
 
 def action_input(turn: Turn, asked: Data, node: str) -> Data:
@@ -158,9 +158,3 @@ def _held_at(token: Token) -> str | list[str] | None:
         return token.answer if token.answer in data and data[token.answer] == answer else None
     assert isinstance(answer, dict)
     return list(answer) if all(name in data and data[name] == value for name, value in answer.items()) else None
-
-
-def _work(node: Node) -> Work:
-    work = node.op.call
-    assert work is not None
-    return work

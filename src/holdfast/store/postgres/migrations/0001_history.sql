@@ -716,8 +716,8 @@ create table holdfast.chains (
 create trigger chains_never_change before update or delete on holdfast.chains for each row
 execute function holdfast.refuse('HF102', 'a published definition never changes');
 
--- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_refusals` are requests
--- that were refused because of who asked.
+-- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
+-- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
 
 create table holdfast.api_keys (
     id           text not null primary key,
@@ -737,6 +737,24 @@ create table holdfast.api_keys (
     revoked_by   text not null
 );
 create index api_keys_by_tenant on holdfast.api_keys (tenant, id);
+
+create table holdfast.api_sessions (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         bytea not null check (length(hash) = 32),
+    credential   text not null,
+    created_at   timestamptz not null,
+    expires_at   timestamptz not null,
+    last_used_at timestamptz not null,
+    ended_at     timestamptz
+);
+create index api_sessions_by_tenant on holdfast.api_sessions (tenant, id);
+create index api_sessions_by_age on holdfast.api_sessions (tenant, expires_at);
 
 create table holdfast.api_refusals (
     id         bigint generated always as identity primary key,
@@ -885,5 +903,6 @@ revoke update, delete on holdfast.directory_changes, holdfast.chains from holdfa
 
 -- Keys and refusals are the engine's: a tenant's own code never sees the hash of a secret.
 select holdfast.wall_off('api_keys');
+select holdfast.wall_off('api_sessions');
 select holdfast.wall_off('api_refusals');
 revoke delete on holdfast.api_keys from holdfast_engine;

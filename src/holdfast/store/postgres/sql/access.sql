@@ -11,6 +11,9 @@ from holdfast.api_keys where id = ?::text
 select id, tenant, partition, name, actor, kind, roles, capabilities, hash, created_by, created_at, expires_at, last_used_at, revoked_at, revoked_by
 from holdfast.api_keys where tenant = ?::text and id > ?::text order by id limit ?::int8
 
+-- name: has_key
+select exists (select 1 from holdfast.api_keys where revoked_at is null and (expires_at is null or expires_at > ?::timestamptz))
+
 -- name: revoke
 update holdfast.api_keys set revoked_at = ?::timestamptz, revoked_by = ?::text where tenant = ?::text and id = ?::text and revoked_at is null
 
@@ -27,3 +30,24 @@ delete from holdfast.api_refusals where tenant = ?::text and at < ?::timestamptz
 -- name: refusals
 select id, tenant, actor, credential, method, path, code, detail, trace, at
 from holdfast.api_refusals where tenant = ?::text and id < ?::int8 order by id desc limit ?::int8
+
+-- name: add_session
+insert into holdfast.api_sessions (id, tenant, partition, actor, kind, roles, capabilities, hash, credential, created_at, expires_at, last_used_at, ended_at)
+values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::bytea, ?::text, ?::timestamptz, ?::timestamptz, ?::timestamptz, ?::timestamptz)
+
+-- name: forget_sessions
+delete from holdfast.api_sessions where tenant = ?::text and expires_at < ?::timestamptz
+
+-- name: session
+select id, tenant, partition, actor, kind, roles, capabilities, hash, credential, created_at, expires_at, last_used_at, ended_at
+from holdfast.api_sessions where id = ?::text
+
+-- name: sessions
+select id, tenant, partition, actor, kind, roles, capabilities, hash, credential, created_at, expires_at, last_used_at, ended_at
+from holdfast.api_sessions where tenant = ?::text and id > ?::text and (?::text = '' or actor = ?::text) order by id limit ?::bigint
+
+-- name: end_session
+update holdfast.api_sessions set ended_at = ?::timestamptz where tenant = ?::text and id = ?::text and ended_at is null
+
+-- name: note_session
+update holdfast.api_sessions set last_used_at = ?::timestamptz where id = ?::text and last_used_at < ?::timestamptz

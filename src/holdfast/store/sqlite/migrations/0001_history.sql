@@ -686,8 +686,8 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger chains_never_go before delete on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
--- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_refusals` are requests
--- that were refused because of who asked.
+-- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
+-- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
 
 create table api_keys (
     id           text not null primary key,
@@ -707,6 +707,24 @@ create table api_keys (
     revoked_by   text not null
 ) strict, without rowid;
 create index api_keys_by_tenant on api_keys (tenant, id);
+
+create table api_sessions (
+    id           text not null primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    partition    text not null,
+    actor        text not null check (actor <> ''),
+    kind         text not null check (kind in ('user', 'service')),
+    roles        text not null,
+    capabilities text not null,
+    hash         blob not null check (length(hash) = 32),
+    credential   text not null,
+    created_at   text not null,
+    expires_at   text not null,
+    last_used_at text not null,
+    ended_at     text
+) strict, without rowid;
+create index api_sessions_by_tenant on api_sessions (tenant, id);
+create index api_sessions_by_age on api_sessions (tenant, expires_at);
 
 create table api_refusals (
     id         integer primary key autoincrement,

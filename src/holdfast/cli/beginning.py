@@ -1,0 +1,135 @@
+"""`holdfast init` and `holdfast dev`: a project to begin with, and everything of it in one process."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holdfast.app.configuration import DEFAULT
+from holdfast.app.engine import Engine
+from holdfast.cli.applications import equip, found_in
+from holdfast.cli.frame import verb
+from holdfast.cli.place import Place, located
+from holdfast.cli.serving import check_extra, options_of
+from holdfast.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from holdfast.http import HttpOptions
+
+_PROJECT: Final = "templates/project"
+_SAMPLES: Final = "holdfast.templates.project.workflows"
+_NAMES: Final = {"gitignore": ".gitignore"}
+"""Files that have another name in a project than here, where they would mean something."""
+_HOW: Final = "give module:attribute, such as workflows:register"
+_FOLDER: Final = "holdfast-dev"
+
+
+@verb("init", "holdfast init shop", "holdfast init .")
+@click.argument("folder", type=click.Path(file_okay=False))
+def init(folder: str) -> None:
+    """Write a project into FOLDER that runs: workflows of several kinds, tests of them, and what commands are told there."""
+    target = Path(folder)
+    files = {_NAMES.get(each.name, each.name): each for each in _files()}
+    taken = [name for name in files if (target / name).exists()]
+    if taken:
+        raise ConfigurationError(
+            f"{folder} has {', '.join(sorted(taken))} already, and nothing was written; say another folder"
+        )
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name, file in files.items():
+            (target / name).write_bytes(file.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"the project cannot be written into {folder}: {error.strerror}") from error
+    click.echo(f"a project is in {folder}: {', '.join(sorted(files))}")
+    click.echo(f"next: cd {folder} && holdfast dev", err=True)
+
+
+@verb("dev", "holdfast dev", "holdfast dev --port 0 --app shop.workflows:register")
+@click.option("--port", "serve_port", type=click.IntRange(0, 65535), help="The port; 0 takes one that is free.")
+@click.option("--app", metavar="MODULE:ATTRIBUTE", help="What it runs, as for a worker; samples if nobody says.")
+@click.option("--folder", default=_FOLDER, show_default=True, help="Where the data is kept, unless a database is said.")
+@located
+def dev(place: Place, *, folder: str) -> None:
+    """Server and worker in one process, to try things: no key is needed, and only this machine can reach it.
+
+    Without an application it runs samples of every kind, some of them under way. Ctrl-C ends it; the data stay.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    logging.getLogger("holdfast.http.access").setLevel(logging.ERROR)  # That it is not secure is told below.
+    check_extra()
+    told = place.configuration
+    options = options_of(told.serve)
+    kept = place.url if place.source.is_said("database") else _kept(folder)
+    engine = Engine(kept, settings=told.settings)
+    try:
+        equip(engine, told.app or f"{_SAMPLES}:register")
+        engine.start_worker()
+        if not told.app:
+            _begin(engine)
+        where = place.shown_url if place.source.is_said("database") else str(Path(folder).resolve())
+        _serve(engine, options, port=_port(place), where=where, app=told.app)
+    finally:
+        engine.stop()
+    click.echo(f"ended; the data are kept in {where}")
+
+
+def _serve(engine: Engine, options: HttpOptions, *, port: int, where: str, app: str) -> None:
+    from holdfast.http import serve
+
+    def ready(address: str) -> None:
+        click.echo(
+            f"""holdfast is at {address}
+
+  see the runs      curl {address}/api/v1/executions
+  or with           holdfast list --server {address}
+  every address     {address}/openapi.json
+  it runs           {app or "samples: order, expense, purchases.approval, trial"}
+  login             none: everybody on this machine may do everything, and nobody else can reach it
+  the data          {where}
+
+Ctrl-C ends it."""
+        )
+
+    serve(engine, options, port=port, insecure_dev=True, on_ready=ready)
+
+
+def _port(place: Place) -> int:
+    """The port that was said; else the usual one, or one that is free if another program has that."""
+    port = place.configuration.serve.port
+    if place.source.origins["serve", "port"] != DEFAULT:
+        return port
+    with socket.socket() as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            line.bind(("127.0.0.1", port))
+        except OSError:
+            return 0
+    return port
+
+
+def _kept(folder: str) -> str:
+    """The database in a folder, which is made if it is not there."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"the data cannot be kept in {folder}: {error.strerror}; say --folder") from error
+    return f"sqlite:///{Path(folder) / 'holdfast.db'}"
+
+
+def _begin(engine: Engine) -> None:
+    begin = found_in(f"{_SAMPLES}:begin", _HOW)
+    assert callable(begin)
+    begin(engine)
+
+
+def _files() -> list[Traversable]:
+    folder = resources.files("holdfast").joinpath(_PROJECT)
+    return [each for each in folder.iterdir() if each.is_file() and not each.name.endswith(".pyc")]

@@ -1,0 +1,130 @@
+"""`holdfast server`: the HTTP API of a database, served until the process is asked to end."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.app.configuration import Configuration, Serving
+from holdfast.app.engine import Engine
+from holdfast.cli.applications import equip, found_in
+from holdfast.cli.frame import verb
+from holdfast.cli.place import Place, located
+from holdfast.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from holdfast.http import HttpOptions
+
+_HOW = "give module:attribute, such as shop.web:options"
+
+
+@verb(
+    "server",
+    "holdfast server --database postgresql://user@host/db --host 0.0.0.0 --port 8080",
+    "holdfast server --app shop.workflows:register --with-worker",
+    "holdfast server --insecure-dev",
+)
+@click.option("--host", "serve_host", metavar="ADDRESS", help="The address that it listens at.")
+@click.option("--port", "serve_port", type=click.IntRange(0, 65535), help="The port; 0 takes one that is free.")
+@click.option("--certificate", "serve_certificate", metavar="FILE", help="The certificate, for https.")
+@click.option("--certificate-key", "serve_certificate_key", metavar="FILE", help="Its private key.")
+@click.option("--app", metavar="MODULE:ATTRIBUTE", help="What it knows beside what is published, as for a worker.")
+@click.option("--with-worker", is_flag=True, help="Work in the same process; it takes --app.")
+@click.option("--insecure-dev", is_flag=True, help="Let everybody on this machine do everything, without a key.")
+@located
+def server(place: Place, *, with_worker: bool, insecure_dev: bool) -> None:
+    """Serve the HTTP API until the process is asked to end.
+
+    SIGTERM and Ctrl-C let requests that are under way be answered, and streams end; then the exit code is 0. Somebody must be able to come
+    in: by an API key (`holdfast keys create`), or with tokens of an issuer ([serve] in holdfast.toml).
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    told = place.configuration
+    if with_worker and not told.app:
+        raise ConfigurationError("--with-worker needs --app: the functions that the steps of runs call")
+    check_extra()
+    engine = place.open()
+    try:
+        if told.app:
+            equip(engine, told.app)
+        options = options_of(told.serve)
+        if not insecure_dev:
+            _check_door(engine, options)
+        serve_engine(engine, told, options, works=with_worker, insecure_dev=insecure_dev)
+    finally:
+        engine.stop()
+
+
+def check_extra() -> None:
+    """ConfigurationError if what serving takes is not installed."""
+    try:
+        import holdfast.http  # noqa: F401 - whether it is there
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f'serving takes {error.name}, which is not installed; `pip install "holdfast[server]"` brings it'
+        ) from error
+
+
+def serve_engine(engine: Engine, told: Configuration, options: HttpOptions, *, works: bool, insecure_dev: bool) -> None:
+    """Serve an engine, and have it work if that is wanted, until the process is asked to end."""
+    from holdfast.http import serve
+
+    if works:
+        engine.start_worker()
+
+    def ready(address: str) -> None:
+        click.echo(f"serving at {address}", err=True)
+        if insecure_dev:
+            click.echo(
+                "INSECURE: everybody on this machine may do everything, without a key; nobody else can reach it",
+                err=True,
+            )
+
+    serving = told.serve
+    serve(
+        engine,
+        options,
+        host=serving.host,
+        port=serving.port,
+        certificate=serving.certificate,
+        certificate_key=serving.certificate_key,
+        trusted_proxies=",".join(serving.trusted_proxies),
+        insecure_dev=insecure_dev,
+        on_ready=ready,
+    )
+
+
+def options_of(told: Serving) -> HttpOptions:
+    """What the configuration says of a server, over what Python says of it."""
+    import msgspec
+
+    from holdfast.http import HttpOptions, Issuer
+
+    given = found_in(told.options, _HOW) if told.options else HttpOptions()
+    if not isinstance(given, HttpOptions):
+        raise ConfigurationError(f"{told.options} is no HttpOptions; {_HOW}")
+    issuers = given.issuers
+    if told.issuer or told.jwks or told.audience:
+        issuer = Issuer(
+            issuer=told.issuer,
+            audience=told.audience,
+            jwks=told.jwks,
+            algorithms=told.algorithms,  # type: ignore[arg-type]  # Which of them are known is checked with all the rest.
+            tenant=told.token_tenant,
+        )
+        issuers = (*issuers, issuer)
+    plain = Serving()
+    names = ("platform_tenant", "open_metrics", "requests_per_second", "burst")
+    said = {name: getattr(told, name) for name in names if getattr(told, name) != getattr(plain, name)}
+    return msgspec.structs.replace(given, issuers=issuers, **said)
+
+
+def _check_door(engine: Engine, options: HttpOptions) -> None:
+    if not options.issuers and not engine.admin.has_keys():
+        raise ConfigurationError(
+            "nobody could come in: there is no API key that holds, and no issuer whose tokens are believed; "
+            "`holdfast keys create NAME --actor ID --scope '*'` makes a key, and --insecure-dev does without, on this machine alone"
+        )

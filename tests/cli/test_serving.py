@@ -1,0 +1,216 @@
+"""`holdfast server`, `keys`, `dev` and `init`, as real processes: who is let in, what is drained, and that what is written runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli.calling import Holdfast
+from cli.programs import holdfast_program
+from holdfast import Engine
+from holdfast.app.configuration import Serving
+from holdfast.cli.exits import Exit
+from holdfast.cli.serving import options_of
+from holdfast.client import Client
+from holdfast.errors import ConfigurationError, ForbiddenError
+from holdfast.http import HttpOptions
+from holdfast.store.opening import open_store
+from support.repository import ROOT
+from support.waiting import arrives, eventually
+
+SHOP = """
+from holdfast import Saga
+
+def pack():
+    with open("begun", "w") as begun:
+        begun.write("x")
+    with open("gate") as gate:  # It opens once the test opens it too.
+        gate.read()
+    return {"parcel": 7}
+
+order = Saga("order").step("pack", pack).build()
+"""
+START = b'{"definition": "order"}'
+NONE = "there is no API key that holds"
+
+
+@pytest.fixture
+def filed() -> Holdfast:
+    """The command with a database in a file: which store it is makes no difference here."""
+    open_store("sqlite:///holdfast.db").close()
+    return Holdfast("sqlite:///holdfast.db")
+
+
+def key_of(holdfast: Holdfast, *words: str) -> str:
+    """The secret of a new key."""
+    return holdfast("keys", "create", "test", "--actor", "ann", *words).stdout.strip()
+
+
+def test_a_server_that_nobody_could_come_to_does_not_begin(filed: Holdfast) -> None:
+    """Without a key that holds, or an issuer; it says how to make one, and what does without."""
+    told = filed("server", "--port", "0", code=Exit.WRONG).stderr
+    assert NONE in told
+    assert "holdfast keys create" in told
+    assert "--insecure-dev" in told
+    secret = key_of(filed, "--scope", "*")
+    filed("keys", "revoke", secret.split("_")[1])
+    assert NONE in filed("server", "--port", "0", code=Exit.WRONG).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--insecure-dev", "--host", "0.0.0.0"), "lets everybody in who can reach '0.0.0.0'"),
+        (("--insecure-dev", "--host", "192.0.2.1"), "lets everybody in who can reach"),
+        (("--insecure-dev", "--certificate", "none.pem"), "the certificate cannot be used"),
+        (("--with-worker",), "--with-worker needs --app"),
+        (("--app", "nothing:here"), "there is no module 'nothing'"),
+        (("--database", "sqlite:///none.db"), "no database"),
+        (("--port", "70000"), "70000 is not in the range"),
+    ],
+)
+def test_a_server_that_is_told_nonsense_does_not_begin(filed: Holdfast, words: tuple[str, ...], told: str) -> None:
+    """In one sentence, before anything listens."""
+    code = Exit.NOT_FOUND if "--database" in words else Exit.WRONG
+    assert told in filed("server", "--port", "0", *words, code=code).stderr
+
+
+def test_an_address_that_somebody_has_is_told(filed: Holdfast) -> None:
+    """With the address, and what to do."""
+    with holdfast_program("server", "--insecure-dev", "--port", "0", HOLDFAST_DATABASE=filed.url) as program:
+        port = program.hear(r"serving at http://127\.0\.0\.1:(\d+)")[1]
+        program.hear("INSECURE: everybody on this machine may do everything")
+        told = filed("server", "--insecure-dev", "--port", port, code=Exit.WRONG).stderr
+        assert f"cannot listen at 127.0.0.1, port {port}: Address already in use" in told
+        assert httpx.get(f"http://127.0.0.1:{port}/api/v1/me").json()["credential"] == "dev"
+
+
+def test_a_server_answers_what_it_has_begun_and_then_ends(filed: Holdfast) -> None:
+    """SIGTERM: a request that has begun is answered, a stream ends, the handler that runs comes to its end, and the exit code is 0."""
+    Path("shop.py").write_text(SHOP, encoding="utf-8")
+    os.mkfifo("gate")
+    secret = key_of(filed, "--scope", "*")
+    words = ("server", "--port", "0", "--app", "shop:order", "--with-worker")
+    with holdfast_program(*words, HOLDFAST_DATABASE=filed.url) as program:
+        address = program.hear(r"serving at (\S+)")[1]
+        with Client(address) as stranger, pytest.raises(ForbiddenError):
+            stranger.list_executions()
+        with Client(address, secret) as client:
+            slow = client.start_execution(definition="order").id
+        eventually(Path("begun").exists)
+        listener = Listener(address, secret)
+        line = begun_request(address, secret)
+        program.process.send_signal(signal.SIGTERM)
+        listener.thread.join(60)
+        assert not listener.thread.is_alive()
+        line.sendall(START)
+        assert line.recv(4096).startswith(b"HTTP/1.1 201")
+        line.close()
+        Path("gate").write_text("", encoding="utf-8")
+        assert program.end()[0] == 0
+    with Engine(filed.url, migrate=False) as engine:
+        assert engine.run(slow).describe().result == {"parcel": 7}
+        assert len(engine.runs.list(definition="order")) == 2
+
+
+class Listener:
+    """Somebody who listens to what happens, on a thread, until the server ends that."""
+
+    def __init__(self, address: str, secret: str) -> None:
+        self._hears = threading.Event()
+        self.thread = threading.Thread(target=self._listen, args=(address, secret), daemon=True)
+        self.thread.start()
+        arrives(self._hears)
+
+    def _listen(self, address: str, secret: str) -> None:
+        headers = {"authorization": f"Bearer {secret}"}
+        with httpx.stream("GET", f"{address}/api/v1/executions/events", headers=headers, timeout=60) as response:
+            for _ in response.iter_lines():
+                self._hears.set()
+
+
+def begun_request(address: str, secret: str) -> socket.socket:
+    """A start whose body the server waits for."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    line = socket.create_connection((host, int(port)), timeout=60)
+    head = (
+        "POST /api/v1/executions HTTP/1.1",
+        f"host: {host}",
+        f"authorization: Bearer {secret}",
+        "content-type: application/json",
+        f"content-length: {len(START)}",
+        "expect: 100-continue",
+    )
+    line.sendall("\r\n".join([*head, "", ""]).encode())
+    assert line.recv(4096).startswith(b"HTTP/1.1 100")
+    return line
+
+
+def test_what_the_configuration_says_of_a_server_is_laid_over_what_python_says(tmp_path: Path) -> None:
+    """Issuers are added, what is said counts, and the rest is as the program has it; what cannot be meant is told."""
+    Path("web.py").write_text(
+        "from holdfast.http import HttpOptions, InboundHook\n"
+        "options = HttpOptions(burst=7, open_metrics=True, hooks=(InboundHook(name='a', secrets=(), event='e'),))\n"
+        "other = 5\n",
+        encoding="utf-8",
+    )
+    made = options_of(Serving(options="web:options", issuer="https://i", audience="h", jwks="keys.json", burst=9))
+    assert (made.burst, made.open_metrics, made.hooks[0].name) == (9, True, "a")
+    assert [(each.issuer, each.jwks) for each in made.issuers] == [("https://i", "keys.json")]
+    assert options_of(Serving()) == HttpOptions()
+    with pytest.raises(ConfigurationError, match="is no HttpOptions"):
+        options_of(Serving(options="web:other"))
+
+
+def test_dev_serves_samples_of_every_kind_in_one_command() -> None:
+    """It answers its first request after three seconds of computing at the most, without a key; Ctrl-C ends it, and the data stay."""
+    with holdfast_program("dev", "--port", "0") as program:
+        address = program.hear(r"holdfast is at (\S+)")[1]
+        with Client(address) as client:
+            runs = client.list_executions().items
+            assert program.processor_seconds < 3
+            assert {each.definition for each in runs} == {"order", "expense", "purchases.approval"}
+            assert client.list_tasks(mine="false").items
+            orders = [client.get_execution(each.id) for each in runs if each.definition == "order"]
+            [order] = [each.id for each in orders if each.input == {"sku": "lamp", "amount": 1200}]
+            client.signal_execution(order, name="packed")
+            assert client.result(order, timeout=60) is not None
+        code, told = program.end(signal.SIGINT)
+    assert code == 0
+    assert f"the data are kept in {Path('holdfast-dev').resolve()}" in told
+    with Engine("sqlite:///holdfast-dev/holdfast.db", migrate=False) as engine:
+        assert engine.run(order).describe().status == "completed"
+        assert [each.definition for each in engine.instances.list(definition="trial")] == ["trial"]
+
+
+def test_a_project_that_is_written_runs(holdfast: Holdfast, tmp_path: Path) -> None:
+    """Its own tests pass, and it is served and worked on by one command in its folder; what is there is not written over."""
+    told = holdfast("init", "shop").stdout
+    assert "workflows.py" in told
+    assert "has .gitignore, README.md" in holdfast("init", "shop", code=Exit.WRONG).stderr
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "shop"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tested.returncode == 0, tested.stdout
+    os.chdir("shop")
+    with holdfast_program("dev", "--port", "0") as program:
+        address = program.hear(r"holdfast is at (\S+)")[1]
+        program.hear("workflows:register")
+        run = holdfast("start", "expense", "--input", '{"who": "ann", "amount": 5}', "--server", address).stdout.strip()
+        task = holdfast.json("tasks", "list", "--server", address)["items"][0]["step_id"]
+        holdfast("decide", task, "approve", "--server", address)
+        holdfast("watch", run, "--server", address, "--timeout", "60s")
+        assert program.end(signal.SIGINT)[0] == 0
+    assert holdfast.json("show", run)["run"]["status"] == "completed"

@@ -1,0 +1,91 @@
+"""The calls of the client: every route has one, made from the table, and its answers are those of the server."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from holdfast.client import AsyncClient, Client, shapes
+from holdfast.http.openapi import document_of
+from holdfast.http.routes import ROUTES
+from support.repository import ROOT
+
+DOCUMENT = json.loads(document_of(ROUTES))
+OPERATIONS = {
+    operation["operationId"]: operation
+    for path, methods in DOCUMENT["paths"].items()
+    if not path.startswith("/hooks/")  # For other systems, whose deliveries are signed.
+    for operation in methods.values()
+}
+
+
+def generator() -> ModuleType:
+    """The script devtools/client.py as a module."""
+    spec = importlib.util.spec_from_file_location("client_generator", ROOT / "devtools" / "client.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_committed_calls_are_what_the_routes_make() -> None:
+    """Whoever changes a route has the client made anew and commits it."""
+    made = generator()
+    stale = [
+        name for name, text in made.made().items() if (made.CLIENT / f"{name}.py").read_text(encoding="utf-8") != text
+    ]
+    assert stale == [], "run `python3 dev.py docs`"
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_every_operation_of_the_document_is_a_call(kind: type) -> None:
+    """With all that it takes: what stands in the address, behind the `?`, in the body, and in its headers."""
+    own = {"result", "close"}
+    assert {name for name in dir(kind) if not name.startswith("_")} - own == set(OPERATIONS)
+    for name, operation in OPERATIONS.items():
+        taken = set(inspect.signature(getattr(kind, name)).parameters) - {"self"}
+        headers = {"Idempotency-Key": "idempotency_key", "If-Match": "if_version", "Last-Event-ID": "last"}
+        wanted = {headers.get(each["name"], each["name"]) for each in operation["parameters"]}
+        wanted |= fields(operation)
+        assert taken == wanted, name
+
+
+def fields(operation: dict[str, object]) -> set[str]:
+    """The fields of a body; `body` if it is one whole."""
+    body = operation.get("requestBody")
+    if body is None:
+        return set()
+    schema = body["content"]["application/json"]["schema"]  # type: ignore[index]
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return set(DOCUMENT["components"]["schemas"][name]["properties"]) if name else {"body"}
+
+
+def test_copied_answers_are_those_of_the_server() -> None:
+    """A struct that only the HTTP layer has is the same in the client, field by field."""
+    copies = {
+        name: kind
+        for name, kind in vars(shapes).items()
+        if isinstance(kind, type) and kind.__module__ == shapes.__name__
+    }
+    made = generator().face([each for each in ROUTES if not each.path.startswith("/hooks/")], is_awaitable=False)[1]
+    assert set(copies) == set(made.copied)
+    for name, kind in copies.items():
+        assert schema_of(kind) == schema_of(made.copied[name]), name
+
+
+def schema_of(kind: type) -> dict[str, object]:
+    """What a struct is as JSON; of a generic one, as one of numbers."""
+    whole: object = kind.__class_getitem__(int) if getattr(kind, "__parameters__", ()) else kind  # type: ignore[attr-defined]
+    return msgspec.json.schema(whole, schema_hook=_any)
+
+
+def _any(kind: type) -> dict[str, object]:
+    if kind is object:
+        return {"description": "Any JSON."}
+    raise NotImplementedError
