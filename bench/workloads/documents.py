@@ -22,6 +22,7 @@ from bench.workloads.waiting import IN_FLIGHT, WARM, settle
 from holdfast import Actor, Engine, RejectedError, RequestContext, StepContext
 from holdfast.authoring.definition import Definition
 from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
+from holdfast.kernel.ids import InstanceId
 
 FEW, MANY, MANY_IN_A_FILE = 1_000, 1_000_000, 100_000
 ALONE = 1_000
@@ -237,7 +238,7 @@ def _wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
         tick.wait(0.01)
 
 
-def _brought(engine: Engine, name: str) -> object:
+def _brought(engine: Engine, name: str) -> InstanceId:
     """An invoice that is active; its run."""
     clerk = engine.acting(_by(CLERK)).documents
     clerk.create("invoice", GIVEN, id=name)

@@ -41,9 +41,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--rule", "rules", multiple=True, metavar="CODE", help="With --invariants: only this rule; repeatable.")
 @json_option
 @placed
-def doctor(
-    place: Place, *, as_json: bool, is_patrol: bool, repairs: bool, anew: bool, rules: tuple[str, ...]
-) -> None:
+def doctor(place: Place, *, as_json: bool, is_patrol: bool, repairs: bool, anew: bool, rules: tuple[str, ...]) -> None:
     """Look at a database as a whole: who works, what waits, what gave up, what is held back; or at the rules of all documents.
 
     Exit code 0: all is well. 1: there is a problem. The database itself is told by the codes 7 and 8. A look at the rules can be stopped at

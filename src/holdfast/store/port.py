@@ -31,7 +31,6 @@ from holdfast.store.shapes import (
     Claim,
     DeadLetter,
     EffectClaim,
-    Header,
     InboxClaim,
     Loaded,
     Maintenance,
@@ -118,8 +117,8 @@ class Unit(Protocol):
         """Write everything; LostRaceError if somebody else was first."""
         ...
 
-    def rewrite(self, header: Header, kinds: Sequence[RowKind[Record]], told: Sequence[Told]) -> None:
-        """Put the rows that a history tells in the place of all that an instance has of these kinds; its snapshot goes too.
+    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
+        """Put the rows that a history tells in the place of all that an instance has of these kinds, with a change; its snapshot goes too.
 
         The only way in which rows are written that no commit wrote: what they were before is lost, so whoever calls it has compared them.
         """
@@ -313,7 +312,7 @@ class Keeper(Protocol):
         ...
 
     def prune(self, *, receipts_before: datetime, limit: int) -> int:
-        """Delete receipts and unclaimed signals that are too old to matter; how many rows went."""
+        """Delete receipts that are too old to matter, but none of a document that lives; how many rows went."""
         ...
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:

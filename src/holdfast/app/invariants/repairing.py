@@ -119,7 +119,6 @@ def _carry_out(desk: Desk, parts: Parts, plan: _Plan, reason: str) -> None:
     try:
         with parts.writer().unit() as unit:
             unit.load([Address(tenant=header.tenant, instance=header.id)])  # Locked before anything else is.
-            unit.rewrite(header, plan.kinds, plan.told)
-            unit.write([change], now)
+            unit.rewrite(change, plan.kinds, plan.told, now)
     except LostRaceError as error:
         raise ConflictError(f"{header.id} went on while it was looked at; try again") from error

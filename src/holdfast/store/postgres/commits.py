@@ -41,7 +41,7 @@ from holdfast.store.postgres.loading import (
 from holdfast.store.postgres.packing import columns_of, kinds_of, pack_instant, pack_long
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
 from holdfast.store.postgres.records import STATEMENTS, letter_row, record_parts
-from holdfast.store.postgres.rewriting import rewrite
+from holdfast.store.postgres.rewriting import empty
 from holdfast.store.shapes import (
     Address,
     Borrower,
@@ -49,7 +49,6 @@ from holdfast.store.shapes import (
     Claim,
     DeadLetter,
     EffectClaim,
-    Header,
     Loaded,
     Observation,
     Receipt,
@@ -145,12 +144,13 @@ class PostgresUnit:
         self.written += [change.header.id for change in changes]
         run(self.connection, chain(parts_of(changes, now), record_parts(changes, now)), self._base, floor=floor)
 
-    def rewrite(self, header: Header, kinds: Sequence[RowKind[Record]], told: Sequence[Told]) -> None:
+    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
         """Put the rows that a history tells in the place of all that there are of these kinds."""
-        rewrite(self.connection, header, kinds)
+        empty(self.connection, change.header, kinds)
         for at, records in told:
-            change = Change(header=header, expected=header.version, records=records)
-            run(self.connection, record_parts([change], at), self._base)
+            part = Change(header=change.header, expected=change.expected, records=records)
+            run(self.connection, record_parts([part], at), self._base)
+        self.write([change], now)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

@@ -21,7 +21,7 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_numbered(_Sql, __package__, "rewriting.sql")
 
 
-def rewrite(connection: Connection, header: Header, kinds: Sequence[RowKind[Record]]) -> None:
+def empty(connection: Connection, header: Header, kinds: Sequence[RowKind[Record]]) -> None:
     """Empty the rows of an instance, of these kinds, and its snapshot; until the transaction ends the guards let it."""
     connection.execute(_sql.allow, [str(header.id)])
     for kind in kinds:

@@ -19,7 +19,6 @@ from holdfast.store.shapes import (
     Change,
     Claim,
     EffectClaim,
-    Header,
     InboxClaim,
     LetterClaim,
     Loaded,
@@ -144,12 +143,13 @@ class SQLiteUnit:
         """Write everything."""
         _write(self.connection, changes, text(now))
 
-    def rewrite(self, header: Header, kinds: Sequence[RowKind[Record]], told: Sequence[Told]) -> None:
+    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
         """Put the rows that a history tells in the place of all that there are of these kinds."""
-        with emptied(self.connection, header, kinds) as name:
+        with emptied(self.connection, change.header, kinds) as name:
             for at, records in told:
-                change = Change(header=header, expected=header.version, records=records)
-                write_records(self.connection, [(name, change)], text(at))
+                part = Change(header=change.header, expected=change.expected, records=records)
+                write_records(self.connection, [(name, part)], text(at))
+            self.write([change], now)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

@@ -62,8 +62,11 @@ with a as (delete from holdfast.effects where instance = $1::uuid),
 delete from holdfast.dead_letters where instance = $1::uuid
 
 -- name: prune_receipts
+-- Those of a document stay for as long as it lives, however old they are: an old call that is repeated must not count again.
 delete from holdfast.receipts where ctid = any (array(
-    select ctid from holdfast.receipts where created_at < ?::timestamptz limit ?::int8
+    select r.ctid from holdfast.receipts r where r.created_at < ?::timestamptz and not exists (
+        select 1 from holdfast.instances i where i.id = r.instance and i.kind = 'envelope' and i.ended_at is null
+    ) limit ?::int8
 ))
 
 -- name: expired

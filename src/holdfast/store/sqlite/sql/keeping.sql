@@ -68,7 +68,12 @@ delete from notification_reads where notification in (select n.id from notificat
 delete from notifications where instance = ?;
 
 -- name: prune_receipts
-delete from receipts where (tenant, scope, key) in (select tenant, scope, key from receipts where created_at < ? limit ?);
+-- Those of a document stay for as long as it lives, however old they are: an old call that is repeated must not count again.
+delete from receipts where (tenant, scope, key) in (
+    select r.tenant, r.scope, r.key from receipts r where r.created_at < ? and not exists (
+        select 1 from instances i where i.id = r.instance and i.kind = 'envelope' and i.ended_at is null
+    ) limit ?
+);
 
 -- name: expired
 -- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended
