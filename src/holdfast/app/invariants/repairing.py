@@ -32,13 +32,15 @@ class _Plan(msgspec.Struct, frozen=True):
     """As the history tells it."""
     kinds: Sequence[RowKind[Record]]
     told: Sequence[Told]
+    is_misplaced: bool
+    """Whether the row or the snapshot says something else than the history."""
     withdrawn: list[int]
     lost: list[int]
 
     @property
     def is_empty(self) -> bool:
         """Whether all rows are as they should be."""
-        return not (self.kinds or self.withdrawn or self.right != self.header)
+        return not (self.kinds or self.withdrawn or self.is_misplaced)
 
 
 def repaired(desk: Desk, identity: InstanceId, reason: str) -> Mended:
@@ -73,14 +75,15 @@ def _planned(desk: Desk, evidence: Evidence) -> _Plan:
         )
     kinds = list({each.kind: None for each in differences(evidence, walk)})
     found = list(work(evidence, desk.registry.library.speaker, walk))
-    has_place = not list(places(evidence, program, walk))
+    is_misplaced = bool(list(places(evidence, program, walk)))
     return _Plan(
         header=evidence.header,
-        right=evidence.header if has_place else _right(evidence, walk, desk),
+        right=_right(evidence, walk, desk) if is_misplaced else evidence.header,
         kinds=kinds,
         told=[
             Told(at, [each for each in records if writing_of(type(each)).kind in kinds]) for at, records in walk.commits
         ],
+        is_misplaced=is_misplaced,
         withdrawn=[each.effect for each in found if each.effect is not None],
         lost=[each.step for each in found if each.step is not None],
     )
