@@ -36,6 +36,7 @@ def test_rights_come_from_claims_roles_and_the_directory(believing: World) -> No
     assert me["roles"] == ["operator", "viewer"]
     assert {"orders:approve", "execution:*", "definition:read", "task:use"} <= set(me["capabilities"])
     assert believing.bearer(token(sub="unknown")).get("/api/v1/executions").status_code == 403
+    assert believing.bearer(token(sub="system", scope="*")).get("/api/v1/me").status_code == 401
     people.deactivate("dora")
     assert believing.bearer(token(sub="dora")).get("/api/v1/me").status_code == 401
     bound = believing.bearer(token(partition="north", scope=["execution:read"])).get("/api/v1/me").json()

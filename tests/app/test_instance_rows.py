@@ -127,7 +127,7 @@ def test_a_row_says_who_started_it_and_where(place: Place) -> None:
     engine = place.engine().register(Puppet())
     first = RequestContext(actor=Actor(id="ada"), partition="berlin")
     engine.acting(first).deciders.execute(Puppet, Do("p-1", "a"))
-    second = RequestContext(actor=Actor(id="bob"), partition="paris")
+    second = RequestContext(actor=Actor(id="bob"), partition="berlin")
     place.engine().register(Puppet()).acting(second).deciders.execute(Puppet, Do("p-1", "b"))
     assert (row(engine, "p-1").started_by, row(engine, "p-1").partition) == ("ada", "berlin")
 

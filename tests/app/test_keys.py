@@ -89,9 +89,10 @@ def test_keys_are_of_their_tenant(place: Place) -> None:
         {"capabilities": "a"},
         {"roles": [""]},
         {"partition": "\x00"},
+        {"actor": "system"},
     ):
         with pytest.raises(PayloadError):
-            engine.keys.create("bad", actor="x", **more)
+            engine.keys.create("bad", **{"actor": "x", **more})  # type: ignore[arg-type]
     assert engine.keys.list() == []
 
 

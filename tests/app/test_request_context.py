@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast import (
     Actor,
@@ -22,6 +23,7 @@ from holdfast import (
     StepContext,
 )
 from holdfast.app.views import Recorded
+from holdfast.kernel.actor import SYSTEM as THE_SYSTEM
 from holdfast.kernel.actor import request_of
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -33,8 +35,8 @@ REQUEST = RequestContext(actor=ADA, trace="00-trace-01", partition="berlin")
 
 
 def recorded(engine: Engine, key: str = "p-1", decider: Any = Puppet) -> list[Recorded]:
-    """The history of an instance."""
-    return engine.deciders.history(decider, key)
+    """The history of an instance of the request's partition: a key is one of that."""
+    return engine.acting(replace(REQUEST, actor=THE_SYSTEM)).deciders.history(decider, key)
 
 
 def asked(events: list[Recorded]) -> list[tuple[str, str, str]]:

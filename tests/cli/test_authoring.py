@@ -10,7 +10,7 @@ import pytest
 
 from cli.calling import Holdfast
 from cli.flows import ORDERS, REFUNDS, RULES
-from holdfast import Saga
+from holdfast import Engine, Saga
 from holdfast.cli.exits import Exit
 from holdfast.testing import ManualEngine
 
@@ -62,6 +62,40 @@ def test_what_is_odd_is_no_mistake_unless_one_is_strict(holdfast: Holdfast) -> N
     assert "orders.yaml:8:9: warning:" in result.stdout
     assert result.stdout.splitlines()[-1] == "orders.yaml is valid: 1 workflow, 2 warnings"
     assert holdfast("validate", "orders.yaml", "--strict", code=Exit.NO).stdout.endswith("has 2 mistakes\n")
+
+
+def equipped(engine: Engine) -> None:
+    """What a worker would have: one handler."""
+    engine.handle("orders.confirm", dict)
+
+
+def test_what_an_application_lacks_is_odd(holdfast: Holdfast) -> None:
+    """A step that no handler of the application does is told, with the likely name; where it has all, nothing is."""
+    app = "cli.test_authoring:equipped"
+    assert holdfast("validate", written(ORDERS), "--app", app).stdout == "orders.yaml is valid: 1 workflow\n"
+    wrong = written(ORDERS.replace("operation: orders.confirm", "operation: {invoker: openai, name: orders.confirm}"))
+    told, summary = holdfast("validate", wrong, "--app", app).stdout.splitlines()
+    assert told == (
+        "orders.yaml: warning: orders.approval: cli.test_authoring:equipped has no handler 'openai:orders.confirm'; "
+        "did you mean 'orders.confirm'? [no_handler]"
+    )
+    assert summary == "orders.yaml is valid: 1 workflow, 1 warning"
+    holdfast("validate", wrong, "--app", app, "--strict", code=Exit.NO)
+    assert "there is no module 'nowhere'" in holdfast("validate", wrong, "--app", "nowhere:x", code=Exit.WRONG).stderr
+
+
+def test_what_nobody_may_do_is_odd(holdfast: Holdfast) -> None:
+    """A capability that no role has is told, with the likely one; a star covers what it stands for, and other tenants count."""
+    guarded = ORDERS.replace("title: Review,", "title: Review, capability: orders.review,").replace(
+        "event: approved, to: confirm", 'event: approved, to: confirm, guard: "large thing"'
+    )
+    roles = written("roles: {clerk: [orders.*]}\ntenants: {acme: {roles: {boss: [large things]}}}", "roles.yaml")
+    (told, _) = holdfast("validate", written(guarded), "--capabilities", roles).stdout.splitlines()
+    assert told == (
+        "orders.yaml: warning: orders.approval: no role has the capability 'large thing'; "
+        "did you mean 'large things'? [no_grant]"
+    )
+    assert "cannot be read" in holdfast("validate", written(guarded), "--capabilities", "none", code=Exit.WRONG).stderr
 
 
 def test_rules_and_graphs_are_files_of_workflows_too(holdfast: Holdfast) -> None:

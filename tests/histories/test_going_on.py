@@ -9,6 +9,8 @@ import pytest
 
 from histories.deciders import Accounts, Annotate, told
 from histories.golden import FILES, Golden, Life, read, stored
+from holdfast import RequestContext
+from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
@@ -67,7 +69,8 @@ def test_an_account_of_old_code_takes_commands(place: Place) -> None:
     """A decider goes on with an instance that older classes have written."""
     engine = place.engine().register(Accounts(), told)
     take_in(place.store, engine, read(FILES / "accounts.json"))
-    before = engine.deciders.state(Accounts, "a-1")
-    engine.deciders.execute(Accounts, Annotate(workflow_id="a-1", text="still here"))
-    assert engine.deciders.state(Accounts, "a-1").notes == (*before.notes, "still here")
+    calls = engine.acting(RequestContext(partition="north", actor=SYSTEM))  # Where it was opened.
+    before = calls.deciders.state(Accounts, "a-1")
+    calls.deciders.execute(Accounts, Annotate(workflow_id="a-1", text="still here"))
+    assert calls.deciders.state(Accounts, "a-1").notes == (*before.notes, "still here")
     assert before.owner == "Ann"

@@ -103,6 +103,7 @@ class Host:
     """The business key."""
     version: int = 0
     issued: int = 0
+    commits: int = 0
 
     def __post_init__(self) -> None:
         self.machine = GraphMachine(self.graph, limit=self.limit)
@@ -119,6 +120,7 @@ class Host:
             actor=actor,
             version=self.version,
             issued=self.issued,
+            commits=self.commits,
             pending_timers={key: due for key, due in self.due.items() if key != timer},
             fired_timer=timer or "",
         )
@@ -131,6 +133,7 @@ class Host:
             self.notices = [each for each in self.notices if each.key != command.key]
         if isinstance(answer, Decision):
             self._accept(answer)
+            self.commits += 1
         return answer
 
     def _accept(self, decision: Decision) -> None:

@@ -159,6 +159,65 @@ def test_two_ways_to_one_target_can_ask_for_different_things() -> None:
     assert host.state.status == "completed"
 
 
+# -- advancing
+
+
+CLERK = Actor(id="cleo", roles=frozenset({"clerk"}))
+
+
+def waiting() -> Host:
+    """A run that asks a clerk, and then calls something."""
+    ask = g.Node(id="ask", op=g.Human(outcomes=("sent",), role="clerk", lays_over=True))
+    ways = [g.Edge(source="ask", target="call", on="sent"), g.Edge(source="call", target="end")]
+    return started(graph([ask, task(), END], ways))
+
+
+@pytest.mark.row("P-062", "P-065", "P-071", "P-081")
+def test_an_advance_is_refused_in_the_order_of_the_specification() -> None:
+    """Of two reasons the earlier one counts: no such process, not active, not asked, changed meanwhile, no way."""
+    host = waiting()
+
+    def told(actor: Actor, **given: object) -> str:
+        return code(host.tell(c.AdvanceProcess(event="lost", partition="", **given), actor))  # type: ignore[arg-type]
+
+    elsewhere = c.AdvanceProcess(event="lost", partition="north", expected=7)
+    assert code(host.tell(elsewhere, ANN)) == Refusal.NOT_STARTED
+    assert told(ANN, expected=7) == Refusal.NOT_ALLOWED
+    assert told(CLERK, expected=7) == Refusal.VERSION_CONFLICT
+    assert told(CLERK, expected=1) == Refusal.UNKNOWN_OUTCOME
+    host.tell(c.AdvanceProcess(event="sent", partition="", expected=1), CLERK)
+    assert [each.body.node for each in host.calls.values()] == ["call"]
+    assert told(ANN, expected=7) == Refusal.VERSION_CONFLICT
+    assert told(ANN, expected=2) == told(ANN) == Refusal.NO_TRANSITION
+    host.tell(c.CancelWorkflow())
+    assert code(host.tell(elsewhere, ANN)) == Refusal.NOT_STARTED
+    assert told(ANN, expected=7) == Refusal.NOT_ACTIVE
+
+
+def test_the_engine_itself_sees_every_part_of_a_tenant() -> None:
+    """A call that names no part at all advances a process of any."""
+    host = waiting()
+    host.tell(c.AdvanceProcess(event="sent"), CLERK)
+    assert "ask" not in {each.node for each in host.state.open.values()}
+
+
+def test_an_advance_for_a_step_that_was_seen_is_refused_when_more_has_happened() -> None:
+    """Whoever was looked up for it has to be looked up again, also if nothing else bars them."""
+    host = waiting()
+    seen = host.version
+    host.tell(c.CommentTask(step=1, text="a word"), CLERK)
+    assert code(host.tell(c.AdvanceProcess(event="sent", seen=seen), CLERK)) == Refusal.OUTDATED
+
+
+def test_only_a_process_is_advanced() -> None:
+    """Whoever advances runs of other kinds is told that there is none."""
+    nodes = [g.Node(id="ask", op=g.Human())]
+    saga = compile_graph(kind="saga", name="s", version="1", entry="ask", nodes=nodes, edges=(), policies=g.Policies())
+    host = Host(saga)
+    host.tell(c.StartWorkflow())
+    assert code(host.tell(c.AdvanceProcess(event="confirmed"))) == Refusal.NOT_STARTED
+
+
 # -- the deadline
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import ssl
+import threading
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -37,7 +38,6 @@ def sent(
         place=place_of(url),
         headers=headers or {},
         body=body,
-        secret_headers=frozenset({"authorization"}),
     )
     return (outbound or Outbound(LOCAL)).send(request, limits)
 
@@ -447,11 +447,44 @@ def test_another_server_sees_no_secrets(server: Server) -> None:
     """What is sent on to another one is without them; the same one gets them again."""
     with serving() as other:
         server.answers = [_leading("/again"), _leading(other.url)]
-        sent(server.url, limits=Limits(redirects=2), headers={"Authorization": "Bearer x", "X-Own": "1"})
-        assert [each.headers.get("authorization") for each in server.received] == ["Bearer x", "Bearer x"]
+        given = {"Authorization": "Bearer x", "X-Own": "1", "Accept": "text/plain"}
+        sent(server.url, limits=Limits(redirects=2), headers=given)
+        for name, value in given.items():
+            assert [each.headers.get(name.lower()) for each in server.received] == [value, value]
         (request,) = other.received
-        assert "authorization" not in request.headers
-        assert request.headers["x-own"] == "1"
+        assert {"authorization", "x-own"}.isdisjoint(request.headers)
+        assert request.headers["accept"] == "text/plain"
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_body_is_not_sent_to_another_server(server: Server, status: int) -> None:
+    """What was meant for the one may be a secret to the other; a look without a body goes on."""
+    with serving() as other:
+        server.answers = [_leading(other.url, status=status)]
+        with pytest.raises(Fail, match="what was meant for the one is not sent to the other"):
+            sent(server.url, method="POST", body=b"{}", limits=Limits(redirects=1))
+        assert not other.received
+        server.answers = [_leading(other.url, status=status)]
+        sent(server.url, limits=Limits(redirects=1))
+        assert len(other.received) == 1
+
+
+def test_a_name_is_resolved_in_time(server: Server) -> None:
+    """However long the system asks for it: the call ends when its time is over, and may be tried again."""
+    is_over = threading.Event()
+
+    def hanging(_host: str, _port: int) -> list[str]:
+        is_over.wait(60)
+        return ["127.0.0.1"]
+
+    try:
+        with pytest.raises(
+            Retry, match=r"slow\.example:\d+ has not answered in time: its name was not resolved within"
+        ):
+            sent(f"http://slow.example:{server.port}/", outbound=Outbound(LOCAL, resolve=hanging), limits=SOON)
+    finally:
+        is_over.set()
+    assert not server.received
 
 
 def test_a_post_is_sent_anew_only_if_it_is_asked_for(server: Server) -> None:

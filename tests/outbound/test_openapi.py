@@ -24,6 +24,7 @@ from holdfast.outbound.openapi.operations import Operation
 from holdfast.outbound.openapi.security import Redaction
 from holdfast.outbound.places import place_of
 from holdfast.runtime.handlers import UncalledError
+from holdfast.testing import ManualEngine
 from outbound.serving import Line, Received, Server, answer
 
 SHOP = """
@@ -541,6 +542,39 @@ def test_a_document_that_is_none_is_refused(server: Server, old: str, new: str, 
     """When it is given, and not when it is called."""
     with pytest.raises(ConfigurationError, match=why):
         shop(server, SHOP.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("name", ["get\\nOrder", "o" * 4000])
+def test_an_operation_that_no_step_can_name_is_left_out(server: Server, name: str) -> None:
+    """The others are there all the same; the document tells why this one cannot be called."""
+    text = SHOP.replace("operationId: basic", f'operationId: "{name}"')
+    invoker = shop(server, text)
+    assert "shop.getOrder" in invoker.operations()
+    assert "shop.basic" not in invoker.operations()
+    with ManualEngine(invokers={"openapi": invoker}) as engine:
+        assert "openapi:shop.getOrder" in engine.service.shared.handlers.names()
+    document = ApiDocument("shop", parsed(text), secrets=SECRETS)
+    (why,) = [each for each in document.operations.values() if isinstance(each, str) and "steps cannot name it" in each]
+    assert len(why) < 100
+
+
+def test_a_path_is_quoted(server: Server) -> None:
+    """What a document writes as people do goes as the protocol wants it; what is quoted already stays."""
+    text = SHOP.replace("  /basic: {get:", '  "/a b/é/%20": {get:')
+    server.answers = [answer(ORDER)]
+    shop(server, text).invoke(replace(CALL, operation="shop.basic", input={}))
+    assert server.received[-1].target == "/v1/a%20b/%C3%A9/%20"
+
+
+def test_the_keys_of_an_answer_are_not_repeated_at_length(server: Server) -> None:
+    """However long they are, the message about them is short."""
+    text = SHOP.replace(
+        "      required: [total]", "      required: [total]\n      additionalProperties: {type: number}"
+    )
+    server.answers = [answer({"total": 1, "k" * 5000: "x"})]
+    with pytest.raises(Fail, match="does not hold to `type`") as caught:
+        shop(server, text).invoke(CALL)
+    assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,21 @@ def test_a_resolver_grants_texts(given: object) -> None:
         engine.acting("ann")
 
 
+class Broken(CapabilityResolver):
+    """Cannot look anything up."""
+
+    def granted(self, request: RequestContext) -> Any:
+        raise KeyError("no such " + "row" * 1000)
+
+
+def test_a_resolver_that_fails_is_named() -> None:
+    """Whoever asks is told by an error of the engine's whose resolver it is, in a few words, and nobody is granted anything."""
+    told = r"Broken\.granted raised KeyError for 'ann': .{0,200}; mend it, nobody is granted anything until then"
+    with ManualEngine(capabilities=Broken()) as engine, pytest.raises(ConfigurationError, match=told) as caught:
+        engine.acting("ann")
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
 @pytest.mark.parametrize("given", ["x.yaml", 7, [7], {"roles": {}}, Odd])
 def test_what_is_no_resolver_is_refused(given: Any) -> None:
     """When the engine opens."""

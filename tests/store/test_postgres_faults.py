@@ -91,10 +91,10 @@ def test_a_server_that_goes_and_comes_back(own_server: Server) -> None:
 
 
 def end_other_sessions(dsn: str) -> None:
-    """End every other connection to the database, as an administrator or a failing network would."""
+    """End every other connection to the database, as an administrator or a failing network would, and wait until they are gone."""
     with closing(psycopg.connect(dsn, autocommit=True)) as admin:
         admin.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "select pg_terminate_backend(pid, 10000) from pg_stat_activity "
             "where datname = current_database() and pid <> pg_backend_pid()"
         )
 

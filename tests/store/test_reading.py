@@ -31,7 +31,7 @@ from holdfast.store.findings import Transition
 from holdfast.store.publications import Publications
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
 from holdfast.store.resuming import PausedInstances, PausedQuery
-from holdfast.store.shapes import Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
+from holdfast.store.shapes import Address, Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
 from holdfast.store.tasks import Asked, ListedTask, TaskQuery, Tasks
 from support.desks import Desk
 from support.rows import (
@@ -110,7 +110,7 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
 """Every question that a caller can ask about an instance."""
 
 
-def full(desk: Desk, tenant: str = "default") -> InstanceId:
+def full(desk: Desk, tenant: str = "default", partition: str = "") -> InstanceId:
     """An instance with something in every table that readers see."""
     identity = new_id()
     records = [
@@ -139,8 +139,11 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
         records=records,
         snapshot=Snapshot(version=1, state_version=1, data=b"state"),
     )
-    change.header = msgspec.structs.replace(change.header, status="paused", reason="requested", paused_at=NOW)
+    change.header = msgspec.structs.replace(
+        change.header, status="paused", reason="requested", paused_at=NOW, partition=partition
+    )
     bare = born(new_id(), key="o-2", tenant=tenant)
+    bare.header = msgspec.structs.replace(bare.header, partition=partition)
     desk.writer.write([change, bare], observations=[observation(identity, tenant=tenant)], now=NOW)
     desk.writer.accept([message(instance=identity, tenant=tenant)], NOW)
     return identity
@@ -172,6 +175,26 @@ def test_another_tenant_sees_nothing(desk: Desk, question: str) -> None:
     assert ask(desk.reading("default"), identity)
     answers: Any = ask(desk.reading(OTHER_TENANT), identity)
     assert [answer for answer in answers if answer is not None] == []
+
+
+@pytest.mark.row("P-071")
+def test_another_partition_sees_nothing(desk: Desk) -> None:
+    """Whatever is asked, with the right id and the right key, it is shown in its partition alone; the same names elsewhere are others."""
+    north, south = (desk.store.reader("default", each) for each in ("north", "south"))
+    identity = full(desk, partition="north")
+    for name, ask in QUESTIONS.items():
+        assert [each for each in as_list(ask(north, identity)) if each is not None], name
+        assert [each for each in as_list(ask(south, identity)) if each is not None] == [], name
+    assert south.stuck(["decider"]) == []
+    theirs = full(desk, partition="south")
+    for reader, own in ((north, identity), (south, theirs)):
+        found = reader.load(by_key("o-1"))
+        assert found is not None
+        assert found.header.id == own
+        assert [each.instance for each in reader.dead_letters()] == [own]
+    assert desk.writer.load([Address(tenant="default", instance=identity, partition="south")]) == [None]
+    both = [Address(tenant="default", instance=identity, partition=each) for each in ("north", "south", "")]
+    assert [each is not None for each in desk.writer.load(both)] == [True, False, True]
 
 
 @pytest.mark.parametrize("tenant", ["", "Default", "default ", "default' or '1'='1", "%"])

@@ -20,7 +20,7 @@ from holdfast.machine.runs.question import person_named
 from holdfast.people.authority import Authority, Matter, authority, check_heir, has_lapsed
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header
+from holdfast.store.shapes import Header
 
 Acted: TypeAlias = c.AnswerStep | c.TaskCommand
 """What is done to a question."""
@@ -155,8 +155,14 @@ def _deciding(
     with desk.reader.look() as reader:
         headers = reader.headers([instance])
         matter = concerned(reader, instance, number)
-    definition = headers[0].definition if headers else ""
-    actor = found.deciding(matter, definition=definition, on_behalf_of=named)
+    return judged(desk, found, matter, headers[0].definition if headers else "", on_behalf_of=named)
+
+
+def judged(
+    desk: Desk, found: Authority, matter: Matter, definition: str, *, on_behalf_of: str = ""
+) -> tuple[Desk, str]:
+    """The desk of whoever decides on a matter in a workflow of this name, and whose claim on it does not count, if that is so."""
+    actor = found.deciding(matter, definition=definition, on_behalf_of=on_behalf_of)
     is_same = actor is desk.request.actor and not desk.grants_capabilities
     acting = desk if is_same else desk.acting(replace(desk.request, actor=actor), is_looked_up=True)
     return acting, _lapsed(desk, matter.claimed_by, definition, person(actor))
@@ -172,7 +178,7 @@ def _lapsed(desk: Desk, claimed_by: str, definition: str, actor: str) -> str:
 
 
 def _send(desk: Desk, instance: InstanceId, command: Acted, comment: str) -> Reply[None]:
-    address = Address(tenant=desk.tenant, instance=instance)
+    address = desk.address(instance=instance)
     return desk.command(address, command, nothing, comment=comment, may_create=False)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from collections.abc import Iterable
 
 from holdfast.authoring.definition import Definition
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
+from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
@@ -19,6 +21,8 @@ from holdfast.store.definitions import Definitions
 from holdfast.store.findings import PublishedDefinition
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
+_MOST_NAMES = 50
+"""Names that a message tells."""
 _ID = re.compile(r"(?=-v)")
 
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
@@ -104,9 +108,8 @@ class Library:
                 name, number = definition[: match.start()], definition[match.start() + 2 :]
                 if name and number and self.program(tenant, name, number) is not None:
                     return name, number
-        known = ", ".join(sorted(self.names_for(tenant))) or "none"
         wanted = f"{definition} version {version}" if version else definition
-        raise NotFoundError("workflow", wanted, hint=f"register it first; known here are: {known}")
+        raise NotFoundError("workflow", wanted, hint=unknown_hint(definition, self.names_for(tenant), "known here are"))
 
     def callers(self, handler: str) -> list[str]:
         """The definitions that this process has met and whose steps name a handler."""
@@ -240,3 +243,12 @@ def version_age(version: str) -> tuple[tuple[int, int, str], ...]:
     """Orders versions as people do: numbers by value, words by the alphabet."""
     parts = re.findall(r"\d+|[^\d.]+", version)
     return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
+
+
+def unknown_hint(name: str, known: Iterable[str], are: str) -> str:
+    """What to do about a name that nothing here has: the likely one, and those that there are."""
+    names = sorted(known)
+    told = ", ".join(names[:_MOST_NAMES]) or "none"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    likely = suggestion(name, names).removeprefix("; ")
+    return f"{likely} register it first; {are}: {told}{more}".strip()

@@ -15,13 +15,15 @@ from holdfast.app.sequels import followed
 from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, indefinite
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.people.authority import authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
+from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.limits import check_key, check_text
-from holdfast.runtime.commit.submissions import Outcome
+from holdfast.runtime.commit.submissions import Outcome, View
 from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.replies import Reply
@@ -69,7 +71,8 @@ class Desk:
         self.tenant = request.tenant
         self._connection = connection
         """With an open transaction of the caller's, in which commands are carried out; None for one of the engine's own."""
-        self.reader = service.store.reader(request.tenant)
+        self.reader = service.store.reader(request.tenant, request.partition)
+        """What these calls may see: all of the tenant, or what is of the partition, if the request names one."""
         self.payload_limit = service.shared.settings.max_payload_bytes
 
     def acting(self, request: RequestContext, *, is_looked_up: bool = False) -> Desk:
@@ -125,6 +128,12 @@ class Desk:
         """Whether the commands of this desk are carried out in a transaction that the caller has open."""
         return self._connection is not None
 
+    def address(self, definition: str = "", key: str = "", *, instance: InstanceId | None = None) -> Address:
+        """Where a command goes. What is of another partition than the request names is not there; a key is one of that partition."""
+        return Address(
+            tenant=self.tenant, definition=definition, key=key, instance=instance, partition=self.request.partition
+        )
+
     def command(  # noqa: PLR0913 - all that can be said about a command, by name
         self,
         address: Address,
@@ -137,8 +146,12 @@ class Desk:
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
+        view: View | None = None,
     ) -> Reply[T]:
-        """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it."""
+        """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it.
+
+        `view` sees the instance as the command leaves it, and what it makes of that is part of what came of it.
+        """
         if self._resolvers and self.may_hold_more:
             return self.known(
                 lambda desk: desk.command(
@@ -151,6 +164,7 @@ class Desk:
                     claim=claim,
                     may_create=may_create,
                     definition_version=definition_version,
+                    view=view,
                 )
             )
         try:
@@ -177,9 +191,14 @@ class Desk:
             may_create=may_create,
             definition_version=definition_version,
             connection=self._connection,
+            view=view,
             settled=settled,
         )
         return reply
+
+    def join(self, work: Callable[[Joint], T]) -> T:
+        """Have several commands carried out in one transaction: the caller's, if this desk is within one, or one of the engine's own."""
+        return self.service.joints.run(work, self._connection)
 
     def reply(self) -> Reply[T]:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
@@ -283,6 +302,15 @@ def checked_actor(given: object) -> Actor:
             "give an Actor here, or ask the engine itself with `engine.acting(request)`"
         )
     return given if isinstance(given, Actor) else Actor(id=checked_key(given, "actor"))
+
+
+def checked_person(name: str) -> str:
+    """The name of somebody whom the world outside may come as: nobody is told like the engine itself."""
+    if name == SYSTEM.id:
+        raise PayloadError(
+            f"{name!r} is what the engine itself is called in histories; give a person or a program another name"
+        )
+    return name
 
 
 def checked_request(given: object) -> RequestContext:

@@ -120,6 +120,8 @@ class DocumentMutation(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     changes: dict[str, object]
     made_at: datetime
+    trace: str = ""
+    """The trace of the request that it follows from, also where a step or a timer did it; empty if none was named."""
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +138,8 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     whence: str
     how: str
+    trace: str = ""
+    """As in a mutation."""
 
 
 class DocumentRound(msgspec.Struct, frozen=True, kw_only=True):

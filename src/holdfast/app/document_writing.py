@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import cast
+from typing import TypeAlias, cast
+from uuid import UUID, uuid5
 
 import msgspec
 
 from holdfast.app.desk import Desk, checked_key
 from holdfast.app.document_views import DocumentView
-from holdfast.app.documents import Found, found, view_of
+from holdfast.app.documents import Found, found, known_from, view_of
 from holdfast.errors import ConfigurationError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.decision import NOT_ALLOWED, Rejection
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import CompleteStep, RunStep
-from holdfast.machine.runs.document_commands import CreateDocument, Mutate, SupersedeDocument
+from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition, SupersedeDocument
 from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.handlers import EffectContext, Handler
@@ -27,6 +28,11 @@ from holdfast.store.shapes import Address
 Data = dict[str, object]
 Reference = tuple[str, str]
 """Type and id."""
+Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
+"""What a caller has carried out."""
+
+_MADE = UUID("5d1f9a52-7c0b-5b0e-9a57-1f0c8f3b7d11")
+"""Where ids come from that follow from idempotency keys."""
 
 
 def workflow_of(desk: Desk, type_: str) -> tuple[str, str]:
@@ -50,11 +56,13 @@ def spec_of(desk: Desk, name: str) -> DocumentSpec:
 
 def address_of(desk: Desk, name: str, key: str) -> Address:
     """Where the commands of a document go."""
-    return Address(tenant=desk.tenant, definition=name, key=key)
+    return desk.address(name, key)
 
 
-def made_id(desk: Desk) -> str:
-    """An id that no document has."""
+def made_id(desk: Desk, place: Reference, repeated: str = "") -> str:
+    """An id that no document has; with an idempotency key the same for the same call, so that it makes one document however often it is made."""
+    if repeated:
+        return str(uuid5(_MADE, "\0".join((desk.tenant, *place, repeated))))
     shared = desk.service.shared
     return str(shared.chance.new_id(shared.clock.now()))
 
@@ -69,47 +77,123 @@ def shown(desk: Desk, reader: Reader, name: str, key: str, *, is_amendment: bool
     return view_of(desk, found(desk, reader, name, key, is_own=True), is_amendment=is_amendment)
 
 
+def said_of(command: Spoken) -> Spoken:
+    """What the caller said of a command: rules and settings come along with it, and may be others when it is said again."""
+    said = msgspec.structs.replace(command, rules=[], org=None)
+    return msgspec.structs.replace(said, looks_up=False) if isinstance(said, CreateDocument) else said
+
+
+def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, *, version: str = "") -> DocumentView:
+    """Carry out one command in the transaction that the caller has open; the document as it is there, before he commits."""
+    name, key = reference
+    address, own = address_of(desk, name, key), desk.looked_up()
+
+    def write(joint: Joint) -> DocumentView:
+        outcome = joint.carry_out(
+            address,
+            command,
+            request=own.request,
+            comment=command.reason,
+            receipt=receipt_key(address, repeated),
+            said=said_of(command),
+            may_create=bool(version),
+            definition_version=version,
+        )
+        return seen_inside(own, joint, reference, version=outcome.version)
+
+    return desk.join(write)
+
+
+def seen_inside(desk: Desk, joint: Joint, reference: Reference, *, version: int = 0) -> DocumentView:
+    """A document as an open transaction has it, or the one that has taken its place in the command that made it this version."""
+    known = _known(desk, joint, reference)
+    document = known.document
+    if document.superseded_by and known.header.version == version:
+        return view_of(desk, _known(desk, joint, (document.type, document.superseded_by)), is_amendment=True)
+    return view_of(desk, known)
+
+
+def _known(desk: Desk, joint: Joint, reference: Reference) -> Found:
+    tracked = joint.look(address_of(desk, *reference))
+    if tracked is None:
+        raise NotFoundError("document", "/".join(reference))
+    return known_from(tracked, updated_by=desk.request.actor.id)
+
+
+def seen_after(desk: Desk, reader: Reader, reference: Reference, version: int) -> DocumentView:
+    """A document after a command that made it this version: if another one took its place in that, by an edit, that one."""
+    known = found(desk, reader, *reference, is_own=True)
+    new = known.document.superseded_by
+    if new and known.header.version == version:
+        return view_of(desk, found(desk, reader, reference[0], new, is_own=True), is_amendment=True)
+    return view_of(desk, known)
+
+
 # -- amendments
 
 
-def amend(desk: Desk, reference: Reference, command: Mutate, made: str, *, is_forced: bool) -> DocumentView:
-    """Two documents in one transaction: the old one is superseded, and the new one begins with the changes in it."""
+class Amendment(msgspec.Struct, frozen=True, kw_only=True):
+    """An amendment that somebody asks for by name."""
+
+    changes: Data
+    new_id: str = ""
+    expected_version: int | None = None
+    reason: str = ""
+
+
+def amend(
+    desk: Desk, reference: Reference, command: Mutate, repeated: str = "", *, asked: Amendment | None = None
+) -> DocumentView:
+    """Two documents in one transaction: the old one is superseded, and the new one begins with the changes in it.
+
+    Without an `Amendment` it follows from an edit. The same idempotency key gives the same document, and no second one.
+    """
     name, key = reference
-    with desk.reader.look() as reader:
-        known = found(desk, reader, name, key, is_own=True)
     _, version = workflow_of(desk, name)
-    seen = known.document.version if command.expected_version is None else command.expected_version
-    over = SupersedeDocument(
-        superseded_by=made,
-        expected_version=seen,
-        reason=command.reason,
-        fields=sorted(command.payload),
-        is_forced=is_forced,
-    )
-    begun = CreateDocument(
+    own, address = desk.looked_up(), address_of(desk, name, key)
+    receipt = receipt_key(address, repeated)
+    said = said_of(command) if asked is None else asked
+    made = (asked.new_id if asked is not None else "") or made_id(desk, (name, key), repeated)
+
+    def write(joint: Joint) -> str:
+        known = _known(own, joint, reference)
+        if joint.repeated(receipt, address, said) is not None:
+            return known.document.superseded_by
+        over = SupersedeDocument(
+            superseded_by=made,
+            expected_version=command.expected_version,
+            reason=command.reason,
+            fields=sorted(command.payload),
+            is_forced=asked is None,
+        )
+        joint.carry_out(address, over, request=own.request, comment=command.reason, receipt=receipt, said=said)
+        joint.carry_out(
+            address_of(desk, name, made),
+            _amended(own, known, command),
+            request=own.request,
+            comment=command.reason,
+            may_create=True,
+            definition_version=version,
+        )
+        return made
+
+    if desk.is_within:
+        return desk.join(lambda joint: view_of(own, _known(own, joint, (name, write(joint))), is_amendment=True))
+    new = desk.join(write)
+    with desk.reader.look() as reader:
+        return shown(own, reader, name, new, is_amendment=True)
+
+
+def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
+    """What begins in the place of a document."""
+    return CreateDocument(
         data=_carried_over(known, command.payload),
-        amended_from=key,
+        amended_from=known.document.id,
         reason=command.reason,
         rules=command.rules,
         org=known.document.org if command.org is None else command.org,
         looks_up=looks_up(desk),
     )
-
-    def write(joint: Joint) -> None:
-        joint.carry_out(address_of(desk, name, key), over, request=desk.request, comment=command.reason)
-        joint.carry_out(
-            address_of(desk, name, made),
-            begun,
-            request=desk.request,
-            comment=command.reason,
-            may_create=True,
-            definition_version=version,
-        )
-
-    desk.service.store.refuse_inside()
-    desk.service.joints.run(write)
-    with desk.reader.look() as reader:
-        return shown(desk, reader, name, made, is_amendment=True)
 
 
 def _carried_over(known: Found, changes: Data) -> Data:
@@ -131,32 +215,40 @@ def handler_of(desk: Desk, name: str, action: str) -> str:
 def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> DocumentView:
     """Judge an action, call its handler with the open transaction, and write what it computed in that."""
     name, key = reference
+    if desk.is_within:
+        told = (
+            f"the handler of {command.action!r} is called in a transaction of the engine's own, and not in one of yours"
+        )
+        raise ConfigurationError(f"{told}; do it outside of `within`, or give the changes yourself")
+    own, address = desk.looked_up(), address_of(desk, name, key)
+    receipt = receipt_key(address, repeated)
+    if receipt is not None and desk.join(lambda joint: joint.repeated(receipt, address, said_of(command))) is not None:
+        with desk.reader.look() as reader:
+            return shown(own, reader, name, key)
     with desk.reader.look() as reader:
-        known = found(desk, reader, name, key, is_own=True)
-    _judge(desk, known, command)
+        known = found(own, reader, name, key, is_own=True)
+    judge(own, known, command)
     handler = desk.service.shared.handlers.find(handler_of(desk, name, command.action))
     if handler is None:
         told = f"the handler of the action {command.action!r} is not registered in this process"
         raise ConfigurationError(f"{told}; register it with engine.handler")
-    address = address_of(desk, name, key)
 
     def write(joint: Joint) -> None:
         with joint.lend(desk.tenant) as connection:
-            output = _called(desk, known, command, handler=handler, connection=connection)
+            output = called(own, known, command, handler=handler, connection=connection)
         done = msgspec.structs.replace(
-            command, changes=_changes(output, command.action), expected_version=known.document.version
+            command, changes=changes_of(output, command.action), expected_version=known.document.version
         )
         joint.carry_out(
-            address, done, request=desk.request, comment=command.reason, receipt=receipt_key(address, repeated)
+            address, done, request=own.request, comment=command.reason, receipt=receipt, said=said_of(command)
         )
 
-    desk.service.store.refuse_inside()
-    desk.service.joints.run(write)
+    desk.join(write)
     with desk.reader.look() as reader:
-        return shown(desk, reader, name, key)
+        return shown(own, reader, name, key)
 
 
-def _called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, connection: object) -> object:
+def called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, connection: object) -> object:
     """What the handler gives, which is called as for a step of a workflow."""
     document = {**known.document.own(), "data": known.document.data}
     body = RunStep(step=0, node=command.action, first=0, input={"document": document, "payload": command.payload})
@@ -180,7 +272,7 @@ def _called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, conn
     return answer.output
 
 
-def _judge(desk: Desk, known: Found, command: Mutate) -> None:
+def judge(desk: Desk, known: Found, command: Mutate) -> None:
     """Raise what would be refused whatever the handler computes. The state is a copy of this call's own."""
     moment = Moment(
         now=desk.service.shared.clock.now(),
@@ -197,7 +289,8 @@ def _judge(desk: Desk, known: Found, command: Mutate) -> None:
         raise kind(reason=answer.code, message=answer.message)
 
 
-def _changes(output: object, action: str) -> Data:
+def changes_of(output: object, action: str) -> Data:
+    """What the handler of an action changes; PayloadError if it gave something else."""
     if output is None:
         return {}
     if not isinstance(output, dict):

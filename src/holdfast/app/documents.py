@@ -31,9 +31,11 @@ from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Document
+from holdfast.machine.runs.document_folds import AUDITED
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.windows import window_of
+from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
@@ -78,6 +80,27 @@ def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = Fa
     if not is_own:
         _check_reader(desk, reader, row)
     return Found(tracked.header, state, state.document, row, tracked.program)
+
+
+def known_from(tracked: CachedInstance, *, updated_by: str) -> Found:
+    """A document as a transaction has it that is not committed yet; NotFoundError if the instance is none."""
+    header, state = tracked.header, tracked.state
+    document = state.document if isinstance(state, State) else None
+    if not isinstance(state, State) or document is None:
+        raise NotFoundError("document", f"{header.definition}/{header.key}")
+    row = StoredDocument(
+        type=document.type,
+        id=document.id,
+        status=document.status,
+        version=document.version,
+        data=b"",
+        requester=state.requester,
+        updated_by=updated_by,
+        instance=header.id,
+        created_at=header.created_at,
+        updated_at=header.updated_at,
+    )
+    return Found(header, state, document, row, tracked.program)
 
 
 def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
@@ -245,6 +268,7 @@ def _difference(spec: DocumentSpec, name: str, pair: tuple[Data, Data], actor: A
 def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutation]:
     """What was done to a document, in order."""
     spec, actor = known.parts.spec, desk.request.actor
+    traces = _traces(reader, known)
     found = []
     for each in reader.rows(MUTATIONS, known.header.id):
         changes = {} if each.changes is None else _decode(each.changes)
@@ -262,13 +286,21 @@ def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutat
                 reason=each.reason,
                 changes=visible(spec, changes, actor),
                 made_at=each.made_at,
+                trace=traces.get(each.sequence, ""),
             )
         )
     return found
 
 
+def _traces(reader: Reader, known: Found) -> dict[int, str]:
+    """The trace of the request that each line of the audit follows from: lines are counted as the events are that they tell of."""
+    told = (each for each in reader.events(known.header.id) if type(known.program.decode(each)) in AUDITED)
+    return {number: each.trace for number, each in enumerate(told, 1)}
+
+
 def audit_of(desk: Desk, reader: Reader, known: Found) -> list[AuditLine]:
     """The audit of a document, in order."""
+    traces = _traces(reader, known)
     return [
         AuditLine(
             sequence=each.sequence,
@@ -282,6 +314,7 @@ def audit_of(desk: Desk, reader: Reader, known: Found) -> list[AuditLine]:
             why=each.why,
             whence=each.whence,
             how=each.how,
+            trace=traces.get(each.sequence, ""),
         )
         for each in reader.rows(AUDIT, known.header.id)
     ]

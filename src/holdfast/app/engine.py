@@ -17,6 +17,7 @@ from holdfast.app.calls.run import final_state
 from holdfast.app.charters import Organisation, Rules
 from holdfast.app.consulting import answering
 from holdfast.app.desk import Desk, checked_tenant
+from holdfast.app.elsewhere import Elsewhere
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.handling import Handling, NamedHandlers
@@ -33,6 +34,7 @@ from holdfast.app.step_handlers import check_step_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
 from holdfast.app.watched import Callbacks, Channels
+from holdfast.app.webhooks import Webhooks
 from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.saga.options import handler_name
@@ -42,9 +44,11 @@ from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
+from holdfast.machine.graphs.kinds.action import ELSEWHERE
+from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.publications import PublicationDecider
-from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.machine.runs.errands import FindPeople, Notify, Post
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
@@ -138,6 +142,9 @@ class Engine(EngineCalls):
             self.deliveries = deliveries_of(self.service, self.office.directory, self._invocations.outbound)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
+            webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
+            self.errands.add(Post, webhooks.run)
+            self._named.add(WEBHOOK, webhooks.call)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
@@ -153,6 +160,7 @@ class Engine(EngineCalls):
                 resolvers=checked_resolvers(capabilities),
             )
             Publications(self._desk, self.errands)
+            self.service.shared.handlers.register(ELSEWHERE.handler, Elsewhere(self._desk).run, joins=True)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
@@ -461,8 +469,8 @@ class Engine(EngineCalls):
         """Those who answer questions."""
         return [] if self._answering is None else self._answering.all
 
-    def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
-        return self._store.reader(tenant).headers(list(instances))
+    def _headers(self, tenant: str, partition: str, instances: Collection[InstanceId]) -> list[Header]:
+        return self._store.reader(tenant, partition).headers(list(instances))
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""

@@ -20,7 +20,7 @@ from holdfast.machine.runs.repair_commands import ForkWorkflow
 from holdfast.machine.runs.state import Data, State
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header
+from holdfast.store.shapes import Header
 
 
 class RepeatedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,14 +131,12 @@ def forked(desk: Desk, run: InstanceId, *, at: int, reason: str, patch: Data, ke
         message = f"no workflow can begin where {run} was at {at}: {point.problem}"
         raise RejectedError(reason=Refusal.NO_FORK.value, message=message)
     header, shared = point.header, desk.service.shared
+    # It is where the other one is, whoever asks for it.
+    desk = desk.acting(msgspec.structs.replace(desk.request, partition=header.partition))
     address = (
-        Address(tenant=desk.tenant, definition=header.definition, key=key)
+        desk.address(header.definition, key)
         if key
-        else Address(
-            tenant=desk.tenant,
-            definition=header.definition,
-            instance=InstanceId(shared.chance.new_id(shared.clock.now())),
-        )
+        else desk.address(header.definition, instance=InstanceId(shared.chance.new_id(shared.clock.now())))
     )
     command = ForkWorkflow(origin=str(run), at=at, input=point.input, state=point.state, patch=patch, reason=reason)
     reply = desk.command(address, command, _born, comment=reason, definition_version=header.definition_version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -19,12 +19,20 @@ _CALL = "step"
 """In the metadata of a node that is no step of its own: the step that it belongs to."""
 
 
+def step_named(graph: Graph, node: str) -> str:
+    """The step of the definition that a node is, or is a part of; empty for none."""
+    own = graph.nodes[node].metadata.get(_CALL) if node else ""
+    return own if isinstance(own, str) else node
+
+
 class Trail:
     """Tells the events of one instance, one after the other."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, begun: Mapping[int, str] | None = None) -> None:
         self._graph = graph
-        self._nodes: dict[int, str] = {}
+        self._is_whole = begun is None
+        """Whether it begins with the first event; otherwise it is silent about steps of whose beginning nobody has told."""
+        self._nodes: dict[int, str] = dict(begun or {})
         """The nodes of the steps that have begun."""
         self._last = ""
         """The step that it is at."""
@@ -33,15 +41,10 @@ class Trail:
         """The whole trail, what happens to the instance itself included."""
         return [entry for each in events if not each.is_system for entry in self._tell(each, program.decode(each))]
 
-    @property
-    def current(self) -> str:
-        """The step that the instance was at last."""
-        return self._last
-
     def _tell(self, stored: StoredEvent, event: object) -> Iterator[ProcessEvent]:
         match event:
             case e.StepStarted(step=number, node=node):
-                is_first, is_own = not self._nodes, self._enter(number, node)
+                is_first, is_own = self._is_whole and not self._nodes, self._enter(number, node)
                 if is_own:
                     yield self._entry(stored, "step_entered", actor=stored.actor if is_first else SYSTEM.id)
             case e.StepAnswered(step=number) if self._is_human(number):
@@ -72,17 +75,17 @@ class Trail:
     def _enter(self, number: int, node: str) -> bool:
         """A step has begun; whether it is one that the definition names."""
         self._nodes[number] = node
-        found = self._graph.nodes[node]
-        own = found.metadata.get(_CALL)
         if not node.startswith("#"):
-            self._last = own if isinstance(own, str) else node
-        return own is None
+            self._last = step_named(self._graph, node)
+        return _CALL not in self._graph.nodes[node].metadata
 
     def _is_human(self, number: int) -> bool:
-        return isinstance(self._graph.nodes[self._nodes[number]].op, Human)
+        node = self._nodes.get(number)
+        return node is not None and isinstance(self._graph.nodes[node].op, Human)
 
     def _is_step(self, number: int) -> bool:
-        return _CALL not in self._graph.nodes[self._nodes[number]].metadata
+        node = self._nodes.get(number)
+        return node is not None and _CALL not in self._graph.nodes[node].metadata
 
     def _entry(
         self,

@@ -89,6 +89,7 @@ class ProcessDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """Who is asked: users by their ids, roles as `role:<name>`; empty if nobody in particular is."""
     may_cancel: bool
     history: list[ProcessEvent]
+    """The latest entries of the trail, at most a hundred; `events` has all of them."""
 
 
 class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import cached_property
 from typing import Final, cast
+
+import msgspec
 
 from holdfast.app.authorities import DeciderOf
 from holdfast.app.desk import Desk
-from holdfast.app.process_trails import Trail
+from holdfast.app.process_trails import Trail, step_named
 from holdfast.app.process_views import (
     ProcessChoice,
     ProcessDescriptor,
@@ -35,12 +36,16 @@ from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
 from holdfast.machine.runs.namespaces import Asked, namespaces_of
 from holdfast.machine.runs.refusals import Refusal
-from holdfast.machine.runs.repair import AGAIN, may_be_repeated
 from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
 KIND: Final = "process"
+
+_LATEST_ENTRIES: Final = 100
+"""Entries of the trail that a front end is shown."""
+_LATEST_EVENTS: Final = 400
+"""Events that are read for them: a step that is entered and left has three or four, and three entries."""
 
 
 class ProcessCode(StrEnum):
@@ -66,12 +71,14 @@ _CODES: Mapping[str, ProcessCode] = {
     Refusal.ALREADY_TERMINAL: ProcessCode.WORKFLOW_NOT_ACTIVE,
     Refusal.ROLLBACK_IN_PROGRESS: ProcessCode.WORKFLOW_NOT_ACTIVE,
     Refusal.NOT_PAUSED: ProcessCode.WORKFLOW_NOT_ACTIVE,
+    Refusal.NOT_ACTIVE: ProcessCode.WORKFLOW_NOT_ACTIVE,
     Refusal.UNKNOWN_OUTCOME: ProcessCode.INVALID_TRANSITION,
     Refusal.NO_TRANSITION: ProcessCode.INVALID_TRANSITION,
     Refusal.INVALID_FORM: ProcessCode.VALIDATION_ERROR,
     Refusal.TOO_LARGE: ProcessCode.VALIDATION_ERROR,
     Refusal.REASON_REQUIRED: ProcessCode.VALIDATION_ERROR,
     Refusal.OUTDATED: ProcessCode.VERSION_CONFLICT,
+    Refusal.VERSION_CONFLICT: ProcessCode.VERSION_CONFLICT,
     Refusal.NOT_WAITING: ProcessCode.VERSION_CONFLICT,
     Refusal.ALREADY_DECIDED: ProcessCode.VERSION_CONFLICT,
 }
@@ -106,10 +113,15 @@ class Known:
         self.program = program
         self._reader = reader
 
-    @cached_property
-    def events(self) -> list[StoredEvent]:
-        """Its history, read when it is asked for: whoever only answers does not need it."""
-        return self._reader.events(self.header.id)
+    def events(self, *, after: int = 0) -> list[StoredEvent]:
+        """Its history, or the end of it."""
+        return self._reader.events(self.header.id, after=after)
+
+    @property
+    def input(self) -> dict[str, object]:
+        """What it was started with."""
+        first = self.program.decode(self._reader.events(self.header.id, limit=1)[0])
+        return cast("dict[str, object]", getattr(first, "input", {}))
 
     @property
     def routes(self) -> GraphIndex:
@@ -124,8 +136,8 @@ class Known:
 
     @property
     def version(self) -> int:
-        """How often it was changed: each commit has a cause of its own."""
-        return len({each.cause for each in self.events})
+        """How often it was changed."""
+        return self.header.commits
 
     @property
     def step(self) -> Step | None:
@@ -151,6 +163,12 @@ def known(desk: Desk, reader: Reader, identity: InstanceId) -> Known:
     return Known(header, cast("State", tracked.state), tracked.program, reader)
 
 
+def missing_if_absent(error: BaseException, identity: InstanceId) -> BaseException:
+    """The same error, or what is said of instances that the caller cannot see, whatever it is that was not found."""
+    is_unseen = isinstance(error, RejectedError) and error.reason == Refusal.NOT_STARTED
+    return NotFoundError("process instance", identity) if is_unseen or isinstance(error, NotFoundError) else error
+
+
 def is_within_partition(desk: Desk, header: Header) -> bool:
     """Whether an instance belongs to the partition of the request; the engine's own calls see all of them."""
     request = desk.request
@@ -159,9 +177,18 @@ def is_within_partition(desk: Desk, header: Header) -> bool:
 
 def instance_of(found: Known) -> ProcessInstance:
     """An instance as its callers see it."""
-    header, state = found.header, found.state
-    trail = Trail(found.graph)
-    trail.told(found.program, found.events)
+    data = _gathered(found.state)
+    return _instance(found.header, found.state, found.graph, found.input if data is None else data)
+
+
+def instance_in_hand(header: Header, program: Program, state: State) -> ProcessInstance | None:
+    """An instance as a commit has it in hand; None if only its history tells what it holds. Nothing of it changes with the state."""
+    assert isinstance(program.decider, GraphMachine)
+    data = _gathered(state)
+    return None if data is None else _instance(header, state, program.decider.graph, msgspec.to_builtins(data))
+
+
+def _instance(header: Header, state: State, graph: Graph, data: dict[str, object]) -> ProcessInstance:
     return ProcessInstance(
         id=header.id,
         workflow_id=header.definition,
@@ -170,11 +197,11 @@ def instance_of(found: Known) -> ProcessInstance:
         partition_id=header.partition,
         subject_id=state.requester or header.started_by,
         business_key=header.key,
-        current_step=_held_at(state) or trail.current,
+        current_step=_held_at(state) or step_named(graph, state.at),
         status=_status(header),
         outcome=state.outcome if header.status == "completed" else "",
-        state=_data(found),
-        version=found.version,
+        state=_data(state, data),
+        version=header.commits,
         created_at=header.created_at,
         updated_at=header.updated_at,
         expires_at=header.deadline_at,
@@ -206,16 +233,16 @@ def _held_at(state: State) -> str:
     return "" if token is None or token.stay is None else token.stay.target
 
 
-def _data(found: Known) -> dict[str, object]:
-    """The state, with the failure that the instance stands at; one that was mended is gone."""
-    state = found.state
+def _gathered(state: State) -> dict[str, object] | None:
+    """What has gathered on the way; None if it ended without leaving anything."""
     token = state.token(ROOT)
     if token is not None:
-        data = token.data
-    else:
-        first = found.program.decode(found.events[0])
-        given = cast("dict[str, object]", getattr(first, "input", {}))
-        data = cast("dict[str, object]", state.result) if isinstance(state.result, dict) else given
+        return token.data
+    return cast("dict[str, object]", state.result) if isinstance(state.result, dict) else None
+
+
+def _data(state: State, data: dict[str, object]) -> dict[str, object]:
+    """The data, with the failure that the instance stands at; one that was mended is gone."""
     error = _standing_error(state)
     if error is not None:
         return {**data, LAST_ERROR: error}
@@ -243,32 +270,31 @@ def check_stopping(desk: Desk, found: Known) -> None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
 
 
-def check_answering(reader: Reader, found: Known, decider: DeciderOf) -> None:
-    """ForbiddenError unless the caller, who would decide as somebody, is asked at the step that an instance is at."""
-    step = found.step
-    if step is None or not is_asking(found, step):
-        return
-    barred = answer_refusal(found.routes, found.state, step, decider(reader, found.header, step.number))
-    if barred is not None:
-        raise ForbiddenError(reason=barred.code, message=barred.message)
-
-
-def is_asking(found: Known, step: Step) -> bool:
-    """Whether a step is one that people leave."""
-    return isinstance(found.graph.nodes[step.node].op, Human)
-
-
-def may_repeat(found: Known, step: Step, event: str) -> bool:
-    """Whether an event has the call of a step made again."""
-    return event == AGAIN and step.effect is not None and may_be_repeated(found.routes, found.graph.nodes[step.node])
-
-
 # -- what a caller can do
 
 
 def trail_of(found: Known) -> list[ProcessEvent]:
     """The trail, what happens to the instance itself included."""
-    return Trail(found.graph).told(found.program, found.events)
+    return Trail(found.graph).told(found.program, found.events())
+
+
+def _latest(found: Known) -> list[ProcessEvent]:
+    """The end of the trail about steps, with the beginning of the open step, however long the history is."""
+    after, step = max(0, found.header.version - _LATEST_EVENTS), found.step
+    if after == 0:
+        return _about_steps(trail_of(found))
+    known = {each.number: each.node for each in (*found.state.open.values(), *found.state.dead.values())}
+    told = _about_steps(Trail(found.graph, known).told(found.program, found.events(after=after)))
+    is_told = step is None or any(_begins(each, step_named(found.graph, step.node)) for each in told)
+    return told if is_told else _about_steps(trail_of(found))
+
+
+def _about_steps(trail: list[ProcessEvent]) -> list[ProcessEvent]:
+    return [each for each in trail if each.category == "step" and each.step_id]
+
+
+def _begins(entry: ProcessEvent, step: str) -> bool:
+    return entry.event == "step_entered" and entry.step_id == step
 
 
 def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -> ProcessDescriptor:
@@ -276,11 +302,11 @@ def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) 
     instance, graph = instance_of(found), found.graph
     node, step = graph.nodes[instance.current_step], found.step
     actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
-    trail = [each for each in trail_of(found) if each.category == "step"]
+    trail = _latest(found)
     is_asking = step is not None and isinstance(node.op, Human)
     barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None
     is_open = is_asking and found.is_active
-    entered = [each.timestamp for each in trail if each.event == "step_entered" and each.step_id == node.id]
+    entered = [each.timestamp for each in trail if _begins(each, node.id)]
     return ProcessDescriptor(
         instance=instance,
         step=ProcessStep(
@@ -294,7 +320,7 @@ def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) 
         choices=_choices(desk, found, node, actor) if is_open and barred is None else [],
         waiting_for=_waiting_for(reader, found, step) if step is not None and is_open else [],
         may_cancel=found.header.ended_at is None and stop_refusal(graph, actor) is None,
-        history=trail,
+        history=trail[-_LATEST_ENTRIES:],
     )
 
 

@@ -26,7 +26,6 @@ from holdfast.machine.runs.published import PUBLICATION, Published, Waiter
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.handlers import EffectContext
 from holdfast.store.publications import Subscriber
-from holdfast.store.shapes import Address
 
 PAGE = 200
 """Those who wait, or events, that are looked at together."""
@@ -100,7 +99,10 @@ class Publications:
         Of those the oldest is asked that nobody else wants. If others want all of them, the step waits in the line of one: not everybody in
         that of the same, because all who are in a line look again when its event is over.
         """
-        desk = self._acting(context, None)
+        desk, anywhere = (
+            self._acting(context, None),
+            self._desk.acting(RequestContext(tenant=context.tenant, actor=SYSTEM, trace=context.trace)),
+        )
         waiter = Waiter(instance=str(context.instance), definition=context.decider, step=errand.step, is_seeker=True)
         found = dict[str, Published]()
         for sought in errand.sought:
@@ -113,12 +115,12 @@ class Publications:
                 if not each.match_one:
                     found[each.id] = event
                     break
-                if self._seek(desk, each, waiter, only_free=True):
+                if self._seek(anywhere, each, waiter, only_free=True):
                     break
                 wanted.append(each)
             else:
                 start = context.instance.int % len(wanted) if wanted else 0
-                next((each for each in wanted[start:] + wanted[:start] if self._seek(desk, each, waiter)), None)
+                next((each for each in wanted[start:] + wanted[:start] if self._seek(anywhere, each, waiter)), None)
         return TakeEvents(step=errand.step, events=list(found.values())) if found else None
 
     def _kept(self, desk: Desk, sought: Sought) -> Iterator[StoredPublication]:
@@ -132,7 +134,7 @@ class Publications:
 
     def _seek(self, desk: Desk, event: StoredPublication, waiter: Waiter, *, only_free: bool = False) -> bool:
         """Ask an event for one taker to offer itself; False if it is over, or if others want it and only a free one is asked for."""
-        address = Address(tenant=desk.tenant, definition=PUBLICATION, instance=event.instance)
+        address = desk.address(PUBLICATION, instance=event.instance)
         try:
             command = SeekEvent(id=event.id, waiter=waiter, only_free=only_free)
             desk.command(address, command, _noted, may_create=False).result()

@@ -59,14 +59,23 @@ def checked_instance(given: object) -> InstanceId:
     raise PayloadError(f"{described(given)} is not the id of an instance; give a run, its id, or the instance itself")
 
 
+_OF_A_RUN = ". It is that of a run: its questions are listed by `tasks`, and a process is led on by `advance`"
+
+
+def _is_id(given: object) -> bool:
+    try:
+        return isinstance(given, str) and bool(UUID(given))
+    except ValueError:
+        return False
+
+
 def checked_step(given: object) -> tuple[InstanceId, int]:
     """The instance and the number of a step."""
     name = given.step_id if isinstance(given, HumanTask) else given.id if isinstance(given, Step) else given
     instance, _, number = name.rpartition(":") if isinstance(name, str) else ("", "", "")
     if not (number.isascii() and number.isdecimal()):
-        raise PayloadError(
-            f"{described(given)} is not the id of a step; take it from `steps` or `tasks`, or give the step itself"
-        )
+        told = f"{described(given)} is not the id of a step; take it from `steps` or `tasks`, or give the step itself"
+        raise PayloadError(f"{told}{_OF_A_RUN}" if _is_id(given) else told)
     return checked_instance(instance), int(number)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from holdfast.app.charters import Charters
-from holdfast.app.definitions import Library
+from holdfast.app.definitions import Library, unknown_hint
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.decider import Decider
@@ -102,8 +102,8 @@ class Registry:
         return {*self._deciders, *self.library.names()} - own
 
     def _unknown(self, name: str, known: Iterable[str]) -> NotFoundError:
-        told = ", ".join(sorted(each for each in known if not each.startswith(SYSTEM_PREFIX))) or "none"
-        return NotFoundError("decider or workflow", name, hint=f"register it first; registered are: {told}")
+        told = unknown_hint(name, [each for each in known if not each.startswith(SYSTEM_PREFIX)], "registered are")
+        return NotFoundError("decider or workflow", name, hint=told)
 
 
 def shared_handler(workflow: str, handler: str) -> ConfigurationError:

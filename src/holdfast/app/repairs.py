@@ -18,7 +18,7 @@ from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import ROOT, Data, State
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header, StoredEffect
+from holdfast.store.shapes import Header, StoredEffect
 
 
 def step_number(given: StepLike | int, run: InstanceId) -> int:
@@ -33,9 +33,7 @@ def step_number(given: StepLike | int, run: InstanceId) -> int:
 
 def repaired(desk: Desk, run: InstanceId, command: r.Repair) -> Reply[None]:
     """Have a run decide about a repair."""
-    return desk.command(
-        Address(tenant=desk.tenant, instance=run), command, nothing, comment=command.reason, may_create=False
-    )
+    return desk.command(desk.address(instance=run), command, nothing, comment=command.reason, may_create=False)
 
 
 def retried(desk: Desk, run: InstanceId, command: r.RetryStep) -> None:

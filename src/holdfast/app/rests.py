@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from holdfast.errors import NotFoundError
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.batch import Batch
+from holdfast.runtime.commit.submissions import View
 from holdfast.runtime.loop import Loop
 from holdfast.runtime.service import Service
 
@@ -25,12 +25,21 @@ def is_at_rest(state: object) -> bool:
     return all(step.effect is None for step in state.open.values())
 
 
-class _Waiting(NamedTuple):
-    look: Callable[[], bool]
-    """Whether it rests, by the database."""
-    bring: Callable[[], None]
-    until: float
-    """Monotonic time."""
+class Waiting:
+    """Somebody who waits for one instance to rest."""
+
+    def __init__(
+        self, *, view: View, look: Callable[[], bool], bring: Callable[[object], None], seconds: float
+    ) -> None:
+        self.view = view
+        """Makes of an instance that has come to rest in a commit of this process what is brought."""
+        self.look = look
+        """Whether it rests, by the database."""
+        self.bring = bring
+        """Called once: with what was made of the instance, or with None if the database has to tell, or if the time is over."""
+        self.until = time.monotonic() + seconds
+        self.look_at = 0.0
+        """Monotonic time from which on it is looked for in the database."""
 
 
 class Rests:
@@ -38,7 +47,8 @@ class Rests:
 
     def __init__(self, service: Service, *, has_threads: bool) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[InstanceId, list[_Waiting]] = {}
+        self._waiting: dict[int, list[Waiting]] = {}
+        """By the numbers that ids are, which Python compares and hashes faster."""
         self._service = service
         self._pause = service.shared.settings.poll_interval.total_seconds()
         limit = service.shared.settings.unhealthy_after.total_seconds()
@@ -50,58 +60,74 @@ class Rests:
         """The loop that looks, once somebody has waited."""
         return [self._loop] if self._loop is not None and self._is_started else []
 
-    def wait(
-        self, instance: InstanceId, look: Callable[[], bool], bring: Callable[[], None], *, seconds: float
-    ) -> None:
-        """Call back once an instance rests, or the time is over: at once in an engine that only moves when it is driven."""
-        if self._loop is None or seconds <= 0:
-            bring()
+    def wait(self, instance: InstanceId, version: int, waiting: Waiting) -> None:
+        """Have somebody called back once an instance rests that did not with so many events; at once in an engine without threads.
+
+        As long as this process knows that it has no more, the commit that brings it to rest will tell.
+        """
+        now = time.monotonic()
+        if self._loop is None or waiting.until <= now:
+            waiting.bring(None)
             return
         with self._lock:
-            self._waiting.setdefault(instance, []).append(_Waiting(look, bring, time.monotonic() + seconds))
+            is_alone = not self._waiting
+            self._waiting.setdefault(instance.int, []).append(waiting)
             is_first, self._is_started = not self._is_started, True
         if is_first:
             self._service.listeners.append(self._hear)
             self._loop.start()
-        self._loop.wake()  # It may rest since before it was waited for.
+        is_heard_of = self._service.committer.is_at(instance, version)
+        waiting.look_at = now + self._pause if is_heard_of else now
+        if is_alone or min(waiting.look_at, waiting.until) < now + self._pause:
+            self._loop.wake()
 
     def stop(self) -> None:
         """Nobody will tell any more: those who wait are told how things stand."""
         for loop in self.loops:
             loop.stop()
             loop.join(1.0)
-        for instance in list(self._waiting):
-            self._bring(instance)
+        for number in list(self._waiting):
+            self._bring(number)
 
     def _hear(self, batch: Batch) -> None:
         if self._waiting:
             for draft in batch.written:
-                if draft.header.id in self._waiting and is_at_rest(draft.state):
-                    self._bring(draft.header.id)
+                number = draft.header.id.int
+                if number in self._waiting and is_at_rest(draft.state):
+                    for each in self._taken(number):
+                        each.bring(each.view(draft.header, draft.program, draft.state))
 
     def _step(self) -> float:
         """Look at all of them: at the clock, and at the database."""
         now = time.monotonic()
-        for instance, waiting in list(self._waiting.items()):
+        for number, waiting in list(self._waiting.items()):
             if any(each.until <= now for each in waiting):
-                self._bring(instance, until=now)
-        for instance, waiting in list(self._waiting.items()):
-            try:
-                is_over = waiting[0].look()
-            except NotFoundError:  # Whoever waits is told so when it is read again.
-                is_over = True
-            if is_over:
-                self._bring(instance)
+                self._bring(number, until=now)
+            elif any(each.look_at <= now for each in waiting) and _is_over(waiting[0]):
+                self._bring(number)
+            else:
+                for each in waiting:
+                    each.look_at = each.look_at if each.look_at > now else now + self._pause
         with self._lock:
-            ends = [each.until for waiting in self._waiting.values() for each in waiting]
-        return min([self._pause, *(max(0.0, each - now) for each in ends)]) if ends else 60.0
+            ends = [min(each.until, each.look_at) for waiting in self._waiting.values() for each in waiting]
+        return max(0.0, min(ends) - time.monotonic()) if ends else 60.0
 
-    def _bring(self, instance: InstanceId, *, until: float | None = None) -> None:
+    def _bring(self, number: int, *, until: float | None = None) -> None:
+        for each in self._taken(number, until=until):
+            each.bring(None)
+
+    def _taken(self, number: int, *, until: float | None = None) -> list[Waiting]:
+        """Those who wait for an instance, of whom nobody waits any more; only those whose time is over, if a time is given."""
         with self._lock:
-            waiting = self._waiting.pop(instance, [])
+            waiting = self._waiting.pop(number, [])
             left = [each for each in waiting if until is not None and each.until > until]
             if left:
-                self._waiting[instance] = left
-        for each in waiting:
-            if each not in left:
-                each.bring()
+                self._waiting[number] = left
+        return [each for each in waiting if each not in left]
+
+
+def _is_over(waiting: Waiting) -> bool:
+    try:
+        return waiting.look()
+    except NotFoundError:  # Whoever waits is told so when it is read again.
+        return True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holdfast.app.desk import Desk
 from holdfast.errors import ForbiddenError
 from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Rejection
+from holdfast.kernel.decision import NOT_ALLOWED, Rejection
 from holdfast.machine.runs.law import read_refusal, repair_refusal
 
 
@@ -19,6 +19,13 @@ def check_reader(desk: Desk, started_by: str = "", *, what: str = "look at workf
 def check_repairer(desk: Desk) -> None:
     """ForbiddenError unless whoever calls may repair."""
     permit(_barred(desk, repair_refusal))
+
+
+def check_unbound(desk: Desk, what: str) -> None:
+    """ForbiddenError if the request names a partition: what is of the whole tenant tells of the others, or touches them."""
+    if desk.request.partition:
+        told = f"{what} are those of the whole tenant, and these calls are bound to the partition {desk.request.partition!r}"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told}; ask without a partition")
 
 
 def _barred(desk: Desk, refusal: Callable[[Actor], Rejection | None]) -> Rejection | None:

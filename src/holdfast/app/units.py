@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from holdfast.app.calls.deciders import Kind
 from holdfast.app.calls.faces import FutureCalls
 from holdfast.app.desk import Desk
+from holdfast.app.document_units import UnitDocuments
 from holdfast.app.faces.blocking import Run
 from holdfast.app.references import DefinitionLike, InstanceLike
 from holdfast.errors import ConfigurationError
@@ -30,6 +31,8 @@ class UnitOfWork:
         self._outside = FutureCalls(desk)
         self._connection = connection
         self._has_ended = False
+        self.documents = UnitDocuments(lambda: self._open.documents)
+        """The calls that write documents."""
 
     def execute(self, decider: Kind[S, C, E, F] | str, command: C, *, command_id: str = "", comment: str = "") -> None:
         """Have a command of a decider carried out. `command_id` makes it idempotent, also across transactions."""

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.app.registry import Registry
 from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.codecs import JsonCodec
+from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import DEAD_LETTERS
@@ -47,7 +48,7 @@ def verified(reader: Reader, registry: Registry, address: Address) -> Verificati
     program = registry.get(header.tenant, header.definition, header.definition_version)
     state, records = program.rebuild(whole.events)
     found = [
-        *_compare_header(header, program, state, len(whole.events)),
+        *_compare_header(header, program, state, whole.events),
         *_compare_snapshot(cached, program, state),
         *(() if records is None else _compare_rows(reader, header.id, records)),
     ]
@@ -75,8 +76,9 @@ def _encoded(state: object) -> object:
         return state
 
 
-def _compare_header(header: Header, program: Program, state: object, events: int) -> Iterable[str]:
-    yield from _compare("number of events", header.version, events)
+def _compare_header(header: Header, program: Program, state: object, events: Sequence[StoredEvent]) -> Iterable[str]:
+    yield from _compare("number of events", header.version, len(events))
+    yield from _compare("number of commits", header.commits, len({event.cause for event in events}))
     try:
         status = program.status(state)
     except CommandError as error:

@@ -19,14 +19,15 @@ from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.loop import Loop, Turns
 from holdfast.runtime.replies import LastingReply, Reply
 from holdfast.runtime.service import Ended, Service
-from holdfast.store.shapes import Header
+from holdfast.store.shapes import Address, Header
 
-Lookup = Callable[[str, Collection[InstanceId]], Sequence[Header]]
-"""The rows of a tenant's instances, those that exist."""
+Lookup = Callable[[str, str, Collection[InstanceId]], Sequence[Header]]
+"""The rows of instances of a tenant, and of a partition if one is named: those that exist."""
 
 T = TypeVar("T")
 
-_Key = tuple[str, InstanceId]
+_Key = tuple[str, str, InstanceId]
+"""Tenant, partition and id: who names no partition waits for what is in any."""
 
 
 class Ending(NamedTuple):
@@ -107,9 +108,10 @@ class Endings:
         kind = DrivenEndReply if self._loop is None else EndReply
         return kind(told, self._called_back)
 
-    def wait(self, tenant: str, instance: InstanceId, reply: EndReply[T], bring: Bring[T]) -> None:
-        """Have a reply answered once an instance has ended."""
-        key = tenant, instance
+    def wait(self, address: Address, reply: EndReply[T], bring: Bring[T]) -> None:
+        """Have a reply answered once the instance at an address, which names its id, has ended."""
+        assert address.instance is not None
+        key = address.tenant, address.partition, address.instance
         with self._lock:
             is_stopped = self._is_stopped
             if not is_stopped:
@@ -130,8 +132,11 @@ class Endings:
     def _look_soon(self, key: _Key) -> None:
         """Have the loop look, at once if the instance may have ended already."""
         assert self._loop is not None
+        _, partition, instance = key
         with self._lock:
-            is_new = not self._is_running(key[1])  # Whoever ends it after this will tell: the reply is waiting.
+            is_new = not self._is_running(
+                instance, partition
+            )  # Whoever ends it after this will tell: the reply is waiting.
             if is_new:
                 self._fresh.add(key)
             if not self._is_started and not self._is_stopped:
@@ -157,9 +162,10 @@ class Endings:
     def _ended(self, instances: Sequence[Ended]) -> None:
         if self._waiting:
             for header, state in instances:
-                key = header.tenant, header.id
-                if key in self._waiting:
-                    self._tell(key, Ending(header, self._summarize(state)))
+                for partition in {"", header.partition}:
+                    key = header.tenant, partition, header.id
+                    if key in self._waiting:
+                        self._tell(key, Ending(header, self._summarize(state)))
 
     def _step(self) -> float:
         """Look at those that were asked for since the last time; now and then at all of them, however many are asked for meanwhile."""
@@ -178,28 +184,28 @@ class Endings:
         return max(0.0, self._look_at - time.monotonic())
 
     def _look(self, keys: Sequence[_Key]) -> None:
-        by_tenant: defaultdict[str, list[InstanceId]] = defaultdict(list)
-        for tenant, instance in keys:
-            by_tenant[tenant].append(instance)
+        by_tenant: defaultdict[tuple[str, str], list[InstanceId]] = defaultdict(list)
+        for tenant, partition, instance in keys:
+            by_tenant[tenant, partition].append(instance)
         turns = Turns()
-        for tenant, instances in by_tenant.items():
-            turns.take(partial(self._look_at_tenant, tenant, instances), None)
+        for whose, instances in by_tenant.items():
+            turns.take(partial(self._look_at_tenant, *whose, instances), None)
         turns.end()
 
-    def _look_at_tenant(self, tenant: str, instances: Sequence[InstanceId]) -> None:
-        found = {header.id: header for header in self._lookup(tenant, instances)}
+    def _look_at_tenant(self, tenant: str, partition: str, instances: Sequence[InstanceId]) -> None:
+        found = {header.id: header for header in self._lookup(tenant, partition, instances)}
         for instance in instances:
             header = found.get(instance)
             if header is None:
-                self._tell((tenant, instance), None)
+                self._tell((tenant, partition, instance), None)
             elif header.ended_at is not None:
-                self._tell((tenant, instance), Ending(header))
+                self._tell((tenant, partition, instance), Ending(header))
 
     def _tell(self, key: _Key, ending: Ending | None) -> None:
         with self._lock:
             waiting = self._waiting.pop(key, None)
         for reply, bring in list(waiting.items()) if waiting else ():
             if ending is None:
-                reply.set_error(NotFoundError("instance", key[1]))
+                reply.set_error(NotFoundError("instance", key[2]))
             else:
                 bring(ending, reply)

@@ -21,7 +21,7 @@ from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header
+from holdfast.store.shapes import Header
 
 LARGEST_PAGE = 1000
 _LOOK_SECONDS = 1.0
@@ -47,7 +47,7 @@ def check_readable(desk: Desk, reader: Reader, identity: InstanceId) -> None:
 
 def folded_workflow(desk: Desk, reader: Reader, identity: InstanceId) -> CachedInstance:
     """A workflow's instance as its events tell it."""
-    tracked = desk.folded(reader, Address(tenant=desk.tenant, instance=identity))
+    tracked = desk.folded(reader, desk.address(instance=identity))
     if tracked is None or not isinstance(tracked.state, State):
         raise NotFoundError("workflow instance", identity)
     return tracked

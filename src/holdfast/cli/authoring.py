@@ -12,12 +12,15 @@ from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
 from holdfast.cli.files import definitions_of, mistakes_of, read_file
 from holdfast.cli.frame import end, verb
+from holdfast.cli.needs import without_grants, without_handlers
 from holdfast.cli.options import file_argument
 from holdfast.cli.output import json_option, print_json
+from holdfast.cli.place import configuration_of
 from holdfast.cli.programs import svg_of
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.expressions.characters import visible
 from holdfast.expressions.suggestions import suggestion
+from holdfast.people.capabilities import Capabilities
 
 Drawing = Literal["mermaid", "dot", "json", "svg"]
 
@@ -27,11 +30,16 @@ Drawing = Literal["mermaid", "dot", "json", "svg"]
     "holdfast validate orders.yaml",
     "holdfast validate orders.yaml --json",
     "cat rules.json | holdfast validate -",
+    "holdfast validate orders.yaml --app shop.workflows:register --capabilities roles.yaml",
 )
 @file_argument
 @click.option("--strict", is_flag=True, help="Count what is only odd as a mistake too.")
+@click.option(
+    "--app", metavar="MODULE:ATTRIBUTE", help="What a worker would have: warn of steps that it has no handler for."
+)
+@click.option("--capabilities", metavar="FILE", help="Roles with what they may do: warn of what no role may do.")
 @json_option
-def validate(*, file: str, strict: bool, as_json: bool) -> None:
+def validate(*, file: str, strict: bool, app: str | None, capabilities: str | None, as_json: bool) -> None:
     """Tell everything that is wrong with FILE, each with its line, column and rule.
 
     FILE holds processes (YAML or JSON), rules (JSON) or a graph (JSON); - is standard input. Exit code 0: it can be published. 1: it
@@ -39,6 +47,10 @@ def validate(*, file: str, strict: bool, as_json: bool) -> None:
     """
     name, text = read_file(file)
     found, mistakes = mistakes_of(name, text)
+    if app is not None:
+        mistakes += without_handlers(found, name, app, configuration_of({}, None).configuration.settings)
+    if capabilities is not None:
+        mistakes += without_grants(found, name, Capabilities.from_file(capabilities))
     is_sound = not any(strict or not each.is_warning for each in mistakes)
     if as_json:
         workflows = [{"name": each.name, "version": each.version, "kind": each.graph.kind} for each in found]

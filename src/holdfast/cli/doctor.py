@@ -107,6 +107,8 @@ def _of_tenant(calls: Calls) -> Iterator[Finding]:
     yield _finding("stuck runs", told, problem="`holdfast why RUN` says what could be done" if stuck.items else "")
     letters = calls.dead_letters.count()
     yield _finding("dead letters", str(letters), problem="`holdfast dlq list` shows what gave up" if letters else "")
+    if calls.request.partition:
+        return  # Pauses are those of the whole tenant.
     pauses = calls.pauses.list(limit=10)
     told = ", ".join(f"{each.id} ({each.definition or 'all'} by {each.paused_by})" for each in pauses) or "none"
     yield _finding("pauses", told, note="`holdfast pauses resume ID` ends one" if pauses else "")

@@ -36,9 +36,7 @@ from holdfast.client.shapes import (
     Done,
     Drawing,
     Listing,
-    LoginWays,
     Me,
-    OwnSession,
     ProcessListing,
     Published,
     Queues,
@@ -1458,46 +1456,6 @@ class AsyncCalls:
     async def tell_me(self) -> Me:
         """Who the caller is, and what they may do."""
         return await self._line.ask(Request(method="GET", path="/api/v1/me", answer=Me))
-
-    async def open_session(self, *, key: str) -> OwnSession:
-        """Come in with a key: the answer has the browser keep a session, whose secret no script can read."""
-        return await self._line.ask(
-            Request(method="POST", path="/api/v1/session", answer=OwnSession, body=said({"key": key}, {}))
-        )
-
-    async def tell_session(self) -> OwnSession:
-        """Who the caller is, and the token that their pages have to say."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/session", answer=OwnSession))
-
-    async def leave_session(self) -> None:
-        """Leave: the session ends, here and everywhere. For those who came with a key or a token nothing ends."""
-        await self._line.ask(Request(method="DELETE", path="/api/v1/session", answer=type(None)))
-
-    async def tell_ways(self) -> LoginWays:
-        """How one can come in with a browser: with a key always, and by these providers."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/session/ways", answer=LoginWays))
-
-    async def begin_login(self, provider: str, *, return_to: str = "/") -> None:
-        """Send the browser to a provider, who sends it back."""
-        await self._line.ask(
-            Request(
-                method="GET",
-                path=f"/api/v1/session/login/{placed(provider)}",
-                answer=type(None),
-                query=said({"return_to": return_to}, {"return_to": "/"}),
-            )
-        )
-
-    async def finish_login(self, provider: str, *, state: str = "", code: str = "", error: str = "") -> None:
-        """Take a browser in that a provider sent back, and send it where it wanted to go."""
-        await self._line.ask(
-            Request(
-                method="GET",
-                path=f"/api/v1/session/callback/{placed(provider)}",
-                answer=type(None),
-                query=said({"state": state, "code": code, "error": error}, {"state": "", "code": "", "error": ""}),
-            )
-        )
 
     async def list_sessions(self, *, cursor: str = "", limit: int = 100, actor: str = "") -> Listing[Session]:
         """List the sessions of browsers, ended ones included, oldest first."""

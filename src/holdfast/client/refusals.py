@@ -154,6 +154,7 @@ _OF_EDGE: Final[Mapping[str, Callable[[Told], e.HoldfastError]]] = {
     "partition_bound": _forbidden,
     "platform_only": _forbidden,
     "bad_signature": _forbidden,
+    "cross_site": _forbidden,
     "FORBIDDEN": _forbidden,
     "no_route": _misled,
     "method_not_allowed": _misled,
@@ -171,6 +172,7 @@ _OF_EDGE: Final[Mapping[str, Callable[[Told], e.HoldfastError]]] = {
     "changed_meanwhile": _plain(e.ConflictError),
     "VERSION_CONFLICT": _plain(e.ConflictError),
     "condition_unsupported": _unfit,
+    "provider_unreachable": _plain(e.StoppedError),
     "internal_error": _plain(e.HoldfastError),
 }
 """Refusals of the edge, by their codes, as the error that a caller would deal with in the same way."""

@@ -51,23 +51,6 @@ class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """Give it as `cursor` for the next page; null if this is the last one."""
 
 
-class LoginWay(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider by whom one can come in."""
-
-    name: str
-    label: str
-    path: str
-    """Where the browser is sent to begin."""
-
-
-class LoginWays(msgspec.Struct, frozen=True, kw_only=True):
-    """How one can come in."""
-
-    providers: list[LoginWay]
-    is_open: bool
-    """Whether the server lets everybody on this machine in, without any credential."""
-
-
 class Me(msgspec.Struct, frozen=True, kw_only=True):
     """Who the caller is, as the engine sees it."""
 
@@ -78,16 +61,6 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     roles: list[str]
     capabilities: list[str]
     credential: str
-
-
-class OwnSession(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the caller is, and what their pages need."""
-
-    me: Me
-    csrf: str
-    """To be sent in the header `X-CSRF-Token` with everything that changes something; empty for those who came with a key or a token."""
-    expires_at: datetime | None
-    """When the session ends, however much it is used; null where it was not opened by this answer."""
 
 
 class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):

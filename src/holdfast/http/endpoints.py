@@ -15,11 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.errors import ForbiddenError, HoldfastError, NotFoundError
+from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.http.credentials import Identity
 from holdfast.http.limits import check_rate, read_body
 from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
-from holdfast.http.routing import Answer, Call, Route, Stream, Text, run_id
+from holdfast.http.routing import Answer, Call, Route, Stream, Text
 from holdfast.http.server import Server
 from holdfast.http.traces import Trace, trace_of
 from holdfast.kernel.actor import Actor, RequestContext
@@ -81,7 +81,6 @@ class Endpoint:
         try:
             self._check(route, identity)
             call = await self._call(route, request, trace, identity)
-            await self._check_partition(route, call)
             return _answered(await route.handler(call), route, request)
         except (EdgeError, ForbiddenError) as error:
             if isinstance(error, ForbiddenError) or error.code in _REFUSALS:
@@ -98,14 +97,6 @@ class Endpoint:
         if route.reach == "tenant" and identity.partition:
             told = f"this is about the whole tenant, and the credential is bound to {identity.partition!r}"
             raise EdgeError(EdgeCode.OTHER_PARTITION, told)
-
-    async def _check_partition(self, route: Route, call: Call[object, object]) -> None:
-        """A run of another partition looks as if it did not exist."""
-        if route.reach != "run" or not call.identity.partition:
-            return
-        identity = run_id(call.path["id"].rpartition(":")[0] if ":" in call.path["id"] else call.path["id"])
-        if await call.calls.runs.partition_of(identity) != call.identity.partition:
-            raise NotFoundError("workflow instance", identity)
 
     async def _call(self, route: Route, request: Request, trace: Trace, identity: Identity) -> Call[object, object]:
         if not route.takes_condition and "if-match" in request.headers:

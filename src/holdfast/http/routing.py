@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack
-from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
@@ -82,12 +81,6 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
         if len(given) > 1 or (given and not _is_sound(given[0])):
             raise EdgeError(EdgeCode.BAD_HEADER, "Idempotency-Key is one text of at most 255 printable characters")
         return given[0] if given else ""
-
-    @property
-    def start_key(self) -> str:
-        """The same for what is started: whoever is bound to a partition does not meet the keys of another one."""
-        key, partition = self.idempotency_key, self.identity.partition
-        return f"{quote(partition, safe='')}/{key}" if key and partition else key
 
     @property
     def expected_version(self) -> int | None:

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.http.keysets import Key, KeySet
 from holdfast.http.options import Issuer
+from holdfast.kernel.actor import SYSTEM
 
 _REQUIRED: Final = ["exp", "iss", "aud", "sub"]
 _KINDS: Mapping[str, str] = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
@@ -97,6 +98,8 @@ def _claims(issuer: Issuer, claims: Mapping[str, object]) -> Claims:
     partition = claims.get(issuer.partition_claim, "")
     if not isinstance(subject, str) or not subject:
         raise InvalidTokenError("it names nobody")
+    if subject == SYSTEM.id:
+        raise InvalidTokenError(f"it names {subject!r}, which the engine itself is called")
     if not isinstance(tenant, str) or not tenant:
         raise InvalidTokenError(f"its claim {issuer.tenant_claim!r} names no tenant")
     if not isinstance(partition, str):

@@ -105,6 +105,11 @@ def request_of(context: bytes | None) -> RequestContext:
     return RequestContext(actor=kept.actor, trace=kept.trace, partition=kept.partition)
 
 
+def partition_of(context: bytes | None) -> str:
+    """The part of the tenant that something is done for."""
+    return "" if context is None else request_of(context).partition
+
+
 def following(context: bytes | None) -> RequestContext:
     """What follows from work by itself, be it a handler's result or a timer: the engine's own doing, under the same trace."""
     if context is None:

@@ -89,6 +89,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Version that a new instance is pinned to."""
     parent: InstanceId | None = None
     """The instance that starts the target; the message may then be the target's first."""
+    partition: str | None = None
+    """The part of the tenant that the target is in, empty if it is in none; None means that of the sender."""
     elsewhere: bool = False
     """The decider's code is in another service: `command` has the name and fields of its command, and `key` or `instance` is given."""
 

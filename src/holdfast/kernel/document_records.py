@@ -66,7 +66,7 @@ DOCUMENTS = declare(
         key=("type", "id"),
         opened_at="created_at",
         moved_at="updated_at",
-        of_instance=("definition",),
+        of_instance=("definition", "partition"),
     )
 )
 

@@ -38,6 +38,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     issued: int = 0
     """How many effects and timers the instance has issued, which are counted together: the first effect of this decision gets this
     number, the next one more, and its timers the numbers behind those of its effects."""
+    commits: int = 0
+    """How many commands have changed the instance."""
     pending_timers: Mapping[str, datetime] = NO_TIMERS
     """The timers that are set and have not fired, by key: when each of them is due. The one that brings this command has fired."""
     fired_timer: str = ""

@@ -60,6 +60,7 @@ TASK_PEOPLE = declare(
         change=PersonMoved,
         stored=StoredPerson,
         key=("number", "place"),
+        of_instance=("partition",),
     )
 )
 
@@ -110,6 +111,7 @@ TASK_DECISIONS = declare(
         stored=StoredDecision,
         key=("number", "sequence"),
         opened_at="decided_at",
+        of_instance=("partition",),
     )
 )
 

@@ -62,5 +62,6 @@ PUBLICATIONS = declare(
         end=PublicationForgotten,
         stored=StoredPublication,
         opened_at="published_at",
+        of_instance=("partition",),
     )
 )

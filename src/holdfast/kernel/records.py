@@ -159,7 +159,7 @@ TASKS = declare(
         row=TaskOpened,
         change=TaskChanged,
         stored=StoredTask,
-        of_instance=("definition", "key"),
+        of_instance=("definition", "key", "partition"),
         closed_at="closed_at",
         closed_by="outcome",
     )
@@ -207,7 +207,7 @@ DEAD_LETTERS = declare(
         stored=StoredLetter,
         key=("source", "number"),
         opened_at="created_at",
-        of_instance=("definition", "key", "definition_version"),
+        of_instance=("definition", "key", "definition_version", "partition"),
         shared_by="source",
         goes_with_instance=False,
     )
@@ -250,7 +250,7 @@ SUBSCRIPTIONS = declare(
         end=SubscriptionClosed,
         stored=StoredSubscription,
         key=("number", "place"),
-        of_instance=("definition",),
+        of_instance=("definition", "partition"),
     )
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import ClassVar
 
 from holdfast.kernel.decider import Decider, Failure, Status
@@ -23,37 +23,14 @@ from holdfast.machine.runs.commands import (
     RunStep,
 )
 from holdfast.machine.runs.decisions import decide
-from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.machine.runs.errands import FindPeople, Notify, Post
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.status import status_of
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.timers import DEADLINE
-
-_STATUSES = {
-    "new": Status("running"),
-    "running": Status("running"),
-    "paused": Status("paused"),
-    "completed": Status("completed"),
-    "failed": Status("failed"),
-    "cancelled": Status("cancelled"),
-    "aborted": Status("aborted"),
-}
-
-
-_AWAITED = {
-    "human": "approval_required",
-    "event": "waiting_for_event",
-    "timer": "waiting_for_time",
-    "child": "waiting_for_workflow",
-}
-"""Why a run is paused that waits, by what it waits for."""
-
-_RESUMING = Status("running", "resuming")
-_RESTING = Status("running", "round_completed")
-_PAUSED_BY: dict[str, frozenset[str]] = {"rules": frozenset(_AWAITED), "process": frozenset({"event", "timer"})}
-"""What a run of a kind is paused by while it waits for nothing else; runs of the others are never paused by a wait."""
 
 GRAPH_LANGUAGE = "$graph"
 """What all graphs speak: whoever can run one of them can read the commands and effects of all."""
@@ -78,7 +55,6 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.definition_version = graph.version
         self.kind = graph.kind
         self.routes = GraphIndex(graph, limit)
-        self._waits = _PAUSED_BY.get(graph.kind, frozenset())
         self.asks_people = self.routes.asks_people
         """Whether a run, or one that it starts, may ask somebody in particular."""
 
@@ -95,23 +71,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         return decide(self.routes, state, command, moment)
 
     def status(self, state: State) -> Status:
-        """Where the run stands. Rules that wait are paused: that is what they are there for. Processes are that wait for no person."""
-        if state.document is not None and state.document.is_resting and state.status == "running":
-            return _RESTING
-        if self._waits and state.status == "running" and not state.reason:
-            return self._waiting(state)
-        if not state.reason:
-            return _STATUSES[state.status]
-        return Status("running" if state.status == "new" else state.status, state.reason)
-
-    def _waiting(self, state: State) -> Status:
-        """A run whose open steps all wait is paused, and the first of them says what for; one whose last resume led to an open step is resuming."""
-        kinds = [kind_of(self.routes.node(step.node)).wait_kind for step in state.open.values()]
-        if kinds and self._waits.issuperset(kinds):
-            since = next(iter(state.open.values())).asked_at
-            return Status("paused", _AWAITED[kinds[0]], datetime.fromisoformat(since) if since else None)
-        is_resuming = state.resumed is not None and state.resumed.step in state.open
-        return _RESUMING if is_resuming else _STATUSES["running"]
+        """Where the run stands."""
+        return status_of(self.routes, state)
 
     def key_of(self, command: Command) -> str:
         """Empty: a run is found by its id, or by the key it was started with; a command does not name it."""
@@ -124,6 +85,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
             return EndNotice(
                 step=effect.step, key=effect.key, channel=effect.channel, to=effect.to, error=failure.error
             )
+        if isinstance(effect, Post):
+            return EndNotice(step=effect.step, key=effect.key, channel="webhook", to=effect.url, error=failure.error)
         if isinstance(effect, FindPeople):
             return PeopleFound(step=effect.step, error=failure.error)
         if not isinstance(effect, RunStep):

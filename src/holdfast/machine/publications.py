@@ -242,6 +242,7 @@ def _publish(command: PublishEvent, moment: Moment) -> Decision:
         payload=command.payload,
         match_one=command.match_one,
         expires_at="" if expires_at is None else expires_at.isoformat(),
+        partition=moment.partition,
         publisher=_named(moment.actor),
     )
     event = EventPublished(published=published)

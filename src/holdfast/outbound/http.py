@@ -34,6 +34,8 @@ _SUCCESS: Final = range(200, 300)
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
 _SEE_OTHER: Final = 303
 _SAME_REQUEST: Final = frozenset({307, 308})
+_FOR_ALL: Final = frozenset({"accept", "accept-language", "user-agent"})
+"""Headers that another server may see too: all others may be somebody's secret, whoever set them."""
 _AGAIN: Final = frozenset({408, 425, 429})
 """Answers of the caller's fault after which it is worth trying again; so are all of the server's."""
 _SERVER_FAULT: Final = 500
@@ -63,8 +65,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     headers: dict[str, str] = {}
     body: bytes | None = None
-    secret_headers: frozenset[str] = frozenset()
-    """Names of headers, in lower case, that no other server may see."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,7 +239,11 @@ def _moved(request: Request, answer: Answer) -> Request:
         raise Fail(f"{before.name} leads on to {place.name} without encryption, which is not followed")
     headers: Mapping[str, str] = request.headers
     if place.origin != before.origin:
-        headers = {name: value for name, value in headers.items() if name.lower() not in request.secret_headers}
+        if answer.status in _SAME_REQUEST and request.body is not None:
+            raise Fail(
+                f"{before.name} leads on to {place.name}, and what was meant for the one is not sent to the other"
+            )
+        headers = {name: value for name, value in headers.items() if name.lower() in _FOR_ALL}
     if answer.status in _SAME_REQUEST or request.method in {"GET", "HEAD"}:
         return msgspec.structs.replace(request, place=place, headers=dict(headers))
     if answer.status != _SEE_OTHER:

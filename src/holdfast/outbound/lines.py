@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from holdfast.outbound.addresses import Allowance, address_of, why_forbidden
@@ -101,7 +103,7 @@ def connected(
     resolve: Resolve = resolved,
 ) -> Line:
     """A line to a place. `Fail` if none of its addresses may be reached, `Retry` if none answers."""
-    addresses = _permitted(place, resolve, allowed)
+    addresses = _permitted(place, lambda: _in_time(resolve, place, deadline.left(connect_seconds)), allowed)
     failure: OSError | None = None
     for address in addresses:
         try:
@@ -111,9 +113,38 @@ def connected(
     raise Retry(f"{place.name} cannot be reached: {_told(failure)}") from failure
 
 
-def _permitted(place: Place, resolve: Resolve, allowed: Allowance) -> list[str]:
+def _in_time(resolve: Resolve, place: Place, seconds: float) -> Sequence[str]:
+    """The addresses of a place, or TimeoutError: the system asks for as long as it likes, so a thread of its own waits for that."""
+    if _is_address(place.host):
+        return resolve(place.host, place.port)
+    answer: Future[Sequence[str]] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(resolve(place.host, place.port))
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name=f"resolving {place.host}", daemon=True).start()
     try:
-        found = resolve(place.host, place.port)
+        return answer.result(seconds)
+    except TimeoutError:
+        raise TimeoutError(f"its name was not resolved within {seconds:.3g} s") from None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        address_of(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _permitted(place: Place, resolve: Callable[[], Sequence[str]], allowed: Allowance) -> list[str]:
+    try:
+        found = resolve()
+    except TimeoutError:
+        raise
     except (OSError, UnicodeError) as error:
         raise Retry(f"the name {place.host!r} cannot be resolved: {_told(error)}") from error
     if allowed.covers_name(place.host):

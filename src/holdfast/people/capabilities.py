@@ -14,9 +14,9 @@ from typing import Final, cast
 import yaml
 from msgspec.structs import replace
 
-from holdfast.errors import ConfigurationError, indefinite
+from holdfast.errors import ConfigurationError, HoldfastError, brief, indefinite
 from holdfast.expressions.suggestions import suggestion
-from holdfast.kernel.actor import RequestContext
+from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.people.yaml_files import loaded
 
 _EVERYTHING: Final = "*"
@@ -87,6 +87,17 @@ class Capabilities(CapabilityResolver):
         reading.end(where)
         return cls(shared, tenants=tenants)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """All that roles have, of all tenants, stars included."""
+        return frozenset(
+            each for roles in (self._roles, *self._tenants.values()) for have in roles.values() for each in have
+        )
+
+    def grant(self, capability: str) -> bool:
+        """Whether there is a role, of whichever tenant, that has a capability."""
+        return Actor(id="anybody", capabilities=self.named).may(capability)
+
     def granted(self, request: RequestContext) -> Iterator[str]:
         """Those of the roles of the actor."""
         known = self._tenants.get(request.tenant, self._roles)
@@ -123,7 +134,7 @@ def with_capabilities(resolvers: Sequence[CapabilityResolver], request: RequestC
     actor = request.actor
     if not resolvers or actor.kind == "system":
         return request
-    granted = frozenset(each for resolver in resolvers for each in _checked(resolver.granted(request), resolver))
+    granted = frozenset(each for resolver in resolvers for each in _granted(resolver, request))
     return replace(request, actor=replace(actor, capabilities=actor.capabilities | granted)) if granted else request
 
 
@@ -135,6 +146,20 @@ def checked_resolvers(given: object) -> tuple[CapabilityResolver, ...]:
             told = f"capabilities are given as a CapabilityResolver, or a list of them, not as {indefinite(type(each))}"
             raise ConfigurationError(f"{told}; for example Capabilities.from_file(…)")
     return cast("tuple[CapabilityResolver, ...]", tuple(several))
+
+
+def _granted(resolver: CapabilityResolver, request: RequestContext) -> Iterable[str]:
+    """What a resolver grants; one that fails grants nobody anything, and its owner is told."""
+    try:
+        given: object = resolver.granted(request)
+    except HoldfastError:
+        raise
+    except Exception as error:
+        told = f"{type(resolver).__name__}.granted raised {type(error).__name__} for {request.actor.id!r}"
+        raise ConfigurationError(
+            f"{told}: {brief(str(error))}; mend it, nobody is granted anything until then"
+        ) from error
+    return _checked(given, resolver)
 
 
 def _checked(granted: object, resolver: CapabilityResolver) -> Iterable[str]:

@@ -50,6 +50,7 @@ class EffectContext:
         "deadline",
         "decider",
         "instance",
+        "joint",
         "number",
         "partition",
         "tenant",
@@ -85,6 +86,8 @@ class EffectContext:
         """When the call counts as failed; None means never."""
         self.connection: object = None
         """The open transaction's connection, for transactional effects; None otherwise."""
+        self.joint: object = None
+        """The open transaction itself, for handlers of the engine's own that have commands carried out in it."""
         self._find_key = find_key
         self.cancelled = False
         """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
@@ -137,6 +140,8 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy | None = None
     foreign: str = ""
     """A language whose effects it cannot take, although they may name it; empty if it takes what comes."""
+    joins: bool = False
+    """Whether it is the engine's own and has commands carried out in the transaction of its effect."""
 
 
 class Handlers:
@@ -166,6 +171,7 @@ class Handlers:
         timeout: timedelta | None = None,
         retry: RetryPolicy | None = None,
         foreign: str = "",
+        joins: bool = False,
     ) -> Handler:
         """Add a handler; there can be only one under a name."""
         if name in self._by_name:
@@ -189,6 +195,7 @@ class Handlers:
             timeout=timeout,
             retry=retry,
             foreign=foreign,
+            joins=joins,
         )
         self._by_name = {**self._by_name, name: handler}  # Replaced whole: workers read it without a lock.
         return handler

@@ -182,15 +182,16 @@ class Reply(Generic[T]):
                 "this thread carries out commands, and the answer waited for comes from such a thread: deciders and listeners"
                 " must not wait for the engine; use an effect, or `then`"
             )
-        arrived = threading.Event()
-        self.when_brought(arrived.set)
+        gate = threading.Lock()  # Every call of a blocking face waits here: an Event would cost several times as much.
+        gate.acquire()
+        self.when_brought(gate.release)
         try:
-            is_there = arrived.wait(timeout)
+            is_there = gate.acquire() if timeout is None else gate.acquire(timeout > 0, timeout if timeout > 0 else -1)
         except BaseException:
-            self._forget(arrived.set)
+            self._forget(gate.release)
             raise
         if not is_there:
-            self._forget(arrived.set)
+            self._forget(gate.release)
             raise TimeoutError(self.impatience(timeout))
 
     def impatience(self, timeout: float | None) -> str:

@@ -25,10 +25,10 @@ from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.cache import InstanceCache
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.draft import Draft
-from holdfast.runtime.commit.joint import Joints
+from holdfast.runtime.commit.joint import Joints, outdate
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
-from holdfast.runtime.commit.submissions import Settled, Submission, causes, digest_of
+from holdfast.runtime.commit.submissions import Settled, Submission, View, causes, digest_of
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
@@ -125,7 +125,7 @@ class Service:
         self.walker = Walker(parts.pauses(), self.standing, self.shared, look=self.watch.step, released=self.hint)
         self._desk = store.line()
         self._at_desk = threading.Lock()
-        self.joints = Joints(store.line, self.transactor, self.written_inside, self._cause, settings.handler_role)
+        self.joints = Joints(store, self, self._cause, settings.handler_role)
         self._is_ending = threading.Event()
         """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
@@ -165,15 +165,16 @@ class Service:
         definition_version: str = "",
         identity: InstanceId | None = None,
         connection: object = None,
+        view: View | None = None,
         settled: Settled,
     ) -> None:
         """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
         is made for it. An address without key and instance names a new one. `said` is what its caller said of the command, by which a
-        repetition is told; None if all of it is the caller's.
+        repetition is told; None if all of it is the caller's. `view` sees the instance as the command leaves it.
         """
-        refusal = self._refusal()
+        refusal = self.refusal()
         if refusal:
             settled(None, StoppedError(refusal))
             return
@@ -200,6 +201,7 @@ class Service:
             may_create=may_create,
             definition_version=definition_version,
             identity=identity,
+            view=view,
             deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
         )
         if connection is None:
@@ -220,8 +222,7 @@ class Service:
                 submission.settled(None, error)
                 return
             else:
-                for draft in batch.written:
-                    self.committer.outdate(draft.header.id)
+                outdate(self.committer, batch)
                 ((_, outcome, refusal),) = batch.answers  # One that was refused has written nothing.
                 submission.settled(outcome, refusal)
                 return
@@ -234,8 +235,7 @@ class Service:
 
     def written_inside(self, batch: Batch) -> None:
         """Pass on what was written by a commit that no lane made."""
-        for draft in batch.written:
-            self.committer.outdate(draft.header.id)
+        outdate(self.committer, batch)
         self.written(batch)
 
     def attach(self, working: WorkingSide) -> None:
@@ -277,7 +277,7 @@ class Service:
 
     def accept(self, message: StoredMessage, reply: Reply[int]) -> None:
         """Have a command put into the inbox, together with others that come at the same time."""
-        refusal = self._refusal()
+        refusal = self.refusal()
         if refusal:
             reply.set_error(StoppedError(refusal))
             return
@@ -291,8 +291,7 @@ class Service:
 
     def accept_within(self, connection: object, message: StoredMessage) -> int:
         """Put a command into the inbox in the transaction that the caller has open; its number."""
-        refusal = self._refusal()
-        if refusal:
+        if refusal := self.refusal():
             raise StoppedError(refusal)
         return self.store.accept_within(connection, message, self.shared.clock.now())
 
@@ -415,7 +414,7 @@ class Service:
         if self.is_inherited:
             raise StoppedError(INHERITED)
 
-    def _refusal(self) -> str:
+    def refusal(self) -> str:
         """Why commands are refused just now, if they are. Without a thread that watches, whoever asks looks, now and then."""
         if self.is_inherited:
             return INHERITED

@@ -297,7 +297,7 @@ class Runtime:
             return
         effect = execution.effect
         try:
-            address, command = result_of(effect, result, execution.program)
+            address, command = result_of(effect, result, execution.program, execution.follow_up.partition)
         except (HoldfastError, Fail) as error:
             self._failed(execution, error)
             return

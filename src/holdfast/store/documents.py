@@ -27,7 +27,7 @@ class Documents(Protocol):
     """The documents of one tenant."""
 
     def document(self, type_: str, id_: str) -> StoredDocument | None:
-        """One document; None if there is none."""
+        """One document of the reader's partition, or of none if it has none: ids are of a partition, as keys are; None if there is none."""
         ...
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:

@@ -32,6 +32,8 @@ class NewNotification(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     subject: str
     body: str
+    partition: str = ""
+    """The part of the tenant that the instance is in."""
 
 
 class StoredNotification(NewNotification, frozen=True, kw_only=True):
@@ -44,27 +46,29 @@ class StoredNotification(NewNotification, frozen=True, kw_only=True):
 
 
 class Notifications(Protocol):
-    """The lists of all tenants. Any thread may ask."""
+    """The lists of all tenants, or of one partition of one where it is named. Any thread may ask."""
 
     def add(self, notification: NewNotification, now: datetime) -> bool:
         """Tell somebody something; False if it was told before."""
         ...
 
     def page(
-        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int
+        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
         """A page of a list, newest first, of those with an id below this one; the reader says what of a role's list was read."""
         ...
 
-    def count_unread(self, tenant: str, of: Recipient, *, reader: str) -> int:
+    def count_unread(self, tenant: str, of: Recipient, *, reader: str, partition: str = "") -> int:
         """How many of a list were not read, of a role's by this reader."""
         ...
 
-    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str) -> bool:
+    def mark_read(
+        self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str, partition: str = ""
+    ) -> bool:
         """One of a list was read, if it was not before; False if there is no such one in it."""
         ...
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str) -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str, partition: str = "") -> int:
         """All of a list were read; how many had not been."""
         ...
 

@@ -241,9 +241,16 @@ class Inbox(Protocol):
         ...
 
     def waiting(
-        self, tenant: str, *, definition: str = "", type_: str = "", after: int = 0, limit: int = 100
+        self,
+        tenant: str,
+        *,
+        partition: str = "",
+        definition: str = "",
+        type_: str = "",
+        after: int = 0,
+        limit: int = 100,
     ) -> list[StoredMessage]:
-        """The messages of a tenant in order of acceptance, for one definition or with one command if it is named; they stay as they are."""
+        """The messages of a tenant, or of one partition, in order of acceptance, for one definition or with one command if it is named; they stay as they are."""
         ...
 
     def depth(self) -> int:
@@ -447,8 +454,8 @@ class Store(Parts, Protocol):
         """Raise ConfigurationError where the store is lent: what is to be written would wait for ever."""
         ...
 
-    def reader(self, tenant: str) -> Reader:
-        """For callers of one tenant; safe for use by several threads."""
+    def reader(self, tenant: str, partition: str = "") -> Reader:
+        """For callers of one tenant; safe for use by several threads. What is not of the partition, if one is named, is not there for it."""
         ...
 
     def survey(self) -> AbstractContextManager[Parts]:

@@ -26,20 +26,27 @@ SHARED_TENANT = "*"
 _decode_attributes = msgspec.json.Decoder(dict[str, Attribute]).decode
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """Names an instance: by its id, or by definition and business key."""
 
     tenant: str
     definition: str = ""
     key: str = ""
     instance: InstanceId | None = None
+    partition: str = ""
+    """Where the instance is: a key names one of this partition, and an id one of this partition, or of any if this is empty."""
 
     @property
     def name(self) -> str:
         """One text that no other instance of the tenant has, however colons are spread over definitions and keys."""
         if self.instance is not None:
             return str(self.instance)
-        return f"{escaped(self.definition)}:{self.key}"
+        return within(self.partition, f"{escaped(self.definition)}:{self.key}")
+
+
+def within(partition: str, name: str) -> str:
+    """A name that is told from the same one of other partitions: no escaped text has a percent sign before a slash."""
+    return f"{escaped(partition)}%/{name}" if partition else name
 
 
 def escaped(definition: str) -> str:
@@ -82,6 +89,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many events the instance has."""
     issued: int
     """How many effects and timers it has issued; they are numbered from 0."""
+    commits: int = 0
+    """How many commands have changed it."""
     parent: InstanceId | None = None
     created_at: datetime
     updated_at: datetime
@@ -307,6 +316,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     context: bytes | None = None
     """For whom the work was done, as it was kept with it."""
+    partition: str = ""
+    """The part of the tenant that it belongs to."""
     id: int = 0
 
     @property
@@ -326,7 +337,13 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     def message(self) -> StoredMessage:
         """The message that gave up, as it was accepted."""
         return StoredMessage(
-            address=Address(tenant=self.tenant, definition=self.definition, key=self.key, instance=self.instance),
+            address=Address(
+                tenant=self.tenant,
+                definition=self.definition,
+                key=self.key,
+                instance=self.instance,
+                partition=self.partition,
+            ),
             language=self.language,
             type=self.type,
             version=self.version,
@@ -469,6 +486,8 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     begun: bool | None = None
     """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
     key: str = ""
+    partition: str | None = None
+    """Only those of one part of the tenant, or of none if it is empty; None means all that the reader sees."""
     parent: InstanceId | None = None
     attributes: Mapping[str, Attribute] = {}
     """Only instances that have all of these values."""

@@ -25,6 +25,7 @@ from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.vocabulary import Vocabulary
 from holdfast.runtime.commit.limits import check_decision, check_text
 from holdfast.runtime.commit.work_rows import message_row
+from holdfast.store.shapes import Address
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -190,7 +191,7 @@ class Given(Generic[S, C, E, F]):
         """As an engine does; of a target that nobody gave only as much as can be known: its code may find keys in its own way."""
         is_known = self._others or message.decider == self._program.type
         if is_known or message.elsewhere:
-            message_row(message, self._program, self._target, tenant, context=None)
+            message_row(message, self._program, self._target, Address(tenant=tenant), context=None)
             return
         self._program.commands.encode_for(message.decider, message.command)
         if not message.key and message.instance is None and getattr(message.command, "workflow_id", None) == "":

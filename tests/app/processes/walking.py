@@ -9,13 +9,12 @@ from typing import Any, Protocol
 
 from app.processes.reference import CAPABILITIES, EVENTS, Interpreter, random_process
 from holdfast import Actor, ForbiddenError, RejectedError, load_processes
-from holdfast.app.process_trails import _CALL
+from holdfast.app.process_trails import _CALL, step_named
 from holdfast.app.processes import in_process_words
 from holdfast.authoring.process.words import instance_status
 from holdfast.errors import HoldfastError
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.decision import NOT_ALLOWED, Answer, Rejection
-from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.state import ROOT
@@ -69,13 +68,8 @@ class Machine:
         return instance_status(status.word, status.reason, has_begun=True), held or self._last()
 
     def advance(self, event: str, n: int, actor: Actor) -> None:
-        """What the call checks before it answers the step, and the answer."""
-        step = next(iter(self.host.state.open.values()), None)
-        if self.stands()[0] != "active":
-            raise RejectedError(reason="WORKFLOW_NOT_ACTIVE", message="it has ended")
-        if step is None or not isinstance(self.host.graph.nodes[step.node].op, Human):
-            raise RejectedError(reason="INVALID_TRANSITION", message="it is left by itself")
-        self._tell(c.AnswerStep(step=step.number, outcome=event, data={"n": n}, seen=self.host.version), actor)
+        """The command of the call, which finds the step itself."""
+        self._tell(c.AdvanceProcess(event=event, data={"n": n}, partition=""), actor)
 
     def signal(self) -> None:
         """The signal."""
@@ -122,6 +116,7 @@ class Machine:
             node = event.node if isinstance(event, e.StepStarted | e.StepCompleted) else ""
             if node and not node.startswith("#"):
                 last = str(self.host.graph.nodes[node].metadata.get(_CALL, node))
+        assert step_named(self.host.graph, self.host.state.at) == last, "the state knows what the history tells"
         return last
 
 

@@ -21,7 +21,6 @@ from holdfast.runtime.mishaps import RECALLED
 from holdfast.runtime.replies import Reply
 from holdfast.store import shapes
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address
 
 _PAGE, _MOST = 1000, 10_000
 """Letters that are read at a time, and in all, to be put in groups."""
@@ -180,7 +179,7 @@ class FutureDeadLetters:
 
     def _restore_timer(self, found: shapes.DeadLetter) -> None:
         """Put a timer back by a command, so that whoever remembers its instance notices; the letter goes in the same commit."""
-        address = Address(tenant=self._desk.tenant, instance=found.instance)
+        address = self._desk.address(instance=found.instance)
         told = self._desk.command(address, found, _is_found, claim=found.claim, may_create=False)
         if not told.result():  # Somebody else was faster.
             _not_found(found.id)
@@ -188,7 +187,7 @@ class FutureDeadLetters:
 
     def _repair(self, found: shapes.DeadLetter, command: object) -> None:
         """Have the workflow of a dead letter try again; the letter goes in the same commit."""
-        address = Address(tenant=self._desk.tenant, instance=found.instance)
+        address = self._desk.address(instance=found.instance)
         try:
             self._desk.command(address, command, nothing, may_create=False).result()
         except RejectedError as error:

@@ -116,7 +116,8 @@ class FutureDeciders:
             start, most = checked_span(after, limit)
             program = self._program(decider)
             where = self._address(program, key)
-            found = reader.instances(InstanceQuery(definition=where.definition, key=where.key, limit=1))
+            query = InstanceQuery(definition=where.definition, key=where.key, partition=where.partition, limit=1)
+            found = reader.instances(query)
             if not found:
                 raise NotFoundError(program.type, key)
             return _history(reader, program, found[0], after=start, limit=most)
@@ -208,7 +209,7 @@ class FutureDeciders:
         return context_bytes(actor=request.actor, trace=request.trace, partition=request.partition)
 
     def _address(self, program: Program, key: str) -> Address:
-        return Address(tenant=self._desk.tenant, definition=program.type, key=checked_key(key, "key"))
+        return self._desk.address(program.type, checked_key(key, "key"))
 
     def _tracked(self, reader: Reader, program: Program, key: str) -> CachedInstance:
         tracked = self._desk.folded(reader, self._address(program, key))

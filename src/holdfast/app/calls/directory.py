@@ -8,7 +8,15 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from holdfast.app.authorities import open_people
-from holdfast.app.desk import Desk, checked_after, checked_instant, checked_key, checked_limit, checked_text
+from holdfast.app.desk import (
+    Desk,
+    checked_after,
+    checked_instant,
+    checked_key,
+    checked_limit,
+    checked_person,
+    checked_text,
+)
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_views import HumanTask, listed_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
@@ -296,7 +304,7 @@ def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:
 
 def _checked_id(given: object) -> str:
     """The id of a person, which nobody can take for the name of a role."""
-    return _checked_name(given, "id of a person")
+    return checked_person(_checked_name(given, "id of a person"))
 
 
 def _checked_name(given: object, what: str) -> str:

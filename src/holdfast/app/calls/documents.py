@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.app import documents as d
-from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
+from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_text, failed
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -20,13 +20,17 @@ from holdfast.app.document_views import (
     FieldDifference,
 )
 from holdfast.app.document_writing import (
+    Amendment,
+    Spoken,
     act,
     address_of,
     amend,
+    carry_out,
     handler_of,
     looks_up,
     made_id,
-    shown,
+    said_of,
+    seen_after,
     spec_of,
     workflow_of,
 )
@@ -38,9 +42,9 @@ from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, PayloadError, RejectedError
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.graph import DocumentRule
-from holdfast.machine.runs.document_commands import CreateDocument, DocumentCommand, Mutate, RequestTransition
+from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 from holdfast.machine.runs.refusals import Refusal
-from holdfast.runtime.commit.submissions import receipt_key
+from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.reading import Reader
@@ -74,7 +78,7 @@ class FutureDocuments:
     ) -> Reply[DocumentView]:
         """Create a document of a type; its workflow begins with it. Without an id it gets one of its own.
 
-        `idempotency_key` makes the call safe to repeat, with an id: the same key gives the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same document.
         """
         try:
             name, version = workflow_of(self._desk, type)
@@ -85,11 +89,11 @@ class FutureDocuments:
                 org=self._org(),
                 looks_up=looks_up(self._desk),
             )
-            key = checked_key(id, "document id", may_be_empty=True) or made_id(self._desk)
-            made = self._carry_out(name, key, command, idempotency_key, version=version)
+            repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
+            key = checked_key(id, "document id", may_be_empty=True) or made_id(self._desk, (name, ""), repeated)
+            return self._done(name, key, command, repeated, version=version)
         except HoldfastError as error:
             return failed(error)
-        return self._then(made, name, key)
 
     def adopt(
         self,
@@ -116,10 +120,9 @@ class FutureDocuments:
                 org=self._org(),
                 looks_up=looks_up(self._desk),
             )
-            key = checked_key(id, "document id")
+            return self._done(name, checked_key(id, "document id"), command, "", version=pinned)
         except HoldfastError as error:
             return failed(error)
-        return self._then(self._carry_out(name, key, command, "", version=pinned), name, key)
 
     def mutate(
         self,
@@ -148,21 +151,19 @@ class FutureDocuments:
                 rules=self._rules(name, _verb(name, action)),
                 org=self._org() or None,
             )
-            checked_key(idempotency_key, "idempotency key", may_be_empty=True)
+            repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
+            if handler_of(self._desk, name, command.action):
+                return self._desk.read(lambda: act(self._desk, (name, key), command, repeated))
+            sent = self._done(name, key, command, repeated)
         except HoldfastError as error:
             return failed(error)
-        if handler_of(self._desk, name, command.action):
-            return self._desk.read(lambda: act(self._desk, (name, key), command, idempotency_key))
-        sent = self._carry_out(name, key, command, idempotency_key)
 
         def amended(error: BaseException) -> Reply[DocumentView]:
             if isinstance(error, RejectedError) and error.reason == Refusal.AMENDMENT_REQUIRED:
-                return self._desk.read(
-                    lambda: amend(self._desk, (name, key), command, made_id(self._desk), is_forced=True)
-                )
+                return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated))
             return failed(error)
 
-        return followed(sent, lambda _: self.get(name, key), self._desk.reply(), rescue=amended)
+        return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
 
     def transition(
         self,
@@ -189,10 +190,9 @@ class FutureDocuments:
                 rules=self._rules(name, transition),
                 org=self._org() or None,
             )
-            sent = self._carry_out(name, key, command, idempotency_key)
+            return self._done(name, key, command, idempotency_key)
         except HoldfastError as error:
             return failed(error)
-        return self._then(sent, name, key)
 
     def amend(
         self,
@@ -203,15 +203,16 @@ class FutureDocuments:
         new_id: str = "",
         expected_version: int | None = None,
         reason: str = "",
+        idempotency_key: str = "",
     ) -> Reply[DocumentView]:
         """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew.
 
         Both become true in one transaction. The answer is the new one. Where the contract amends in place, it is the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same new document.
         """
         try:
             name, _ = workflow_of(self._desk, type)
             key = checked_key(id, "document id")
-            made = checked_key(new_id, "new document id", may_be_empty=True) or made_id(self._desk)
             command = Mutate(
                 payload=plain_data(changes, "changes", limit=self._desk.payload_limit),
                 expected_version=None if expected_version is None else _number(expected_version, "expected version"),
@@ -219,12 +220,18 @@ class FutureDocuments:
                 rules=self._rules(name, "amend"),
                 org=self._org() or None,
             )
+            asked = Amendment(
+                changes=command.payload,
+                new_id=checked_key(new_id, "new document id", may_be_empty=True),
+                expected_version=command.expected_version,
+                reason=command.reason,
+            )
+            repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
+            if spec_of(self._desk, name).amendment == "in_place":
+                return self._done(name, key, msgspec.structs.replace(command, amends=True), repeated)
         except HoldfastError as error:
             return failed(error)
-        if spec_of(self._desk, name).amendment == "in_place":
-            in_place = msgspec.structs.replace(command, amends=True)
-            return self._then(self._carry_out(name, key, in_place, ""), name, key)
-        return self._desk.read(lambda: amend(self._desk, (name, key), command, made, is_forced=False))
+        return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated, asked=asked))
 
     # -- reading
 
@@ -302,28 +309,43 @@ class FutureDocuments:
         given = self._desk.registry.charters.org_of(self._desk.tenant)
         return plain_data(given, "organisation", limit=self._desk.payload_limit)
 
-    def _carry_out(
-        self, name: str, key: str, command: CreateDocument | DocumentCommand, repeated: str, *, version: str = ""
-    ) -> Reply[None]:
-        address = address_of(self._desk, name, key)
+    def _done(
+        self,
+        name: str,
+        key: str,
+        command: Spoken,
+        repeated: str,
+        *,
+        version: str = "",
+    ) -> Reply[DocumentView]:
+        """Have a command carried out; the document as it is then: whoever was let do that may look at it."""
         checked_key(repeated, "idempotency key", may_be_empty=True)
-        return self._desk.command(
+        if self._desk.is_within:
+            return answered(Reply(), lambda: carry_out(self._desk, (name, key), command, repeated, version=version))
+        address = address_of(self._desk, name, key)
+        sent = self._desk.command(
             address,
             command,
-            nothing,
+            _version,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
+            said=said_of(command),
             may_create=bool(version),
             definition_version=version,
         )
 
-    def _then(self, sent: Reply[None], name: str, key: str) -> Reply[DocumentView]:
-        """The document as it is once a command was carried out: whoever was let do that may look at it."""
-
-        def look(_: None) -> Reply[DocumentView]:
-            return self._desk.look(lambda reader: shown(self._desk, reader, name, key))
+        def look(made: int) -> Reply[DocumentView]:
+            return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), made))
 
         return followed(sent, look, self._desk.reply())
+
+
+def _version(outcome: Outcome) -> int:
+    return outcome.version
+
+
+def _as_it_is(view: DocumentView) -> Reply[DocumentView]:
+    return answered(Reply(), lambda: view)
 
 
 def _verb(name: str, action: str) -> str:

@@ -20,7 +20,6 @@ from holdfast.machine.runs.published import PUBLICATION
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address
 
 _LARGEST_KEY = 10**LONGEST_NAME
 """Whole numbers from here on are longer than a key may be."""
@@ -64,7 +63,7 @@ class FutureEvents:
             )
         except HoldfastError as error:
             return failed(error)
-        address = Address(tenant=self._desk.tenant, definition=PUBLICATION, key=identity)
+        address = self._desk.address(PUBLICATION, identity)
         receipt = receipt_key(address, event_id) if event_id else None
 
         def told(_outcome: Outcome) -> str:
@@ -99,7 +98,7 @@ class FutureEvents:
 
         def read(reader: Reader) -> PublishedEvent:
             identity = checked_key(event_id, "event id")
-            address = Address(tenant=self._desk.tenant, definition=PUBLICATION, key=identity)
+            address = self._desk.address(PUBLICATION, identity)
             tracked = self._desk.folded(reader, address)
             if tracked is None:
                 raise NotFoundError("event", identity)

@@ -34,6 +34,7 @@ class FutureInbox:
             found = self._desk.service.survey(
                 lambda parts: parts.inbox().waiting(
                     self._desk.tenant,
+                    partition=self._desk.request.partition,
                     definition=definition,
                     type_=type,
                     after=checked_after(after),
@@ -49,11 +50,11 @@ class FutureInbox:
 
         def move() -> None:
             number = checked_message(message)
-            now = self._desk.service.shared.clock.now()
+            now, partition = self._desk.service.shared.clock.now(), self._desk.request.partition
 
             def bury(parts: Parts) -> bool:
                 inbox = parts.inbox()
-                found = inbox.waiting(self._desk.tenant, after=number - 1, limit=1)
+                found = inbox.waiting(self._desk.tenant, partition=partition, after=number - 1, limit=1)
                 if not found or found[0].id != number:
                     return False
                 return inbox.bury(found[0].claim, dead_message(found[0], error=GivenUpError(), now=now))

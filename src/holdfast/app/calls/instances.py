@@ -22,7 +22,7 @@ from holdfast.runtime.replies import Reply
 from holdfast.store.findings import Remains
 from holdfast.store.port import NeededError
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, InstanceQuery
+from holdfast.store.shapes import InstanceQuery
 
 
 class FutureInstances:
@@ -80,7 +80,7 @@ class FutureInstances:
 
         def prove(reader: Reader) -> Verification:
             check_reader(self._desk)
-            address = Address(tenant=self._desk.tenant, instance=checked_instance(instance))
+            address = self._desk.address(instance=checked_instance(instance))
             return verified(reader, self._desk.registry, address)
 
         return self._desk.look(prove)
@@ -96,6 +96,8 @@ class FutureInstances:
 
 def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
     """Delete an instance that has ended, unless it is needed."""
+    if desk.request.partition and not desk.reader.headers([identity]):
+        raise NotFoundError("finished instance", identity)
     try:
         is_gone = desk.keep(lambda keeper: keeper.delete(identity, tenant=desk.tenant, force=force))
     except NeededError as error:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Literal
 
 from holdfast.app.access_views import ApiKey, NewApiKey, api_key
-from holdfast.app.desk import Desk, checked_instant, checked_key, checked_limit, checked_text
+from holdfast.app.desk import Desk, checked_instant, checked_key, checked_limit, checked_person, checked_text
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
@@ -64,7 +64,7 @@ class FutureKeys:
                 tenant=self._desk.tenant,
                 partition=where,
                 name=checked_text(name, "name of the key"),
-                actor=checked_key(actor, "actor"),
+                actor=checked_person(checked_key(actor, "actor")),
                 kind=_checked_kind(kind),
                 roles=json.dumps(_granted(maker, roles, "role")),
                 capabilities=json.dumps(_granted(maker, capabilities, "capability")),

@@ -31,11 +31,13 @@ class FutureNotifications:
         def read() -> list[views.Notification]:
             last = after.id if isinstance(after, views.Notification) else after
             before = _LAST if last is None else checked_after(last)
-            most, tenant = checked_limit(limit), self._desk.tenant
+            most, tenant, within = checked_limit(limit), self._desk.tenant, self._desk.request.partition
             lists, reader = self._lists(), self._desk.request.actor.id
             found = self._desk.service.survey(
                 lambda parts: [
-                    parts.notifications().page(tenant, each, reader=reader, unread=unread, before=before, limit=most)
+                    parts.notifications().page(
+                        tenant, each, reader=reader, unread=unread, before=before, limit=most, partition=within
+                    )
                     for each in lists
                 ]
             )
@@ -49,8 +51,11 @@ class FutureNotifications:
 
         def count() -> int:
             lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
+            within = self._desk.request.partition
             return self._desk.service.survey(
-                lambda parts: sum(parts.notifications().count_unread(tenant, each, reader=reader) for each in lists)
+                lambda parts: sum(
+                    parts.notifications().count_unread(tenant, each, reader=reader, partition=within) for each in lists
+                )
             )
 
         return self._desk.consult(count)
@@ -62,10 +67,11 @@ class FutureNotifications:
             number = checked_after(notification.id if isinstance(notification, views.Notification) else notification)
             now = self._desk.service.shared.clock.now()
             lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
+            within = self._desk.request.partition
 
             def is_there(parts: Parts) -> bool:
                 side = parts.notifications()
-                return any(side.mark_read(tenant, each, number, now, reader=reader) for each in lists)
+                return any(side.mark_read(tenant, each, number, now, reader=reader, partition=within) for each in lists)
 
             if not self._desk.service.operate(is_there, may_repeat=True):
                 raise NotFoundError("notification", number)
@@ -78,9 +84,11 @@ class FutureNotifications:
         def mark() -> int:
             now = self._desk.service.shared.clock.now()
             lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
+            within = self._desk.request.partition
             return self._desk.service.operate(
                 lambda parts: sum(
-                    parts.notifications().mark_all_read(tenant, each, now, reader=reader) for each in lists
+                    parts.notifications().mark_all_read(tenant, each, now, reader=reader, partition=within)
+                    for each in lists
                 )
             )
 

@@ -11,6 +11,7 @@ from holdfast.app.operator_views import PauseInfo
 from holdfast.app.paused import Paused, check_known, named, permitted
 from holdfast.app.references import DefinitionLike, PauseLike, checked_pause
 from holdfast.app.resumption import checked_clock, checked_until
+from holdfast.app.rights import check_unbound
 from holdfast.errors import ConflictError, PayloadError, RejectedError
 from holdfast.kernel.records import PauseClock
 from holdfast.runtime.replies import Reply
@@ -21,6 +22,7 @@ class FuturePauses:
     """What is held back, by whom and why. One run is paused by the run itself.
 
     Who pauses is the actor of these calls (`acting`): it needs the capability `execution:pause`, and `execution:resume` to resume.
+    Calls that are bound to a partition are refused: what is paused here is paused in all of them.
     """
 
     def __init__(self, desk: Desk) -> None:
@@ -136,9 +138,11 @@ class FuturePauses:
     # -- how
 
     def _paused(self) -> Paused:
+        check_unbound(self._desk, "pauses")
         return Paused(self._desk)
 
     def _check(self, what: str, tenant: str) -> None:
+        check_unbound(self._desk, "pauses")
         permitted(self._desk.looked_up().request, what, tenant)
 
     def _whose(self, tenant: str) -> str:

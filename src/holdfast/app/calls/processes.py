@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 from holdfast.app import processes as p
-from holdfast.app.authorities import asked_at, authority_at, decider_at, on_question
-from holdfast.app.calls.run import FutureRun
-from holdfast.app.calls.start import check_right, started
-from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
+from holdfast.app.advancing import Landing, advanced, carried_out, landed
+from holdfast.app.authorities import authority_at, decider_at
+from holdfast.app.calls.start import begun, check_right
+from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed
 from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.references import InstanceLike, checked_definition, checked_instance
-from holdfast.app.rests import is_at_rest
+from holdfast.app.rests import Waiting, is_at_rest
 from holdfast.app.sequels import followed
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.sweeps import swept
 from holdfast.app.task_reads import inboxes
 from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import LARGEST_PAGE
-from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
+from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
 from holdfast.store.matches import MOST_COUNTED, AskedOf, Match
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address
 
-_ROUNDS = 5
-"""How often an advance begins anew when others were faster."""
 _KEYS = "%processes"
 """Where the idempotency keys of starts are kept: one place for all processes of a tenant. No definition has this name."""
 
@@ -67,26 +64,32 @@ class FutureProcesses:
         except HoldfastError as error:
             return failed(p.in_process_words(error))
 
-        def begin(desk: Desk) -> Reply[FutureRun[Any]]:
+        def begin(desk: Desk) -> Reply[Outcome]:
             try:
                 check_right(desk, name, pinned)
                 data = _input(desk, input)
             except HoldfastError as error:
                 return failed(error)
-            return started(
+            return begun(
                 desk,
                 name,
                 data,
                 version=pinned,
                 key=key,
                 idempotency_key=idempotency_key,
-                delay=0,
                 comment=comment,
                 scope=_KEYS,
+                view=landed,
             )
 
-        begun = self._desk.known(begin)
-        return followed(begun, lambda run: self._at_rest(run.id, seconds, of=name), self._reply(), rescue=_refused)
+        def rest(outcome: Outcome) -> Reply[ProcessInstance]:
+            landing, identity = outcome.seen, outcome.instance
+            if isinstance(landing, Landing):
+                return self._rested(landing, seconds)
+            assert identity is not None, "a start that was accepted has an instance"
+            return self._at_rest(identity, seconds, of=name)
+
+        return followed(self._desk.known(begin), rest, self._reply(), rescue=_refused)
 
     def advance(
         self,
@@ -113,24 +116,16 @@ class FutureProcesses:
         except HoldfastError as error:
             return failed(error)
 
-        def attempt(round_: int) -> Reply[ProcessInstance]:
-            plan = self._planned(identity, told, expected_version)
-            sent = followed(plan, lambda planned: self._answer(identity, planned, data, comment), Reply[None]())
-            return followed(
-                sent,
-                lambda _: self._at_rest(identity, seconds),
-                self._reply(),
-                rescue=lambda error: again(error, round_),
-            )
-
-        def again(error: BaseException, round_: int) -> Reply[ProcessInstance]:
-            said = p.in_process_words(error)
-            is_race = isinstance(said, RejectedError) and said.reason == p.ProcessCode.VERSION_CONFLICT
-            if is_race and expected_version is None and round_ < _ROUNDS:
-                return attempt(round_ + 1)
-            return failed(said)
-
-        return attempt(1)
+        request = self._desk.request
+        sees_all = request.actor.kind == "system" and not request.partition
+        command = c.AdvanceProcess(
+            event=told,
+            data=data or None,
+            comment=comment,
+            partition=None if sees_all else request.partition,
+            expected=expected_version,
+        )
+        return self._landed(advanced(self._desk, identity, command), identity, seconds)
 
     def get(self, instance: InstanceLike) -> Reply[ProcessDescriptor]:
         """What a front end needs to show an instance to the caller: its step, the form, the events that the caller may advance it by."""
@@ -169,11 +164,10 @@ class FutureProcesses:
             _check_version(found, expected_version)
             return None if expected_version is None else found.header.version
 
-        def stop(seen: int | None) -> Reply[None]:
-            return self._send(identity, c.CancelWorkflow(reason=why, seen=seen), why)
+        def stop(seen: int | None) -> Reply[Outcome]:
+            return carried_out(self._desk, identity, c.CancelWorkflow(reason=why, seen=seen), why)
 
-        stopped = followed(self._desk.look(check), stop, Reply[None]())
-        return followed(stopped, lambda _: self._look(identity), self._reply(), rescue=_refused)
+        return self._landed(followed(self._desk.look(check), stop, Reply()), identity, 0)
 
     def resume(
         self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
@@ -200,8 +194,10 @@ class FutureProcesses:
             p.check_resuming(self._desk, found)
             return c.RequeueStep(step=dead, reason=why)
 
-        sent = followed(self._desk.look(plan), lambda command: self._send(identity, command, why), Reply[None]())
-        return followed(sent, lambda _: self._at_rest(identity, seconds), self._reply(), rescue=_refused)
+        def send(command: c.RequeueStep | c.ResumeWorkflow) -> Reply[Outcome]:
+            return carried_out(self._desk, identity, command, why)
+
+        return self._landed(followed(self._desk.look(plan), send, Reply()), identity, seconds)
 
     def list(
         self,
@@ -261,60 +257,27 @@ class FutureProcesses:
             raise NotFoundError("process", workflow_id, hint="it is started by the calls of its own kind")
         return name, pinned
 
-    def _planned(self, identity: InstanceId, event: str, expected_version: int | None) -> Reply[c.AnswerStep]:
-        """The answer that an event is. Whoever is not asked learns nothing of versions: they are looked up before the database is."""
-        if expected_version is None:
-            return self._desk.look(lambda reader: self._plan(reader, identity, event))
-        version = expected_version
+    def _landed(self, sent: Reply[Outcome], identity: InstanceId, seconds: float) -> Reply[ProcessInstance]:
+        """The instance once it rests, or as it stands when the time is over, after a command that goes to it."""
 
-        def read() -> c.AnswerStep:
-            decider = decider_at(self._desk)
+        def rest(outcome: Outcome) -> Reply[ProcessInstance]:
+            landing = outcome.seen
+            return self._rested(landing, seconds) if isinstance(landing, Landing) else self._at_rest(identity, seconds)
 
-            def check(reader: Reader, found: p.Known) -> None:
-                p.check_answering(reader, found, decider)
-                _check_version(found, version)
+        def refuse(error: BaseException) -> Reply[ProcessInstance]:
+            if isinstance(error, CommandError):  # It may be no process at all, which then cannot be found.
+                return followed(self._look(identity), lambda _: failed(error), self._reply())
+            return failed(p.in_process_words(p.missing_if_absent(error, identity)))
 
-            with self._desk.reader.look() as reader:
-                return self._plan(reader, identity, event, check)
-
-        return self._desk.consult(read)
-
-    def _plan(
-        self, reader: Reader, identity: InstanceId, event: str, check: Callable[[Reader, p.Known], None] | None = None
-    ) -> c.AnswerStep:
-        """The answer that an event is, to the step that an instance is at, if nothing is found that bars the caller."""
-        found = p.known(self._desk, reader, identity)
-        if not found.is_active:
-            raise _not_active(found)
-        step = found.step
-        if check is not None:
-            check(reader, found)
-        if step is None or not (p.is_asking(found, step) or p.may_repeat(found, step, event)):
-            at = "a step" if step is None else repr(step.node)
-            raise RejectedError(
-                reason=p.ProcessCode.INVALID_TRANSITION, message=f"{at} is left by itself, and not by {event!r}"
-            )
-        return c.AnswerStep(step=step.number, outcome=event, seen=found.header.version)
-
-    def _answer(
-        self, identity: InstanceId, planned: c.AnswerStep, data: dict[str, object], comment: str
-    ) -> Reply[None]:
-        command = c.AnswerStep(
-            step=planned.step, outcome=planned.outcome, seen=planned.seen, comment=comment, data=data or None
-        )
-        return on_question(self._desk, identity, command, concerned=asked_at, comment=comment)
-
-    def _send(self, identity: InstanceId, command: object, comment: str) -> Reply[None]:
-        address = Address(tenant=self._desk.tenant, instance=identity)
-        return self._desk.command(address, command, nothing, comment=comment, may_create=False)
+        return followed(sent, rest, self._reply(), rescue=refuse)
 
     def _look(self, identity: InstanceId) -> Reply[ProcessInstance]:
         return self._desk.look(lambda reader: p.instance_of(p.known(self._desk, reader, identity)))
 
     def _at_rest(self, identity: InstanceId, seconds: float, *, of: str = "") -> Reply[ProcessInstance]:
-        """The instance once it rests, or as it stands when the time is over. A key may have led to one of another process than is meant."""
+        """The instance once it rests, by the database. A key may have led to one of another process than is meant."""
 
-        def look(reader: Reader) -> tuple[ProcessInstance, bool]:
+        def look(reader: Reader) -> Landing:
             try:
                 found = p.known(self._desk, reader, identity)
             except NotFoundError:
@@ -323,22 +286,30 @@ class FutureProcesses:
                 raise
             if of not in {"", found.header.definition}:
                 raise _used_key(f"to start {found.header.definition!r}")
-            return p.instance_of(found), is_at_rest(found.state)
+            return Landing(identity, found.header.version, p.instance_of(found), is_at_rest(found.state))
+
+        return followed(self._desk.look(look), lambda landing: self._rested(landing, seconds), self._reply())
+
+    def _rested(self, landing: Landing, seconds: float) -> Reply[ProcessInstance]:
+        """The instance once it rests, or as it stands when the time is over."""
 
         def rests() -> bool:
             with self._desk.reader.look() as reader:
-                return is_at_rest(p.known(self._desk, reader, identity).state)
+                return is_at_rest(p.known(self._desk, reader, landing.id).state)
 
-        def wait(seen: tuple[ProcessInstance, bool]) -> Reply[ProcessInstance]:
-            reply = self._reply()
-            if seen[1] or seconds <= 0 or not self._desk.service.has_threads:
-                reply.set_result(seen[0])
-                return reply
-            rested: Reply[None] = Reply()
-            self._desk.endings.rests.wait(identity, rests, lambda: rested.set_result(None), seconds=seconds)
-            return followed(rested, lambda _: self._look(identity), reply)
+        if landing.is_at_rest or seconds <= 0 or not self._desk.service.has_threads:
+            return self._seen(landing)
+        rested: Reply[object] = Reply()
+        waiting = Waiting(view=landed, look=rests, bring=rested.set_result, seconds=seconds)
+        self._desk.endings.rests.wait(landing.id, landing.version, waiting)
+        return followed(
+            rested,
+            lambda seen: self._seen(seen if isinstance(seen, Landing) else landing._replace(instance=None)),
+            self._reply(),
+        )
 
-        return followed(self._desk.look(look), wait, self._reply())
+    def _seen(self, landing: Landing) -> Reply[ProcessInstance]:
+        return self._look(landing.id) if landing.instance is None else Reply.of(landing.instance)
 
     def _asked(self, role: str | None, *, mine: bool) -> tuple[AskedOf, ...] | None:
         """Those who are asked at the steps that are wanted; None if whoever is asked does not matter."""

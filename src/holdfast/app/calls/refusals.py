@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from holdfast.app.access_views import RefusedRequest, refused_request
 from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, checked_text
+from holdfast.app.rights import check_unbound
 from holdfast.errors import ForbiddenError
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.runtime.replies import Reply
@@ -64,6 +65,7 @@ class FutureRefusals:
         """What was refused to the tenant, newest first; give the last one as `before` for the next page. It takes `audit:read`."""
 
         def read() -> list[RefusedRequest]:
+            check_unbound(self._desk, "refused requests")
             actor = self._desk.request.actor
             if not actor.may(READ_REFUSALS):
                 told = f"{actor.id!r} may not look at what was refused: that takes the capability {READ_REFUSALS!r}"

@@ -27,7 +27,7 @@ from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
 from holdfast.app.paused import holds_on
-from holdfast.app.pictures import Format, drawn
+from holdfast.app.pictures import Format, chosen_edges, drawn, rivals
 from holdfast.app.reasons import Why
 from holdfast.app.references import StepLike, checked_step
 from holdfast.app.repairs import moved_back, reenqueued, repaired, retried, step_number
@@ -151,7 +151,11 @@ class FutureRun(Handle, Generic[R]):
             header = workflow_row(reader, self.id)
             rows = reader.rows(STEPS, header.id)
             steps = shown_steps(self._desk, reader, header, rows)
-            return drawn(graph_of(self._desk, header), format, steps=steps, rows=rows)
+            graph = graph_of(self._desk, header)
+            chosen = (
+                chosen_edges(reader.events(header.id), self._desk.registry.library.speaker) if rivals(graph) else ()
+            )
+            return drawn(graph, format, steps=steps, rows=rows, chosen=chosen)
 
         return self._look(draw)
 
@@ -419,7 +423,7 @@ class FutureRun(Handle, Generic[R]):
 
     @property
     def _address(self) -> Address:
-        return Address(tenant=self._desk.tenant, instance=self.id)
+        return self._desk.address(instance=self.id)
 
     def _refused(self, error: HoldfastError) -> EndReply[T]:
         reply: EndReply[T] = self._end_reply()
@@ -451,7 +455,7 @@ class FutureRun(Handle, Generic[R]):
         except HoldfastError as error:
             reply.set_error(error)
         else:
-            self._desk.endings.wait(self._desk.tenant, self.id, reply, bring)
+            self._desk.endings.wait(self._address, reply, bring)
 
     def _bring_result(self, ending: Ending, reply: Reply[R]) -> None:
         if ending.summary is not None:

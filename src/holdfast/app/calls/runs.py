@@ -18,7 +18,6 @@ from holdfast.app.words import spoken
 from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readable, described, workflow_row
 from holdfast.authoring.words import Words
 from holdfast.errors import PayloadError
-from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.replies import Reply
 from holdfast.store.paging import newest
 from holdfast.store.reading import Reader
@@ -62,8 +61,7 @@ class FutureRuns:
     ) -> Reply[views.Page]:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
-        page may be short, or empty, and still have a `next` one.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
 
         def read(reader: Reader) -> views.Page:
@@ -80,18 +78,16 @@ class FutureRuns:
                 definition_version=pinned,
                 kinds=KINDS,
                 key=checked_key(key, "key", may_be_empty=True),
+                partition=None if partition is None else checked_key(partition, "partition"),
                 parent=None if parent is None else checked_instance(parent),
                 created_after=checked_instant(created_after, "created_after"),
                 created_before=checked_instant(created_before, "created_before"),
                 before=None if cursor is None else checked_instance(cursor),
                 limit=size + 1,
             )
-            if partition is None:
-                found = _found(reader, query, wanted)
-                headers = newest(found, size)
-                further = headers[-1].id if len(found) > size else None
-            else:
-                headers, further = _within(reader, query, wanted, checked_key(partition, "partition"))
+            found = _found(reader, query, wanted)
+            headers = newest(found, size)
+            further = headers[-1].id if len(found) > size else None
             worked_on = begun(reader, headers)
             items = [views.summary(header, has_begun=header.id in worked_on) for header in headers]
             return views.Page(items=items, next=further)
@@ -187,26 +183,6 @@ def _found(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> lis
             part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun)
             found += _listed(reader, part, words, own)
     return found
-
-
-def _within(
-    reader: Reader, query: InstanceQuery, wanted: tuple[str, ...], partition: str
-) -> tuple[list[Header], InstanceId | None]:
-    """Those of one part of the tenant among the next few thousand, and where to go on; no index knows the parts."""
-    size, found = query.limit - 1, list[Header]()
-    query = msgspec.structs.replace(query, limit=LARGEST_PAGE + 1)
-    for _ in range(_ROUNDS):
-        seen = _found(reader, query, wanted)
-        page = newest(seen, LARGEST_PAGE)
-        for header in page:
-            if header.partition == partition:
-                found.append(header)
-            if len(found) == size:
-                return found, header.id
-        if len(seen) <= LARGEST_PAGE:
-            return found, None
-        query = msgspec.structs.replace(query, before=page[-1].id)
-    return found, query.before
 
 
 def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[str, ...]) -> list[Header]:

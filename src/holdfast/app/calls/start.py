@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 
@@ -19,9 +20,11 @@ from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import hidden_name, hidden_told
 from holdfast.machine.runs.law import start_refusal
 from holdfast.machine.runs.refusals import Refusal
-from holdfast.runtime.commit.submissions import Outcome
+from holdfast.runtime.commit.submissions import Outcome, View
 from holdfast.runtime.replies import Reply
-from holdfast.store.shapes import Address, ReceiptKey
+from holdfast.store.shapes import Address, ReceiptKey, within
+
+T = TypeVar("T")
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -64,29 +67,75 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
                 handled_by=desk,
             )
         )
-    try:
-        name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, version))
-        data = plain_data(input, "input", limit=desk.payload_limit)
-        if isinstance(definition, TypedDefinition):
-            _check_input(data, definition)
-        check_right(desk, name, pinned)
-        _check_names(desk, name, pinned, data)
-        said = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
-        command = msgspec.structs.replace(said, **_waits(desk, name, pinned))
-        address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True))
-        repeated = checked_key(idempotency_key or desk.request.idempotency_key, "idempotency key", may_be_empty=True)
-    except HoldfastError as error:
-        return failed(error)
-    # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
-    receipt = ReceiptKey(desk.tenant, scope or f"%start:{name}", repeated) if repeated else None
-
     kind = definition.result if isinstance(definition, TypedDefinition) else object
 
     def born(outcome: Outcome) -> FutureRun[Any]:
         assert outcome.instance is not None, "a start that was accepted has an instance"
         return FutureRun(handled_by or desk, outcome.instance, kind)
 
-    return desk.command(address, command, born, comment=comment, receipt=receipt, said=said, definition_version=pinned)
+    birth = _Birth(definition, input, version, key, idempotency_key, delay, comment, scope)
+    return _sent(desk, birth, born, None)
+
+
+def begun(  # noqa: PLR0913 - see above
+    desk: Desk,
+    definition: DefinitionLike,
+    input: object,  # noqa: A002 - the word that everybody uses for it
+    *,
+    version: str | int,
+    key: str,
+    idempotency_key: str,
+    comment: str,
+    scope: str,
+    view: View,
+) -> Reply[Outcome]:
+    """Have a workflow started at once by an actor who was looked up; what comes of it, with what `view` makes of the new instance."""
+    birth = _Birth(definition, input, version, key, idempotency_key, 0, comment, scope)
+    return _sent(desk, birth, lambda outcome: outcome, view)
+
+
+class _Birth(NamedTuple):
+    """What is said about a start."""
+
+    definition: DefinitionLike
+    input: object
+    version: str | int
+    key: str
+    idempotency_key: str
+    delay: timedelta | float
+    comment: str
+    scope: str
+
+
+def _sent(desk: Desk, birth: _Birth, answer: Callable[[Outcome], T], view: View | None) -> Reply[T]:
+    definition = birth.definition
+    try:
+        name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, birth.version))
+        data = plain_data(birth.input, "input", limit=desk.payload_limit)
+        if isinstance(definition, TypedDefinition):
+            _check_input(data, definition)
+        check_right(desk, name, pinned)
+        _check_names(desk, name, pinned, data)
+        said = c.StartWorkflow(input=data, delay_ms=_milliseconds(birth.delay))
+        command = msgspec.structs.replace(said, **_waits(desk, name, pinned))
+        address = _birthplace(desk, name, checked_key(birth.key, "key", may_be_empty=True))
+        repeated = birth.idempotency_key or desk.request.idempotency_key
+        checked_key(repeated, "idempotency key", may_be_empty=True)
+    except HoldfastError as error:
+        return failed(error)
+    # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
+    named = within(desk.request.partition, birth.scope or f"%start:{name}")
+    receipt = ReceiptKey(desk.tenant, named, repeated) if repeated else None
+    return desk.command(
+        address,
+        command,
+        answer,
+        comment=birth.comment,
+        receipt=receipt,
+        said=said,
+        definition_version=pinned,
+        view=view,
+    )
 
 
 def check_right(desk: Desk, name: str, version: str) -> None:
@@ -131,9 +180,9 @@ def _check_input(data: object, saga: AnyTyped) -> None:
 
 def _birthplace(desk: Desk, name: str, key: str) -> Address:
     if key:
-        return Address(tenant=desk.tenant, definition=name, key=key)
+        return desk.address(name, key)
     shared = desk.service.shared
-    return Address(tenant=desk.tenant, definition=name, instance=InstanceId(shared.chance.new_id(shared.clock.now())))
+    return desk.address(name, instance=InstanceId(shared.chance.new_id(shared.clock.now())))
 
 
 def _milliseconds(delay: timedelta | float) -> int:

@@ -300,8 +300,7 @@ class AsyncRuns:
     ) -> views.Page:
         """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
-        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant; such a
-        page may be short, or empty, and still have a `next` one.
+        `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
         return await self._futures.list(
             definition=definition,
@@ -487,7 +486,7 @@ class AsyncDocuments:
     ) -> DocumentView:
         """Create a document of a type; its workflow begins with it. Without an id it gets one of its own.
 
-        `idempotency_key` makes the call safe to repeat, with an id: the same key gives the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same document.
         """
         return await self._futures.create(type, data, id=id, reason=reason, idempotency_key=idempotency_key)
 
@@ -554,13 +553,21 @@ class AsyncDocuments:
         new_id: str = "",
         expected_version: int | None = None,
         reason: str = "",
+        idempotency_key: str = "",
     ) -> DocumentView:
         """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew.
 
         Both become true in one transaction. The answer is the new one. Where the contract amends in place, it is the same document.
+        `idempotency_key` makes the call safe to repeat: the same key gives the same new document.
         """
         return await self._futures.amend(
-            type, id, changes, new_id=new_id, expected_version=expected_version, reason=reason
+            type,
+            id,
+            changes,
+            new_id=new_id,
+            expected_version=expected_version,
+            reason=reason,
+            idempotency_key=idempotency_key,
         )
 
     async def get(self, type: str, id: str) -> DocumentView:
@@ -1287,6 +1294,7 @@ class AsyncPauses:
     """What is held back, by whom and why. One run is paused by the run itself.
 
     Who pauses is the actor of these calls (`acting`): it needs the capability `execution:pause`, and `execution:resume` to resume.
+    Calls that are bound to a partition are refused: what is paused here is paused in all of them.
     """
 
     def __init__(self, futures: FuturePauses) -> None:

@@ -85,6 +85,9 @@ def places(evidence: Evidence, program: Program, walk: Walk) -> Iterator[Found]:
     stored = (header.status, header.reason, header.ended_at is not None)
     if stored != told:
         yield Found("WF-15", f"the row says {_stand(*stored)}, the history {_stand(*told)}")
+    commands = len({each.cause for each in evidence.events})
+    if header.commits != commands:
+        yield Found("WF-15", f"the row counts {header.commits} commands, and {commands} have written the history")
     document = walk.state.document
     if document is not None and header.key != document.id:
         yield Found("WF-15", f"the key of the row is {header.key!r}, and the document is {document.id!r}")

@@ -96,6 +96,7 @@ def _right(evidence: Evidence, walk: Walk, desk: Desk) -> Header:
         evidence.header,
         status=status.word,
         reason=status.reason,
+        commits=len({each.cause for each in evidence.events}),
         ended_at=(evidence.header.ended_at or evidence.events[-1].at) if status.is_terminal else None,
         updated_at=desk.service.shared.clock.now(),
     )
@@ -117,7 +118,9 @@ def _carry_out(desk: Desk, parts: Parts, plan: _Plan, reason: str) -> None:
         on_behalf_of=actor.on_behalf_of,
         trace=desk.request.trace,
     )
-    new = msgspec.structs.replace(plan.right, version=header.version + 1, updated_at=now)
+    new = msgspec.structs.replace(
+        plan.right, version=header.version + 1, commits=plan.right.commits + 1, updated_at=now
+    )
     change = Change(header=new, expected=header.version, events=[event], withdrawn=plan.withdrawn)
     try:
         with parts.writer().unit() as unit:

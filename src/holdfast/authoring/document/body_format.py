@@ -88,9 +88,17 @@ class _Node(_Part, frozen=True, kw_only=True, tag_field="type"):
 
 
 class Action(_Node, frozen=True, kw_only=True, tag="action"):
-    """Does something to the document, by an action of its contract. A policy gate stands before it. Left by `ok`, `denied`, `error`."""
+    """Does something to the document, by an action of its contract, or to another one. A policy gate stands before it. Left by `ok`, `denied`, `error`."""
 
-    action: Annotated[Name, Meta(description="The action, such as invoice.post.")]
+    action: Annotated[
+        Name, Meta(description="The action, such as invoice.post; that of another type is done to a document of that.")
+    ]
+    target: Annotated[
+        Name | None,
+        Meta(
+            description="Which other document: an expression that gives its id. Without it, `create` of another type makes one."
+        ),
+    ] = None
     payload: Annotated[dict[str, Formula], Meta(description="What it is given: expressions, by name.")] = {}
     run_as: Annotated[Name, Meta(description="In whose name: actor, system, or service_account:<id>.")] = "actor"
     undo: Annotated[
@@ -184,13 +192,16 @@ class WaitEvent(_Node, frozen=True, kw_only=True, tag="wait_event"):
 
 
 class WebhookOut(_Node, frozen=True, kw_only=True, tag="webhook_out"):
-    """Sends an HTTP request, outside of any transaction. Left by `ok` or `error`."""
+    """Sends an HTTP request, outside of any transaction. Left by `ok` or `error`; without `await` at once, by `ok`."""
 
     url: Annotated[Name, Meta(description="The address, a text with holes.")]
     payload: Annotated[dict[str, Formula], Meta(description="What is sent: expressions, by name.")] = {}
     secret: Annotated[Name | None, Meta(description="The name of the secret that it is signed with.")] = None
     attempts: Annotated[int, Meta(ge=1, le=100, description="Requests in all.")] = 5
     once: Annotated[bool, Meta(description="Whether a request that may have been sent is never sent again.")] = False
+    waits: Annotated[bool, Meta(description="Whether the workflow waits until it is taken.")] = field(
+        name="await", default=True
+    )
     timeout: Annotated[Duration | None, Meta(description="How long one request may take.")] = None
     into: Annotated[Context | None, Meta(description="The name under context. that keeps the answer.")] = None
 

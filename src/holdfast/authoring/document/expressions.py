@@ -103,6 +103,8 @@ def _mappings(node: b.PatchNode) -> Iterator[Formula]:
             for place, each in enumerate(node.approvers):
                 if each.expression is not None:
                     yield Formula(f"approvers.{place}", "expression", each, each.expression, "mapping")
+        case b.Action(target=str(target)):
+            yield Formula("target", "target", node, target, "mapping")
         case b.WaitTimer(until=str(until)):
             yield Formula("until", "until", node, until, "mapping")
         case b.Script():

@@ -16,7 +16,7 @@ from holdfast.authoring.document.document_spec import document_spec, verb
 from holdfast.authoring.document.effective import Effective, check_whole
 from holdfast.authoring.document.formulas import Stored
 from holdfast.authoring.document.ids import ENVELOPE, START
-from holdfast.authoring.document.node_checks import SERVICE
+from holdfast.authoring.document.node_checks import SERVICE, other_type
 from holdfast.authoring.document.outcomes import refusal_of
 from holdfast.authoring.document.parts import OK, SYSTEM_TYPES, Edge, Node
 from holdfast.authoring.files.values import milliseconds
@@ -25,17 +25,17 @@ from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask
 from holdfast.machine.graphs.calendars import UTC_ZONE
 from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.graphs.kinds.rule import DocumentRule
+from holdfast.machine.graphs.kinds.task import WEBHOOK
 
-WEBHOOK: Final = "holdfast.webhook"
-"""The engine's own handler for requests to the outside."""
 MOST_VISITS: Final = 100
 """How often a token may enter one node before the run waits for an operator."""
 
 _POLICIES: Final = g.Policies(on_failure="pause", on_cancel="none", on_no_edge="pause", max_visits=MOST_VISITS)
 _ALWAYS: Final = parse("true").to_data()
 _RESPONSE: Final = parse("response", spelling="mapping", options=Options(namespaces=frozenset({"response"}))).to_data()
-_EVENT: Final = parse("event", spelling="mapping", options=Options(namespaces=frozenset({"event"}))).to_data()
+_EVENT: Final = parse("event.payload", spelling="mapping", options=Options(namespaces=frozenset({"event"}))).to_data()
 
 
 def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
@@ -123,7 +123,6 @@ def machine_node(contract: Contract, node: Node) -> g.Node:
             metadata=told,
         )
     written = _patch_node(node)
-    undo = written.undo if isinstance(written, b.Action) else None
     return g.Node(
         id=node.id,
         op=_op(contract, node, written),
@@ -131,7 +130,7 @@ def machine_node(contract: Contract, node: Node) -> g.Node:
         timeout_ms=milliseconds(written.timeout) if isinstance(written, b.Approval | b.WaitEvent) else None,
         capability=(written.capability or "") if isinstance(written, b.Approval) else "",
         run_as=_run_as(written.run_as) if isinstance(written, b.Action) else "",
-        compensation=None if undo is None else _handler(contract, undo),
+        compensation=_undo(contract, written) if isinstance(written, b.Action) else None,
         metadata=told,
     )
 
@@ -149,7 +148,9 @@ def _system(contract: Contract, node: Node) -> g.Op:
         case "lifecycle_gate":
             return g.Gate(transition=str(node.config["transition"]))
         case "policy_gate":
-            return g.PolicyGate(action=verb(contract, str(node.config["action"])))
+            action = str(node.config["action"])
+            of = other_type(contract, action, is_elsewhere=bool(node.config.get("elsewhere")))
+            return g.PolicyGate(action=_short(contract, action, of), of=of)
         case "slot_proxy":
             return g.Proxy(slot=node.slot, side="in" if node.config["side"] == "in" else "out")
         case _:
@@ -170,11 +171,7 @@ def _join(node: Node) -> g.Join:
 def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
     match written:
         case b.Action():
-            return g.Action(
-                action=verb(contract, written.action),
-                payload=_under(node, "payload."),
-                work=_handler(contract, written.action),
-            )
+            return _action(contract, node, written)
         case b.Approval():
             return _approval(contract, node, written)
         case b.ConditionNode():
@@ -189,6 +186,31 @@ def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
             return _wait(node, written)
         case _:
             return _outward(node, written)
+
+
+def _action(contract: Contract, node: Node, written: b.Action) -> g.Action:
+    of = other_type(contract, written.action, is_elsewhere=written.target is not None)
+    return g.Action(
+        action=_short(contract, written.action, of),
+        payload=_under(node, "payload."),
+        work=None if of else _handler(contract, written.action),
+        of=of,
+        target=node.formulas.get("target"),
+        undo="" if written.undo is None else _short(contract, written.undo, of),
+    )
+
+
+def _short(contract: Contract, action: str, of: str) -> str:
+    """The name of an action without its type, of this contract or another one."""
+    return action.removeprefix(f"{of}.") if of else verb(contract, action)
+
+
+def _undo(contract: Contract, written: b.Action) -> g.Work | None:
+    """What takes an action back: for another document the engine does that itself."""
+    if written.undo is None:
+        return None
+    of = other_type(contract, written.action, is_elsewhere=written.target is not None)
+    return ELSEWHERE if of else _handler(contract, written.undo)
 
 
 def _wait(node: Node, written: b.WaitTimer | b.WaitEvent) -> g.Op:
@@ -237,7 +259,8 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
             return g.Task(
                 work=work,
                 input={"url": node.formulas["url"], **secret, **_under(node, "payload.", keep=True)},
-                output=_kept(written.into),
+                output=_kept(written.into) if written.waits else {},
+                detached=not written.waits,
             )
         case _:
             assert isinstance(written, b.Task)

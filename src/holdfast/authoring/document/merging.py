@@ -135,6 +135,7 @@ def _slot_nodes(checked: Checked) -> Iterator[Node]:
         yield Node(id=name, type=kind, window=own, slot=slot, config=config, formulas=formulas)
         if isinstance(node, b.Action):
             told: dict[str, object] = {"action": node.action, "run_as": node.run_as}
+            told |= {} if node.target is None else {"elsewhere": True}
             yield Node(id=policy_id(name), type="policy_gate", window=own, slot=slot, config=told)
         if isinstance(node, b.ParallelSplit) and name not in checked.shape.joins:
             yield Node(id=join_id(name), type=SPLIT_JOIN, window=window, slot=slot, config={"split": name})

@@ -27,6 +27,12 @@ def actions_of(contract: Contract) -> dict[str, bool]:
     return built_in | {each.name: each.workflow_allowed for each in contract.actions}
 
 
+def other_type(contract: Contract, action: str, *, is_elsewhere: bool) -> str:
+    """The type of the other document that an action is done to; empty if it is done to the document itself."""
+    of = action.partition(".")[0] if "." in action else contract.entity_type
+    return of if is_elsewhere or of != contract.entity_type else ""
+
+
 def check_nodes(draft: Draft, contract: Contract, report: Report) -> None:
     """Report all that is wrong with the nodes of a patch."""
     checks = _NodeChecks(draft, contract, report)
@@ -51,10 +57,43 @@ class _NodeChecks:
                 self._timer(name, node)
             case b.Rule():
                 self._rules(name, node)
+            case b.WebhookOut(waits=False):
+                for field in ("into", "timeout", "once"):
+                    if getattr(node, field):
+                        message = f"nobody waits for the request of {shown(name)}, so that `{field}` says nothing; drop it, or wait"
+                        self._find("webhook", message, name, node, field)
             case _:
                 pass
 
     def _action(self, name: str, node: b.Action) -> None:
+        if other_type(self._contract, node.action, is_elsewhere=node.target is not None):
+            self._elsewhere(name, node)
+        else:
+            self._own(name, node)
+        if node.run_as not in {"actor", "system"} and not node.run_as.removeprefix(SERVICE).strip():
+            self._find("run_as", f"{shown(name)} names no account; write {SERVICE}<id>", name, node, "run_as")
+        elif node.run_as not in {"actor", "system"} and not node.run_as.startswith(SERVICE):
+            message = f"{shown(name)} runs as {shown(node.run_as)}; it can be actor, system, or {SERVICE}<id>"
+            self._find("run_as", message, name, node, "run_as")
+
+    def _elsewhere(self, name: str, node: b.Action) -> None:
+        """Another document: what can be done to it, its own contract says, when it is done."""
+        of, _, verb = node.action.partition(".")
+        if node.target is None and verb != "create":
+            known = sorted(self._actions)
+            told = suggestion(node.action, known) or f"; its own contract has {', '.join(known)}"
+            message = f"{shown(name)} does {shown(node.action)} to another document and does not say which; give `target`{told}"
+            self._find("unknown_action", message, name, node, "action")
+        if of == self._contract.entity_type and node.action not in self._actions:
+            known = sorted(self._actions)
+            told = suggestion(node.action, known) or f"; there are {', '.join(known)}"
+            message = f"{shown(name)} does {shown(node.action)}, which its contract does not have{told}"
+            self._find("unknown_action", message, name, node, "action")
+        if node.undo is not None and node.undo.partition(".")[0] != of:
+            message = f"{shown(node.undo)} is not done to documents of the type {shown(of)}; take one of theirs"
+            self._find("undo", message, name, node, "undo")
+
+    def _own(self, name: str, node: b.Action) -> None:
         for field, action in (("action", node.action), ("undo", node.undo)):
             if action is None:
                 continue
@@ -75,11 +114,6 @@ class _NodeChecks:
         if node.undo in self._actions and node.undo not in handlers:
             message = f"{shown(node.undo)} has no handler, so it cannot take back anything; give its action one"
             self._find("undo", message, name, node, "undo")
-        if node.run_as not in {"actor", "system"} and not node.run_as.removeprefix(SERVICE).strip():
-            self._find("run_as", f"{shown(name)} names no account; write {SERVICE}<id>", name, node, "run_as")
-        elif node.run_as not in {"actor", "system"} and not node.run_as.startswith(SERVICE):
-            message = f"{shown(name)} runs as {shown(node.run_as)}; it can be actor, system, or {SERVICE}<id>"
-            self._find("run_as", message, name, node, "run_as")
 
     def _approval(self, name: str, node: b.Approval) -> None:
         if bool(node.approvers) is (node.chain is not None):

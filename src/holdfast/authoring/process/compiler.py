@@ -131,6 +131,7 @@ class _Compiler:
             distinct_from=tuple(step.distinct_from),
             lays_over=True,
             signs={event: name for event, name in SIGNS.items() if event in outcomes},
+            times=None if step.timeout is None else g.Times(due_ms=milliseconds(step.timeout)),
         )
         labels = {way.event: way.label for way in reversed(answers) if way.label}
         kind = {"type": "approval" if isinstance(step, Approval) else "action"}

@@ -88,7 +88,7 @@ async def start_execution(call: Call[NoQuery, Start]) -> Answer:
         asked.input,
         version=asked.version,
         key=asked.key,
-        idempotency_key=call.start_key,
+        idempotency_key=call.idempotency_key,
         delay=asked.delay_seconds,
         comment=asked.comment,
     )

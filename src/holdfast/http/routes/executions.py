@@ -124,7 +124,6 @@ async def list_executions(call: Call[ListQuery, None]) -> Listing[InstanceSummar
         is_active=asked.active,
         key=asked.key,
         parent=asked.parent,
-        partition=call.identity.partition or None,
         created_after=asked.created_after,
         created_before=asked.created_before,
         cursor=cursors.read(asked.cursor, UUID),

@@ -92,7 +92,7 @@ async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
         call.body,
         version=asked.version,
         key=asked.key,
-        idempotency_key=call.start_key,
+        idempotency_key=call.idempotency_key,
         comment=asked.comment,
         patience=_PATIENCE,
     )

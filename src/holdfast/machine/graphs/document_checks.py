@@ -140,7 +140,7 @@ def _nodes(draft: Draft, spec: DocumentSpec) -> Iterator[Diagnostic]:
             yield Diagnostic("envelope", f"a node names the {what} {name!r}, which the document does not have", name)
     for node in draft.nodes.values():
         yield from _window(node.id, spec)
-        if isinstance(node.op, Action | PolicyGate) and node.op.action not in actions_of(spec):
+        if isinstance(node.op, Action | PolicyGate) and not node.op.of and node.op.action not in actions_of(spec):
             message = f"{node.id!r} names the action {node.op.action!r}; there are {listed(actions_of(spec))}"
             yield Diagnostic("document_action", message, node.id)
         if isinstance(node.op, Human):

@@ -88,6 +88,8 @@ class GraphIndex:
         self.maps_answers = bool(self._kept)
         """Whether any task keeps less of its handler's answer than all of it."""
         self._forms: dict[str, Form] = {}
+        self.questions: dict[str, object] = {}
+        """Questions that nothing has happened to, by node, made once for all who only look at one."""
         may_undo = graph.kind not in LOOPING and graph.document is None
         self.remembers = may_undo or any(node.compensation for node in graph.nodes.values())
         """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
@@ -135,6 +137,10 @@ class GraphIndex:
     def payload(self, node: str) -> dict[str, Expression]:
         """What an action is given."""
         return self._beginning(node, PAYLOAD)
+
+    def formula(self, node: str, name: str) -> Expression | None:
+        """An expression of a node by its name, if it has that."""
+        return self._formulas[node].get(name)
 
     def condition(self, node: str) -> Expression:
         """The question that a condition asks, or what a script computes."""

@@ -8,6 +8,7 @@ from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.advancing import inactive
 from holdfast.machine.runs.document_commands import CreateDocument, DocumentCommand
 from holdfast.machine.runs.law import start_refusal
 from holdfast.machine.runs.nodes import kind_of
@@ -32,7 +33,7 @@ DOCUMENT_COMMANDS: tuple[type[DocumentCommand], ...] = get_args(DocumentCommand)
 LATE = Ignored(reason="nobody waits for this any more")
 
 _STARTS = (c.StartWorkflow, ForkWorkflow, CreateDocument)
-_SEEING = (c.AnswerStep, c.CancelWorkflow)
+_SEEING = (c.AnswerStep, c.AdvanceProcess, c.CancelWorkflow)
 """What may be asked by somebody who says which state of the run they have seen."""
 _OPERATIONS = (
     c.CancelWorkflow,
@@ -58,6 +59,8 @@ def refusal_of(routes: GraphIndex, state: State, command: c.Command, moment: Mom
         return _unseen(state, moment)
     if isinstance(command, DOCUMENT_COMMANDS):
         return _without_document(routes, state)
+    if isinstance(command, c.AdvanceProcess):
+        return inactive(routes, state, command, moment)
     if state.resumed is not None and is_repeated(state.resumed, command):
         return REPEATED
     if isinstance(command, c.AnswerStep) and command.step in state.decided:

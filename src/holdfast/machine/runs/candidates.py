@@ -16,10 +16,14 @@ _EVERYTHING = "*"
 
 
 def question_of(routes: GraphIndex, state: State, step: Step) -> Question:
-    """An open question as it stands; one that nothing has happened to is as its definition has it."""
+    """An open question as it stands, to look at; one that nothing has happened to is as its definition has it."""
+    known = state.questions.get(step.number) or routes.questions.get(step.node)
+    if isinstance(known, Question):
+        return known
     op = routes.node(step.node).op
     assert isinstance(op, Human)
-    return state.questions.get(step.number) or begun(op)
+    question = routes.questions[step.node] = begun(op)
+    return question
 
 
 def may_all(actor: Actor) -> bool:
@@ -34,9 +38,13 @@ def person(actor: Actor) -> str:
 
 def seat_of(question: Question, actor: Actor) -> int:
     """The place from which an actor can decide, counted from one; 0 if there is none. His own comes before that of a role."""
-    own = [place for place, seat in question.asked if seat.is_free and _is(seat, person(actor))]
-    roles = [place for place, seat in question.asked if seat.is_free and _has_role(seat, actor)]
-    return next(iter((*own, *roles)), 0)
+    name, by_role = person(actor), 0
+    for place, seat in enumerate(question.seats, 1):
+        if seat.given is None and not seat.is_out:
+            if _is(seat, name):
+                return place
+            by_role = by_role or (place if _has_role(seat, actor) else 0)
+    return by_role
 
 
 def decision_by(question: Question, actor: Actor) -> Given | None:

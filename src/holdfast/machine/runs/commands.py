@@ -109,6 +109,23 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     """Whose claim does not count, because the directory says that they cannot act now; empty if that is said of nobody."""
 
 
+class AdvanceProcess(_Command, frozen=True, kw_only=True):
+    """Somebody leaves the step that a process is at, whichever that is, by an event."""
+
+    event: str
+    data: object = None
+    """What comes with it."""
+    comment: str = ""
+    partition: str | None = None
+    """The part of the tenant in which the caller looks for it; None for the engine's own calls, which see all of them."""
+    expected: int | None = None
+    """How many commands had changed it when the caller looked; None means that it does not matter."""
+    seen: int | None = None
+    """How many events of it were known when the actor was looked up, as in `AnswerStep`."""
+    lapsed: str = ""
+    """Whose claim does not count, as in `AnswerStep`."""
+
+
 class SendSignal(_Command, frozen=True, kw_only=True):
     """Something that a run may wait for has happened."""
 
@@ -344,6 +361,7 @@ Command: TypeAlias = (
     | PassDeadline
     | EndGrace
     | AnswerStep
+    | AdvanceProcess
     | SendSignal
     | CancelWorkflow
     | AbortWorkflow

@@ -16,6 +16,7 @@ from holdfast.machine.graphs.graph import Action
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.admission import LATE, REPAIRS, refusal_of
+from holdfast.machine.runs.advancing import advance
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
 from holdfast.machine.runs.deadline import pass_deadline
@@ -40,7 +41,7 @@ from holdfast.machine.runs.law import answer_refusal, repair_refusal, stop_refus
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.mutations import mutate
 from holdfast.machine.runs.nodes import kind_of
-from holdfast.machine.runs.nodes.action import completed
+from holdfast.machine.runs.nodes.action import completed, taken_back
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
 from holdfast.machine.runs.nodes.events import take_events
 from holdfast.machine.runs.nodes.task import failed, kept, returned
@@ -181,10 +182,10 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
     step = _called(turn, command.step)
     if step is None:
         return LATE
+    if isinstance(turn.routes.node(step.node).op, Action):
+        return (completed if step.of is None else taken_back)(turn, step, command.output)
     if step.of is not None:
         undone(turn, step)
-    elif isinstance(turn.routes.node(step.node).op, Action):
-        return completed(turn, step, command.output)
     else:
         turn.cancel_step_timer(step)
         take_answer(turn, step, kept(turn, step, command.output) if turn.routes.maps_answers else command.output)
@@ -410,6 +411,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.PassDeadline: _pass_deadline,
     c.EndGrace: _end_grace,
     c.AnswerStep: _waking(_mending(_answer)),
+    c.AdvanceProcess: _waking(_mending(partial(advance, answer=_answer))),
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,

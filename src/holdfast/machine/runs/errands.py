@@ -97,4 +97,19 @@ class Notify(_Errand, frozen=True, kw_only=True):
     """Whether the step waits until it is delivered."""
 
 
-Errand: TypeAlias = FindPeople | FindEvents | Notify
+class Post(_Errand, frozen=True, kw_only=True):
+    """Send a request that nobody waits for; that it could not be sent is told by EndNotice."""
+
+    handler: ClassVar[str] = NOTICE_HANDLER
+
+    step: int
+    node: str
+    key: str
+    """The same for every attempt, and different from every other of the run."""
+    url: str
+    payload: Data = {}
+    secret: str = ""
+    """Where the secret is found that it is signed with; empty if it is not."""
+
+
+Errand: TypeAlias = FindPeople | FindEvents | Notify | Post

@@ -32,6 +32,10 @@ _ENOUGH = "another branch was enough"
 _ABORTED = "another branch ended all of them"
 _FAILED = "the branch failed"
 
+Chosen = tuple[str, str]
+"""Where an edge leads that was chosen among several, or by what it asks for, and its id."""
+NO_CHOICE: Chosen = ("", "")
+
 # -- leaving a node
 
 
@@ -39,30 +43,32 @@ def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None) -> 
     """An open step ended well: its token moves on."""
     token = turn.state.tokens[step.token]
     data = judged(turn.routes, token.data, step.node, output)
-    edge, to = _choose(turn, token, step.node, outcome, data=data, answer=output)
-    turn.emit(StepCompleted(step=step.number, outcome=outcome, output=output, to=to))
+    edge, chosen = _choose(turn, token, step.node, outcome, data=data, answer=output)
+    to, by = chosen
+    turn.emit(StepCompleted(step=step.number, outcome=outcome, output=output, to=to, edge=by))
     _take(turn, token, edge, node=step.node, outcome=outcome)
 
 
 def pass_through(turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None) -> None:
     """A node that takes no time is done: the token moves on."""
     data = merged(turn.routes, token.data, node.id, output)
-    edge, to = _choose(turn, token, node.id, outcome, data=data, answer=output)
-    complete_at_once(turn, token, node, outcome, output=output, to=to)
+    edge, chosen = _choose(turn, token, node.id, outcome, data=data, answer=output)
+    complete_at_once(turn, token, node, outcome, output=output, chosen=chosen)
     _take(turn, token, edge, node=node.id, outcome=outcome)
 
 
 def complete_at_once(
-    turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None, to: str = ""
+    turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None, chosen: Chosen = NO_CHOICE
 ) -> int:
     """A node that takes no time is done, and its token does not move on by itself; the number of the step."""
-    number = turn.next_step
+    number, (to, by) = turn.next_step, chosen
     turn.emit(
         StepCompleted(
             step=number,
             outcome=outcome,
             output=output,
             to=to,
+            edge=by,
             node=node.id,
             token=token.id,
             visit=token.visits.get(node.id, 0) + 1,
@@ -86,16 +92,16 @@ def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
 
 def _choose(
     turn: Turn, token: Token, node: str, outcome: str, *, data: Data, answer: object = None
-) -> tuple[Edge | None, str]:
-    """The first edge of this outcome whose condition holds of the data and whose capability the actor has, and where it leads if there was a choice."""
+) -> tuple[Edge | None, Chosen]:
+    """The first edge of this outcome whose condition holds of the data and whose capability the actor has, and what is told of it if there was a choice."""
     ways = turn.routes.ways(node, outcome)
     if len(ways) == 1 and ways[0].when is None and not ways[0].capability:
-        return ways[0], ""
+        return ways[0], NO_CHOICE
     actor = turn.moment.actor
     for edge in _open(turn, ways, turn.data_for(token, node, data=data, answer=answer)):
         if actor.may(edge.capability):
-            return edge, edge.target
-    return None, ""
+            return edge, (edge.target, edge.id)
+    return None, NO_CHOICE
 
 
 def _open(turn: Turn, ways: Sequence[Edge], asked: dict[str, object]) -> Iterator[Edge]:

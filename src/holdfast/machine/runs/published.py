@@ -16,7 +16,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """An event, as those who wait for it get it."""
 
     id: str
-    """Tells it from every other event of the tenant."""
+    """Tells it from every other event of the tenant, or of the partition that it was published in."""
     event: str
     key: str = ""
     payload: object = None
@@ -24,6 +24,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """Whether it is for one taker alone, who has to say whether he takes it."""
     expires_at: str = ""
     """Until when it is kept; empty if it is forgotten at once."""
+    partition: str = ""
+    """The part of the tenant that it was published in; empty if in none, so that it is for all of them."""
     publisher: Actor | None = None
     """Who published it, with what he may do; None if that was the engine itself."""
 

@@ -19,6 +19,8 @@ class Refusal(StrEnum):
     """Something has happened to the workflow since the caller looked at it; look again, and decide anew."""
     ALREADY_TERMINAL = "already_terminal"
     """The workflow has ended; nothing can be asked of it any more."""
+    NOT_ACTIVE = "not_active"
+    """The process is suspended or has ended, and nobody can advance it; one that is suspended can be resumed."""
     NOT_ALLOWED = FORBIDDEN
     """The actor lacks the capability or the role that this needs; the call raises ForbiddenError."""
     NOT_WAITING = "not_waiting"
@@ -106,7 +108,7 @@ class Refusal(StrEnum):
     INVALID_DOCUMENT = "invalid_document"
     """What was given does not fit the contract; the message lists every fault with its place."""
     VERSION_CONFLICT = "version_conflict"
-    """Somebody else has edited the document since the caller looked at it; compare the versions, and decide anew."""
+    """Somebody else has changed the document or the process since the caller looked at it; compare the versions, and decide anew."""
     RULE_BLOCKED = "rule_blocked"
     """A rule of the organisation blocks it; the message is the reason that the rule gives."""
     NOT_AMENDABLE = "not_amendable"

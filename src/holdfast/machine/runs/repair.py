@@ -221,7 +221,8 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
     is_dead = step.number in turn.state.dead
     _take_in_hand(turn, step, "skip", command.reason, go_on=go_on)
     edge = way_out(turn, token, node.id, outcome)
-    skipped = StepSkipped(step=step.number, outcome=outcome, to="" if edge is None else edge.target)
+    to, by = ("", "") if edge is None else (edge.target, edge.id)
+    skipped = StepSkipped(step=step.number, outcome=outcome, to=to, edge=by)
     turn.emit(_instead(turn, token, node, skipped) if is_dead else skipped)
     if edge is None:
         stay_or_end(turn, token, node.id, outcome)
@@ -259,6 +260,7 @@ def _instead(turn: Turn, token: Token, node: Node, skipped: StepSkipped) -> Step
         step=turn.next_step,
         outcome=skipped.outcome,
         to=skipped.to,
+        edge=skipped.edge,
         node=node.id,
         token=token.id,
         visit=token.visits.get(node.id, 0) + 1,

@@ -10,8 +10,9 @@ from datetime import timedelta
 from itertools import takewhile
 from typing import Final
 
-from holdfast.machine.graphs.graph import NoReturn, SavePoint, Work
+from holdfast.machine.graphs.graph import Action, NoReturn, SavePoint, Work
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.action_inputs import undo_input
 from holdfast.machine.runs.answers import name_of
 from holdfast.machine.runs.branches import branch_of, is_concerned, is_kept, lies_below, needs_undoing
 from holdfast.machine.runs.commands import EndGrace, FailStep, RunStep
@@ -187,7 +188,7 @@ def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
     body = RunStep(
         step=step.number,
         node=step.node,
-        input=executed.input or {},
+        input=undo_input(turn, node, executed) if isinstance(node.op, Action) else executed.input or {},
         attempt=step.attempt,
         first=executed.first or executed.number,
         is_compensation=True,

@@ -213,6 +213,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     looks_up: bool = False
     """Whether it is looked up whether those can decide whom the definition names."""
     next_step: int = 1
+    at: str = ""
+    """The node of the step that began last; one that stands for a part of a step is left out."""
     tokens: dict[str, Token] = {}
     parked: dict[str, Token] = {}
     """Tokens that wait for the branches of their split."""

@@ -16,3 +16,9 @@ def enter(routes: GraphIndex, state: State, event: StepStarted | StepCompleted |
     if token.scope is not None and routes.is_answering(node):
         token.answerer = node
     token.retry_of, token.first = None, 0
+
+
+def come_to(state: State, node: str) -> None:
+    """Remember where the run is: one that has ended has no token any more that would tell."""
+    if not node.startswith("#"):
+        state.at = node

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.errors import ConfigurationError
+from holdfast.kernel.vocabulary import name_flaw
 from holdfast.outbound.http import Limits, Outbound, check_header
 from holdfast.outbound.invokers import Invocation, Invoker
 from holdfast.outbound.openapi.documents import Document, Tree, below, read_document
@@ -25,6 +26,8 @@ _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _LONGEST: Final = 3600.0
+_LONGEST_ID: Final = 200
+"""Characters of an operation's id: with the names of its document and its invoker it is the name of a handler."""
 
 
 class ApiDocument:
@@ -108,6 +111,9 @@ class ApiDocument:
                 if name in seen:
                     raise document.flaw(f"has several operations {name!r}; give each an id of its own")
                 seen.add(name)
+                if flaw := _unnamable(name):  # Others can be called all the same.
+                    yield name, f"its id {flaw}; steps cannot name it"
+                    continue
                 try:
                     yield name, self._operation(name, (path, method), item, place, security, schemas)
                 except ConfigurationError as error:  # Others can be called all the same.
@@ -162,8 +168,13 @@ class OpenApi(Invoker):
             each.attach(outbound)
 
     def operations(self) -> list[str]:
-        """All operations that have an id."""
-        return [f"{name}.{each}" for name, document in self._documents.items() for each in document.operations]
+        """All operations that have an id by which a step can name them."""
+        return [
+            f"{name}.{each}"
+            for name, document in self._documents.items()
+            for each in document.operations
+            if not _unnamable(each)
+        ]
 
     def invoke(self, invocation: Invocation) -> dict[str, object]:
         """Call one; `response` has `status`, `headers` (those that the mapping reads) and `body`."""
@@ -175,6 +186,11 @@ class OpenApi(Invoker):
             told = ", ".join(map(repr, invocation.arguments))
             raise UncalledError(f"operations of OpenAPI documents take no arguments, and {told} is given; drop it")
         return self._documents[name].call(found, invocation)
+
+
+def _unnamable(name: str) -> str:
+    """Why no step can name an operation, as the end of a sentence; empty if it can."""
+    return f"is longer than {_LONGEST_ID} characters" if len(name) > _LONGEST_ID else name_flaw(name)
 
 
 def _server(servers: object) -> str:

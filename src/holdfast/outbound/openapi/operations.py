@@ -27,6 +27,8 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _NO_CONTENT: Final = frozenset({204, 205})
 _SHOWN: Final = 200
 """Characters of an answer that are told when it is no success."""
+_IN_PATH: Final = "/%:@!$&'()*+,;=~"
+"""What stands in a path as it is, besides letters, digits and the signs that stand anywhere; a percent sign, because it may be quoted already."""
 _HOLE: Final = re.compile(r"\{([^{}]*)\}")
 
 _encode = msgspec.json.Encoder().encode
@@ -80,13 +82,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
             sent = {name: value for name, value in sent.items() if name.lower() != key[0].lower()} | {key[0]: key[1]}
         if body is not None and self.body is not None:
             sent["Content-Type"] = self.body.media
-        hidden = {each.name.lower() for each in self.credentials if each.where == "header"}
         return Request(
             method=self.method,
             place=msgspec.structs.replace(self.server, target=target),
             headers=sent,
             body=body,
-            secret_headers=frozenset({*hidden, "authorization", "cookie", key[0].lower()}),
         )
 
     def _said(self, given: dict[str, object], key: tuple[str, str]) -> Said:
@@ -122,7 +122,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def _target(self, said: Said, secrets: Sequence[str]) -> str:
         parts = {each.name: each.in_path(value) for each, value in said.parameters if each.where == "path"}
-        path = _HOLE.sub(lambda hole: parts[hole[1]], self.path)
+        pieces = _HOLE.split(self.path)  # What stands between the holes, and every second one is the name of one.
+        path = "".join(parts[each] if place % 2 else quote(each, safe=_IN_PATH) for place, each in enumerate(pieces))
         pairs = [pair for each, value in said.parameters if each.where == "query" for pair in each.in_query(value)]
         pairs += [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in self._secret("query", secrets)]
         return self.server.target.rstrip("/") + path + (f"?{'&'.join(pairs)}" if pairs else "")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _BASE: Final = "document:"
 _MOST_FAULTS: Final = 3
+_LONGEST_PATH: Final = 200
+"""Characters of a path that are told: its names are those of the data, however long."""
 
 
 class Schemas:
@@ -28,7 +30,7 @@ class Schemas:
             errors = list(islice(self._validator(place).iter_errors(value), _MOST_FAULTS))
         except Exception as error:  # noqa: BLE001 - what is no schema makes the library fail in ways of its own
             return f"its schema at {place!r} cannot be used ({type(error).__name__})"
-        return "; ".join(f"{each.json_path} does not hold to `{each.validator}`" for each in errors)
+        return "; ".join(f"{_short(each.json_path)} does not hold to `{each.validator}`" for each in errors)
 
     def _validator(self, place: str) -> Draft202012Validator:
         from jsonschema import Draft202012Validator
@@ -42,3 +44,7 @@ class Schemas:
         whole = DRAFT202012.create_resource(self._document.tree)
         registry: SchemaRegistry = EMPTY_REGISTRY.with_resource(_BASE, whole)
         return registry
+
+
+def _short(path: str) -> str:
+    return path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"

@@ -87,6 +87,7 @@ class Deliveries:
             step=errand.step,
             node=errand.node,
             at=self._clock(),
+            partition=context.partition,
         )
         if errand.channel == IN_APP:  # Everybody is reached there, and nobody is looked up for it.
             return notice

@@ -25,5 +25,6 @@ class InApp:
             step=notice.step,
             subject=notice.subject,
             body=notice.body,
+            partition=notice.partition,
         )
         self._write(told)

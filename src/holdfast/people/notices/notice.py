@@ -37,6 +37,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     at: datetime
     """When this attempt is made."""
+    partition: str = ""
+    """The part of the tenant that the instance is in; empty if it is in none."""
 
     @property
     def recipient(self) -> Recipient:

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import ssl
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -43,7 +44,7 @@ class Webhook:
             self._place = place_of(url)
         except ValueError as error:
             raise ConfigurationError(f"this is no address of a webhook: {error}") from None
-        self._secret = _secret(secret)
+        self._secret = webhook_secret(secret)
         self._limits = Limits(connect_seconds=timeout, total_seconds=timeout, reads_body=False)
         self._headers = dict(headers or {})
         for name, value in self._headers.items():
@@ -63,19 +64,20 @@ class Webhook:
         judge(self._outbound.send(request, self._limits))
 
     def _signed(self, notice: Notice, body: bytes) -> dict[str, str]:
-        identity = hashlib.sha256(notice.key.encode()).hexdigest()
-        timestamp = str(int(notice.at.timestamp()))
-        signed = b".".join((identity.encode(), timestamp.encode(), body))
-        signature = base64.b64encode(hmac.new(self._secret, signed, hashlib.sha256).digest()).decode()
-        return {
-            "content-type": "application/json",
-            "webhook-id": identity,
-            "webhook-timestamp": timestamp,
-            "webhook-signature": f"v1,{signature}",
-        }
+        return {"content-type": "application/json", **signature_of(self._secret, notice.key, notice.at, body)}
 
 
-def _secret(given: str) -> bytes:
+def signature_of(secret: bytes, key: str, at: datetime, body: bytes) -> dict[str, str]:
+    """The headers by which a receiver knows who has sent something, and what it has had already."""
+    identity = hashlib.sha256(key.encode()).hexdigest()
+    timestamp = str(int(at.timestamp()))
+    signed = b".".join((identity.encode(), timestamp.encode(), body))
+    signature = base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()
+    return {"webhook-id": identity, "webhook-timestamp": timestamp, "webhook-signature": f"v1,{signature}"}
+
+
+def webhook_secret(given: str) -> bytes:
+    """The bytes of a secret; ConfigurationError if it is none."""
     try:
         secret = base64.b64decode(given.removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):

@@ -77,7 +77,7 @@ class InstanceCache:
     def __init__(self, size: int) -> None:
         self._size = size
         self._by_id: OrderedDict[int, CachedInstance] = OrderedDict()
-        self._ids: dict[tuple[str, str, str], int] = {}
+        self._ids: dict[tuple[str, str, str, str], int] = {}
         self.outdated: deque[InstanceId] = deque()
         """Instances that a commit has moved which whoever uses the memory did not make; any thread may tell of one."""
 
@@ -86,9 +86,11 @@ class InstanceCache:
         if address.instance is not None:
             number: int | None = address.instance.int
         else:
-            number = self._ids.get((address.tenant, address.definition, address.key))
+            number = self._ids.get((address.tenant, address.partition, address.definition, address.key))
         tracked = None if number is None else self._by_id.get(number)
         if number is None or tracked is None or tracked.header.tenant != address.tenant:
+            return None
+        if address.partition and tracked.header.partition != address.partition:
             return None
         self._by_id.move_to_end(number)
         return tracked
@@ -97,12 +99,19 @@ class InstanceCache:
         """Whether the instance at an address is remembered; any thread may ask."""
         if address.instance is not None:
             return address.instance.int in self._by_id
-        return (address.tenant, address.definition, address.key) in self._ids
+        return (address.tenant, address.partition, address.definition, address.key) in self._ids
 
-    def is_running(self, identity: InstanceId) -> bool:
-        """Whether an instance is remembered and had not ended; any thread may ask."""
+    def is_running(self, identity: InstanceId, partition: str = "") -> bool:
+        """Whether an instance is remembered, in the partition if one is named, and had not ended; any thread may ask."""
         tracked = self._by_id.get(identity.int)
-        return tracked is not None and tracked.header.ended_at is None and identity not in self.outdated
+        if tracked is None or partition not in {"", tracked.header.partition}:
+            return False
+        return tracked.header.ended_at is None and identity not in self.outdated
+
+    def is_at(self, identity: InstanceId, version: int) -> bool:
+        """Whether an instance is remembered with so many events, and nobody has told of more; any thread may ask."""
+        tracked = self._by_id.get(identity.int)
+        return tracked is not None and tracked.header.version == version and identity not in self.outdated
 
     def header(self, identity: InstanceId) -> Header | None:
         """The row of an instance as it is remembered; any thread may ask."""
@@ -116,7 +125,7 @@ class InstanceCache:
         self._by_id[number] = tracked
         self._by_id.move_to_end(number)
         if header.key:
-            self._ids[header.tenant, header.definition, header.key] = number
+            self._ids[header.tenant, header.partition, header.definition, header.key] = number
         while len(self._by_id) > self._size:
             self._drop(next(iter(self._by_id)))
 
@@ -137,4 +146,5 @@ class InstanceCache:
     def _drop(self, number: int) -> None:
         tracked = self._by_id.pop(number, None)
         if tracked is not None and tracked.header.key:
-            self._ids.pop((tracked.header.tenant, tracked.header.definition, tracked.header.key), None)
+            header = tracked.header
+            self._ids.pop((header.tenant, header.partition, header.definition, header.key), None)

@@ -190,6 +190,13 @@ class Committer:
         self._keep(drafts, batch)
         return batch
 
+    def look_inside(self, unit: Unit, address: Address) -> CachedInstance | None:
+        """An instance as it is in an open transaction, locked; None if there is none, and what keeps it from being read is raised."""
+        found = self._fold([address], unit.load([address]), unit).get(address)
+        if isinstance(found, HoldfastError):
+            raise found
+        return found
+
     def _settled_before(
         self, submissions: Sequence[Submission], found: Found, unit: Unit, batch: Batch
     ) -> list[Submission]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.errors import ForbiddenError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, context_bytes
@@ -107,13 +108,18 @@ class Draft:
             comment=submission.comment,
             version=header.version,
             issued=header.issued,
+            commits=header.commits,
             pending_timers=NO_TIMERS if not self.timers else self._pending(fired),
             fired_timer=fired,
             fired_due_at=self.timers[fired].due_at if fired else None,
         )
         answer = self.program.answer(self.state, submission.command, moment)
         if isinstance(answer, Decision):
-            return self._accept(answer, submission, now)
+            outcome = self._accept(answer, submission, now)
+            view = submission.view
+            if view is None:
+                return outcome
+            return Outcome(outcome.instance, outcome.version, seen=view(self.header, self.program, self.state))
         if isinstance(answer, Rejection):
             refused = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
             raise refused(reason=answer.code, message=answer.message)
@@ -274,7 +280,7 @@ class Draft:
         self.timers[letter.name] = PendingTimer(letter.number, now)
         self._add_timers((restored_timer(header, letter, now),))
         self._append([_told(TIMER_REQUEUED, letter.name)], submission, now)
-        self.header = msgspec.structs.replace(header, version=header.version + 1, updated_at=now)
+        self.header = replace(header, version=header.version + 1, commits=header.commits + 1, updated_at=now)
         return Outcome(header.id, self.header.version)
 
     def _append(self, events: list[Encoded], submission: Submission, now: datetime) -> None:
@@ -348,7 +354,7 @@ class Draft:
         ):
             before = self._forget_recall(number)
             # Of two commands that recall it the first one takes it back; either may ask for it to be stopped.
-            both = recall if before is None else msgspec.structs.replace(before, stop=before.stop or recall.stop)
+            both = recall if before is None else replace(before, stop=before.stop or recall.stop)
             change.recalls = (*change.recalls, both)
 
     def _forget_recall(self, number: int) -> StoredRecall | None:

@@ -65,6 +65,7 @@ def moved_header(
         begun=begun,
         version=version,
         issued=issued,
+        commits=old.commits + (version > old.version),
         parent=old.parent,
         created_at=old.created_at,
         updated_at=now,

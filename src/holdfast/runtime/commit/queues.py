@@ -42,9 +42,13 @@ class CommitQueues:
         """Take a message for the inbox. One lane has them all, so that each target keeps the order of its callers."""
         self.lanes[0].committer.accept(acceptance)
 
-    def is_running(self, instance: InstanceId) -> bool:
-        """Whether an instance is known here and has not ended: whoever ends it here will tell."""
-        return any(lane.cache.is_running(instance) for lane in self.lanes)
+    def is_running(self, instance: InstanceId, partition: str = "") -> bool:
+        """Whether an instance is known here, in the partition if one is named, and has not ended: whoever ends it here will tell."""
+        return any(lane.cache.is_running(instance, partition) for lane in self.lanes)
+
+    def is_at(self, instance: InstanceId, version: int) -> bool:
+        """Whether an instance is known here to have so many events: whoever adds more here will tell."""
+        return any(lane.cache.is_at(instance, version) for lane in self.lanes)
 
     def header(self, instance: InstanceId) -> Header | None:
         """The row of an instance as it is known here."""

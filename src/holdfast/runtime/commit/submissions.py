@@ -13,10 +13,11 @@ from holdfast.kernel.actor import OWN, RequestContext
 from holdfast.kernel.codecs import fingerprint
 from holdfast.kernel.defaults import beyond_defaults
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import wire_name
 from holdfast.runtime.mishaps import code_of, describe
 from holdfast.runtime.telemetry import CommandRefused
-from holdfast.store.shapes import Address, Claim, ReceiptKey
+from holdfast.store.shapes import Address, Claim, Header, ReceiptKey, within
 
 _VERSION_AT = len(fingerprint())
 _SAID_AT = _VERSION_AT + 2
@@ -30,7 +31,10 @@ def causes(name: str) -> Callable[[], str]:
 
 def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
     """What makes a command with this id idempotent for its instance; None for a command without one."""
-    return ReceiptKey(address.tenant, address.name, command_id) if command_id else None
+    if not command_id:
+        return None
+    named = address.name if address.instance is None else within(address.partition, address.name)
+    return ReceiptKey(address.tenant, named, command_id)
 
 
 def digest_of(address: Address, command: object) -> bytes:
@@ -65,7 +69,15 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     """The instance's version afterwards."""
     ignored: str = ""
     """Why nothing was written; empty when something was."""
+    seen: object = None
+    """What the view of the submission has made of the instance; None if it has none, or if nothing was decided now."""
 
+
+View = Callable[[Header, Program, object], object]
+"""Makes something of an instance as it is right after a command: of its row, its program and its state, which goes on changing.
+
+It is called where the command is decided: it must be quick, and must not fail.
+"""
 
 Settled = Callable[[Outcome | None, BaseException | None], None]
 """Called once, with the outcome or with the error."""
@@ -100,6 +112,8 @@ class Submission(msgspec.Struct, kw_only=True, eq=False):
     """The instance that asked for this one to be started."""
     deadline: float | None = None
     """Monotonic time after which nobody waits any more; None for work that must go in whenever the database is back."""
+    view: View | None = None
+    """What the caller wants to see of the instance."""
     is_own: bool = False
     """Whether the decider of the very instance wrote the command, so that it must not name another one."""
     held_since: float | None = None

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from holdfast.errors import CommandError, PayloadError
-from holdfast.kernel.actor import SYSTEM, context_bytes
+from holdfast.kernel.actor import SYSTEM, context_bytes, partition_of
 from holdfast.kernel.decision import Decision, Effect, Message, Recall, Timer
 from holdfast.kernel.ids import WorkerId
 from holdfast.kernel.program import Program, Programs
@@ -154,18 +154,19 @@ def rest_of(decision: Decision, program: Program, header: Header, *, trace: str,
         program.check_own(timer.command, header.key, f"a timer of {program.type!r}")
     # What follows from a command by itself is the instance's doing, under the same trace and in the same part of the tenant.
     context = context_bytes(trace=trace, partition=header.partition)
+    sender = Address(tenant=header.tenant, instance=header.id, partition=header.partition)
     return Rest(
         context=context,
         timers=[program.commands.encode(timer.command) for timer in decision.timers],
         recalls=[recall_row(each, program, header, context) for each in decision.recalls],
-        messages=[message_row(each, program, programs, header.tenant, context=context) for each in decision.messages],
+        messages=[message_row(each, program, programs, sender, context=context) for each in decision.messages],
     )
 
 
 def message_row(
-    message: Message, sender: Program, programs: Programs, tenant: str, *, context: bytes | None
+    message: Message, sender: Program, programs: Programs, where: Address, *, context: bytes | None
 ) -> StoredMessage:
-    """A new message for another instance, whose program says how its commands are written.
+    """A new message for another instance, whose program says how its commands are written; `where` is its sender.
 
     If that is elsewhere, the command is written as its own code would write it.
     """
@@ -178,11 +179,17 @@ def message_row(
                 decider=sender.type,
             )
     else:
-        program = programs(tenant, message.decider, message.definition_version)
+        program = programs(where.tenant, message.decider, message.definition_version)
         language, encoded = program.language, program.commands.encode(message.command)
         key = key if key or message.instance else program.key_of(message.command)
     return StoredMessage(
-        address=Address(tenant=tenant, definition=message.decider, key=key, instance=message.instance),
+        address=Address(
+            tenant=where.tenant,
+            definition=message.decider,
+            key=key,
+            instance=message.instance,
+            partition=where.partition if message.partition is None else message.partition,
+        ),
         language=language,
         type=encoded.type,
         version=encoded.version,
@@ -199,7 +206,7 @@ def own_message(address: Address, command: object, program: Program, context: by
     """A message of the engine's own to an instance, in the words of its program; HoldfastError if the command is none of them."""
     encoded = program.commands.encode(command)
     return StoredMessage(
-        address=address,
+        address=msgspec.structs.replace(address, partition=partition_of(context)),
         language=program.language,
         type=encoded.type,
         version=encoded.version,
@@ -217,7 +224,7 @@ def recall_row(recall: Recall, program: Program, header: Header, context: bytes 
     return StoredRecall(number=recall.effect, message=told, stop=recall.stop)
 
 
-def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[Address, object]:
+def result_of(effect: StoredEffect, result: object, program: Program, partition: str) -> tuple[Address, object]:
     """The command that a handler came back with, and where it goes: to the instance that it names, else to the one that asked.
 
     Fail if it is no command of the decider, or holds what none may hold: that is a mistake in the program, and no other call mends it.
@@ -232,7 +239,7 @@ def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[A
     key = program.key_named_by(command)
     if not key:
         return Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance), command
-    return Address(tenant=effect.tenant, definition=effect.definition, key=key), command
+    return Address(tenant=effect.tenant, definition=effect.definition, key=key, partition=partition), command
 
 
 def options_of(effect: StoredEffect) -> EffectOptions:

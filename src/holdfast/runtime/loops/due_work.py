@@ -9,6 +9,8 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
+from msgspec.structs import replace
+
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext, following, request_of
 from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, receipt_key
 from holdfast.runtime.context import EngineContext
@@ -211,7 +213,7 @@ class DueWork:
             speaker = self._shared.languages.speaker(message.language)
             command = speaker.commands.decode(message.type, message.version, message.data)
             if where.instance is None and not where.key:
-                where = Address(tenant=where.tenant, definition=where.definition, key=speaker.key_of(command))
+                where = replace(where, key=speaker.key_of(command))
         except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
             settled(None, error)
             return

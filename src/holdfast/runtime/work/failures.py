@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError, ReusedIdError
+from holdfast.kernel.actor import partition_of
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.runtime.clock import LATEST, later
@@ -95,6 +96,7 @@ def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> De
         error=describe(error),
         created_at=now,
         context=effect.context,
+        partition=partition_of(effect.context),
     )
 
 
@@ -122,6 +124,7 @@ def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> De
         error=describe(error),
         created_at=now,
         context=timer.context,
+        partition=partition_of(timer.context),
     )
 
 
@@ -149,6 +152,7 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
         comment=message.comment,
         created_at=now,
         context=message.context,
+        partition=where.partition,
     )
 
 

@@ -16,7 +16,8 @@ from holdfast.kernel.ids import effect_key
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.draft import VoidClaimError
-from holdfast.runtime.commit.submissions import Outcome, Submission, refused
+from holdfast.runtime.commit.joint import Joint
+from holdfast.runtime.commit.submissions import Outcome, Submission, causes, refused
 from holdfast.runtime.commit.work_rows import own_message, result_of
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.handlers import Fail
@@ -105,6 +106,9 @@ class Transactions:
                 self._telemetry.tell(refused(refusal.submission, refusal.error))
             outcome = outcome_of(refusal.error)
             raise outcome from (refusal.error.__cause__ if outcome is refusal.error else refusal.error)
+        joint = execution.context.joint
+        for each in joint.batches if isinstance(joint, Joint) else ():
+            self._written(each)
         if batch is not None:
             self._written(batch)
             if batch.observations:
@@ -134,7 +138,9 @@ class Transactions:
             raise _TooLateError
         if unit.void([execution.claim]):
             raise VoidClaimError
-        command = self._called(execution, unit)
+        command = (
+            self._joined(execution, unit, committing) if execution.handler.joins else self._called(execution, unit)
+        )
         if command is None:
             unit.consume([execution.claim])
             return None
@@ -166,6 +172,19 @@ class Transactions:
         finally:
             execution.take_back = None
 
+    def _joined(self, execution: Execution, unit: Unit, committing: Committer) -> object:
+        """What a handler of the engine's own returns, which has commands of other instances carried out in the same transaction."""
+        effect = execution.effect
+        execution.context.joint = Joint(
+            unit, committing, causes(effect_key(effect.instance, effect.number)), self._role
+        )
+        try:
+            return call_here(execution)
+        except LostRaceError:
+            raise
+        except Exception as error:
+            raise _FailedError(error) from error
+
     def _hand_on(self, execution: Execution, submission: Submission, unit: Unit) -> None:
         """The answer goes through the inbox, to a process that can read the instance; what the handler wrote stands with it."""
         unit.consume([execution.claim])
@@ -176,7 +195,7 @@ class Transactions:
 
     def _submission(self, execution: Execution, command: object) -> Submission:
         effect = execution.effect
-        address, own = result_of(effect, command, execution.program)
+        address, own = result_of(effect, command, execution.program, execution.follow_up.partition)
         return Submission(
             address=address,
             command=own,

@@ -176,10 +176,17 @@ class PostgresInbox:
             return _move(connection, _sql.take_message, [Int8(claim.id)], letter)
 
     def waiting(
-        self, tenant: str, *, definition: str = "", type_: str = "", after: int = 0, limit: int = 100
+        self,
+        tenant: str,
+        *,
+        partition: str = "",
+        definition: str = "",
+        type_: str = "",
+        after: int = 0,
+        limit: int = 100,
     ) -> list[StoredMessage]:
         """The messages of a tenant, as they are."""
-        values = [Int8(after), tenant, definition, type_, Int8(limit)]
+        values = [Int8(after), tenant, definition, type_, Int8(limit), partition]
         with self._line.use() as connection:
             found = connection.execute(_sql.waiting_messages, values, binary=True).fetchall()
         return [rows.message(cast("rows.Row", row)) for row in found]

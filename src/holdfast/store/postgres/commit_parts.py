@@ -159,7 +159,7 @@ def message_row(each: StoredMessage) -> Row:
     where = each.address
     return (
         where.tenant, each.target, where.definition, where.key, where.instance, each.language, each.type, each.version, each.data,
-        each.command_id, each.actor, each.comment, each.definition_version, each.parent, each.context,
+        each.command_id, each.actor, each.comment, each.definition_version, each.parent, each.context, where.partition,
     )  # fmt: skip
 
 
@@ -167,15 +167,16 @@ def _birth(change: Change) -> Row:
     head = change.header
     return (
         head.id, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
-        head.begun, head.version, head.issued, head.parent, head.ended_at, head.partition or None, head.started_by, head.paused_at,
-        head.deadline_at, head.search or None,
+        head.begun, head.version, head.issued, head.commits, head.parent, head.ended_at, head.partition or None, head.started_by,
+        head.paused_at, head.deadline_at, head.search or None,
     )  # fmt: skip
 
 
 def _move(change: Change) -> Row:
     head = change.header
     return (
-        head.id, head.tenant, change.expected, head.status, head.reason, head.begun, head.version, head.issued, head.ended_at,
+        head.id, head.tenant, change.expected, head.status, head.reason, head.begun, head.version, head.issued, head.commits,
+        head.ended_at,
     )  # fmt: skip
 
 

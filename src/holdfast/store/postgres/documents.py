@@ -30,15 +30,16 @@ class DocumentReads:
     """Documents of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str
+    _partition: str
 
     def document(self, type_: str, id_: str) -> StoredDocument | None:
         """One document."""
-        found = self._all(_sql.document, [self._tenant, type_, id_])
+        found = self._all(_sql.document, [self._tenant, type_, id_, self._partition])
         return _read(found[0]) if found else None
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:
         """A page of documents, newest first."""
-        values: list[object] = [self._tenant, query.type, query.before or LAST_ID, Int8(query.limit)]
+        values: list[object] = [self._tenant, query.type, query.before or LAST_ID, Int8(query.limit), self._partition]
         if query.status:
             found = self._all(_sql.documents_of_status, [*values, query.status, query.requester])
         elif query.requester:

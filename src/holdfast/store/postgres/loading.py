@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 from uuid import UUID
 
@@ -54,26 +54,33 @@ def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -
     """The instances at these addresses, in the same order; None where there is none."""
     found = _headers(connection, addresses)
     # An instance may be named twice, by its id and by its key; its events are wanted once.
-    stretches = {row[0]: (0 if whole else row[20] or 0, row[9]) for row in found}
-    events = _events(connection, stretches) if stretches else {}
+    stretches = {row[0].int: (row[0], 0 if whole else row[21] or 0, row[9]) for row in found}
+    events = _events(connection, list(stretches.values())) if stretches else {}
     by_id: dict[object, Loaded] = {}
     by_key: dict[object, Loaded] = {}
     for row in found:
         loaded = Loaded(
             header=rows.header(row),
             snapshot=None
-            if whole or row[20] is None
-            else Snapshot(version=row[20], state_version=row[21], data=row[22]),
-            events=events.get(row[0], []),
-            timers={} if row[23] is None else dict(zip(row[23], map(PendingTimer, row[24], row[25]), strict=True)),
+            if whole or row[21] is None
+            else Snapshot(version=row[21], state_version=row[22], data=row[23]),
+            events=events.get(row[0].int, []),
+            timers={} if row[24] is None else dict(zip(row[24], map(PendingTimer, row[25], row[26]), strict=True)),
         )
-        by_id[row[1], row[0]] = by_key[row[1], row[2], row[5]] = loaded
-    return [
-        by_id.get((each.tenant, each.instance))
-        if each.instance is not None
-        else by_key.get((each.tenant, each.definition, each.key))
-        for each in addresses
-    ]
+        by_id[row[1], row[0].int] = by_key[row[1], row[2], row[5], loaded.header.partition] = loaded
+    return [_at(each, by_id, by_key) for each in addresses]
+
+
+def _at(
+    address: Address,
+    by_id: dict[object, Loaded],
+    by_key: dict[object, Loaded],
+) -> Loaded | None:
+    if address.instance is None:
+        return by_key.get((address.tenant, address.definition, address.key, address.partition))
+    # It may have been found by another address, without a partition.
+    found = by_id.get((address.tenant, address.instance.int))
+    return None if found is None or address.partition not in {"", found.header.partition} else found
 
 
 def _headers(connection: Connection, addresses: Sequence[Address]) -> list[rows.Row]:
@@ -87,20 +94,25 @@ def _address_columns(addresses: Sequence[Address]) -> list[object]:
     return [
         Texts([each.tenant for each in by_id]),
         Uuids([each.instance for each in by_id]),
+        Texts([each.partition for each in by_id]),
         Texts([each.tenant for each in by_key]),
         Texts([each.definition for each in by_key]),
         Texts([each.key for each in by_key]),
+        Texts([each.partition for each in by_key]),
     ]
 
 
-def _events(connection: Connection, stretches: Mapping[UUID, tuple[int, int]]) -> dict[object, list[StoredEvent]]:
-    """The events of instances, each after one number and up to another: the row was read before, and tells how many there are."""
-    after, upto = zip(*stretches.values(), strict=True)
-    arguments = [Uuids(list(stretches)), Integers(after), Integers(upto)]
-    events: defaultdict[object, list[StoredEvent]] = defaultdict(list)
+def _events(connection: Connection, stretches: Sequence[tuple[UUID, int, int]]) -> dict[int, list[StoredEvent]]:
+    """The events of instances, each after one number and up to another: the row was read before, and tells how many there are.
+
+    Instances are told apart by the numbers that their ids are: Python hashes the ids themselves slowly.
+    """
+    instances, after, upto = zip(*stretches, strict=True)
+    arguments = [Uuids(instances), Integers(after), Integers(upto)]
+    events: defaultdict[int, list[StoredEvent]] = defaultdict(list)
     for row in connection.execute(_sql.events, arguments, binary=True):
         event = rows.event(cast("rows.Row", row))
-        events[event.instance].append(event)
+        events[event.instance.int].append(event)
     return events
 
 

@@ -26,7 +26,20 @@ class _Sql(msgspec.Struct, frozen=True):
 
 
 _sql = read_numbered(_Sql, __package__, "notifications.sql")
-_COLUMNS = ("id", "tenant", "key", "kind", "recipient", "instance", "step", "subject", "body", "created_at", "read_at")
+_COLUMNS = (
+    "id",
+    "tenant",
+    "key",
+    "kind",
+    "recipient",
+    "instance",
+    "step",
+    "subject",
+    "body",
+    "partition",
+    "created_at",
+    "read_at",
+)
 
 
 class PostgresNotifications:
@@ -42,35 +55,39 @@ class PostgresNotifications:
             return connection.execute(_sql.add, [*msgspec.structs.astuple(told), now]).rowcount == 1
 
     def page(
-        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int
+        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
         """A page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._line.use() as connection:
-            found = connection.execute(statement, [reader, tenant, *of, Int8(before), Int8(limit)]).fetchall()
+            found = connection.execute(
+                statement, [reader, tenant, partition, *of, Int8(before), Int8(limit)]
+            ).fetchall()
         return [_notification(cast("rows.Row", row)) for row in found]
 
-    def count_unread(self, tenant: str, of: Recipient, *, reader: str) -> int:
+    def count_unread(self, tenant: str, of: Recipient, *, reader: str, partition: str = "") -> int:
         """How many were not read."""
         with self._line.use() as connection:
-            row = connection.execute(_sql.count_unread, [reader, tenant, *of]).fetchone()
+            row = connection.execute(_sql.count_unread, [reader, tenant, partition, *of]).fetchone()
         return int(cast("rows.Row", row)[0])
 
-    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str) -> bool:
+    def mark_read(
+        self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str, partition: str = ""
+    ) -> bool:
         """One was read."""
         with self._line.use() as connection:
             if of.kind == "user":
-                done = connection.execute(_sql.mark_read, [now, tenant, *of, Int8(number)])
+                done = connection.execute(_sql.mark_read, [now, tenant, partition, *of, Int8(number)])
             else:
-                done = connection.execute(_sql.mark_read_by, [reader, now, tenant, *of, Int8(number)])
+                done = connection.execute(_sql.mark_read_by, [reader, now, tenant, partition, *of, Int8(number)])
             return done.rowcount == 1
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str) -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str, partition: str = "") -> int:
         """All were read."""
         with self._line.use() as connection:
             if of.kind == "user":
-                return connection.execute(_sql.mark_all_read, [now, tenant, *of]).rowcount
-            return connection.execute(_sql.mark_all_read_by, [reader, now, tenant, *of]).rowcount
+                return connection.execute(_sql.mark_all_read, [now, tenant, partition, *of]).rowcount
+            return connection.execute(_sql.mark_all_read_by, [reader, now, tenant, partition, *of]).rowcount
 
 
 def _notification(row: rows.Row) -> StoredNotification:

@@ -93,37 +93,40 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
 
 
 class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentReads, SurveyReads):
-    """Questions about the instances of one tenant."""
+    """Questions about the instances of one tenant, of one partition of it if one is named."""
 
-    def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:
+    def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str, partition: str = "") -> None:
         self._pool = pool
         self._tenant = tenant
         self._url = url
+        self._partition = partition
 
     def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
         """An instance with its snapshot and the events after it."""
+        where = msgspec.structs.replace(address, tenant=self._tenant, partition=self._partition or address.partition)
         with self._as_tenant() as connection:
-            return load(connection, [msgspec.structs.replace(address, tenant=self._tenant)], whole=whole)[0]
+            return load(connection, [where], whole=whole)[0]
 
     def instances(self, query: InstanceQuery) -> list[Header]:
         """A page of instances, newest first."""
         which = [self._tenant, query.definition, Texts(query.statuses), Texts(query.kinds), query.definition_version]
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
         values = [*which, query.begun, *span]
+        partition = self._partition or query.partition
         attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
         if query.parent is not None:
-            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key, attributes])
+            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key, attributes, partition])
         elif query.key:
-            found = self._all(_sql.instances_by_key, [*values, query.key, attributes])
+            found = self._all(_sql.instances_by_key, [*values, query.key, attributes, partition])
         elif attributes:
-            found = self._all(_sql.instances_by_attribute, [*values, attributes])
+            found = self._all(_sql.instances_by_attribute, [*values, attributes, partition])
         else:
-            return self._by_status(query, values, [*which, *span])
+            return self._by_status(query, [*values, partition], [*which, *span, partition])
         return [rows.header(row) for row in found]
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
         """The history of an instance, in order."""
-        values = [instance, self._tenant, Int4(after), Int8(_NO_LIMIT if limit is None else limit)]
+        values = [instance, self._tenant, self._partition, Int4(after), Int8(_NO_LIMIT if limit is None else limit)]
         return [rows.event(row) for row in self._all(_sql.events, values)]
 
     def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
@@ -141,43 +144,45 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         """Those who wait for an event."""
         last = after or Subscriber(_NOBODY, 0, 0, "")
         place = [last.instance, Int4(last.number), Int4(last.place)]
-        found = self._all(_sql.subscribers, [self._tenant, event, correlation, *place, Int8(limit)])
+        found = self._all(_sql.subscribers, [self._tenant, event, correlation, *place, Int8(limit), self._partition])
         return [Subscriber(InstanceId(row[0]), *row[1:]) for row in found]
 
     def kept_for(
         self, event: str, correlation: str, *, now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
         """The events that are kept for a key."""
-        values = [self._tenant, event, correlation, now, *(after or _FIRST_EVENT), Int8(limit)]
+        values = [self._tenant, event, correlation, now, *(after or _FIRST_EVENT), Int8(limit), self._partition]
         return [*map(reading_rows(PUBLICATIONS), self._all(_sql.kept_for, values))]
 
     def publications(
         self, *, event: str = "", now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
         """The events that are kept."""
-        values = [self._tenant, event, now, *(after or _FIRST_EVENT), Int8(limit)]
+        values = [self._tenant, event, now, *(after or _FIRST_EVENT), Int8(limit), self._partition]
         return [*map(reading_rows(PUBLICATIONS), self._all(_sql.publications, values))]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""
-        return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, Uuids(instances)])]
+        return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, Uuids(instances), self._partition])]
 
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
         """The commands that wait for their turn."""
-        return [rows.message(row) for row in self._all(_sql.messages, [self._tenant, instance, Int8(limit)])]
+        values = [self._tenant, instance, Int8(limit), self._partition]
+        return [rows.message(row) for row in self._all(_sql.messages, values)]
 
     def stuck(self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100) -> list[Header]:
         """Running instances that nothing can ever wake."""
-        values = [self._tenant, Texts(kinds), before or LAST_ID, Int8(limit)]
+        values = [self._tenant, Texts(kinds), before or LAST_ID, Int8(limit), self._partition]
         return [rows.header(row) for row in self._all(_sql.stuck, values)]
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
         """Those of which a worker has an effect in hand."""
-        return {InstanceId(row[0]) for row in self._all(_sql.in_hand, [self._tenant, Uuids(instances)])}
+        values = [self._tenant, Uuids(instances), self._partition]
+        return {InstanceId(row[0]) for row in self._all(_sql.in_hand, values)}
 
     def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:
         """Which nodes these steps are of."""
-        found = self._all(_sql.step_names, [self._tenant, instance, Integers(numbers)])
+        found = self._all(_sql.step_names, [self._tenant, instance, Integers(numbers), self._partition])
         return {row[0]: StepName(*row[1:]) for row in found}
 
     def dead_letters(
@@ -193,9 +198,9 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         """What gave up, oldest first."""
         values = [self._tenant, Int8(after), definition, source, key, Int8(limit)]
         if instance is None:
-            found = self._all(_sql.dead_letters, values)
+            found = self._all(_sql.dead_letters, [*values, self._partition])
         else:
-            found = self._all(_sql.dead_letters_of_instance, [*values, instance])
+            found = self._all(_sql.dead_letters_of_instance, [*values, instance, self._partition])
         return [rows.dead_letter(row) for row in found]
 
     def count_letters(
@@ -207,28 +212,30 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         key: str = "",
     ) -> int:
         """How many gave up."""
-        found = self._all(_sql.count_letters, [self._tenant, definition, source, key, instance])
+        found = self._all(_sql.count_letters, [self._tenant, definition, source, key, instance, self._partition])
         count: int = found[0][0]
         return count
 
     def dead_letter(self, letter: int) -> DeadLetter | None:
         """One dead letter."""
-        found = self._all(_sql.dead_letter, [Int8(letter), self._tenant])
+        found = self._all(_sql.dead_letter, [Int8(letter), self._tenant, self._partition])
         return rows.dead_letter(found[0]) if found else None
 
     def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
         """The observed inputs, in order."""
-        return [rows.observation(row) for row in self._all(_sql.observations, [self._tenant, definition, instance])]
+        values = [self._tenant, definition, instance, self._partition]
+        return [rows.observation(row) for row in self._all(_sql.observations, values)]
 
     def transitions(self, definition: str) -> list[Transition]:
         """The observed moves, counted."""
-        return [Transition(*row) for row in self._all(_sql.transitions, [self._tenant, definition])]
+        values = [self._tenant, definition, self._partition]
+        return [Transition(*row) for row in self._all(_sql.transitions, values)]
 
     @contextmanager
     def look(self) -> Iterator[PostgresReader]:
         """Answers as of one moment: the transaction sees what was there when it asked first."""
         with self._as_tenant() as connection:
-            yield _Look(connection, self._pool, self._tenant, self._url)
+            yield _Look(connection, self)
 
     def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[Header]:
         """Along an index; to those that have begun come those that have not and are in hand."""
@@ -240,7 +247,7 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         return newest(map(rows.header, cast("list[Row]", found)), query.limit)
 
     def _of(self, instance: InstanceId, statement: str) -> list[Row]:
-        return self._all(statement, [instance, self._tenant])
+        return self._all(statement, [instance, self._tenant, self._partition])
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
         with self._as_tenant() as connection:
@@ -256,8 +263,8 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
 class _Look(PostgresReader):
     """A reader that asks everything inside one transaction."""
 
-    def __init__(self, connection: Connection, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:
-        super().__init__(pool, tenant, url)
+    def __init__(self, connection: Connection, of: PostgresReader) -> None:
+        super().__init__(of._pool, of._tenant, of._url, of._partition)  # noqa: SLF001 - one of its own class
         self._connection = connection
 
     @contextmanager

@@ -69,8 +69,14 @@ def letter_row(each: DeadLetter) -> Row:
     return (
         each.tenant, each.source, each.instance, each.definition, each.key, each.number, each.name, each.language, each.type,
         each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error, each.actor,
-        each.definition_version, each.parent, each.command_id, each.comment, each.created_at, each.context,
+        each.definition_version, each.parent, each.command_id, each.comment, each.created_at, each.context, each.partition,
     )  # fmt: skip
+
+
+_SEEN = (
+    "($3::text = '' or exists (select 1 from holdfast.instances p where p.id = $1::uuid and p.partition = $3::text))"
+)
+"""Whether the instance is in the partition of whoever asks."""
 
 
 @cache
@@ -79,7 +85,7 @@ def selecting(kind: RowKind[Record]) -> str:
     words = ", ".join(f"'{word}'" for word in kind.own_words)
     only = f" and {kind.shared_by} in ({words})" if words else ""
     names = ", ".join(column.name for column in kind.columns)
-    found = f"instance = $1::uuid and tenant = $2::text{only}"
+    found = f"instance = $1::uuid and tenant = $2::text{only} and {_SEEN}"
     return f"select {names} from holdfast.{kind.table} where {found} order by {', '.join(kind.key)}"  # noqa: S608 - our own
 
 

@@ -73,6 +73,7 @@ class PostgresPausedInstances:
     """What is paused, of one tenant."""
 
     _tenant: str
+    _partition: str
 
     def paused(self, query: PausedQuery) -> list[InstanceId]:
         """A page of paused instances, those that were paused last first."""
@@ -80,7 +81,7 @@ class PostgresPausedInstances:
         late_kind, late_before = query.late or (None, None)
         values: list[object] = [
             self._tenant, query.definition, Texts(query.kinds), query.since, query.before, paused_at, identity, query.resumable,
-            Int8(query.limit), late_kind, late_before,
+            Int8(query.limit), late_kind, late_before, self._partition,
         ]  # fmt: skip
         statement = _sql.paused_for if query.reason else _sql.paused
         found = self._all(statement, [*values, query.reason] if query.reason else values)
@@ -88,7 +89,7 @@ class PostgresPausedInstances:
 
     def resume_requests(self, instance: InstanceId) -> list[ResumeRequest]:
         """All requests to let an instance go on, in order."""
-        return [_request(row) for row in self._all(_sql.resume_requests, [instance, self._tenant])]
+        return [_request(row) for row in self._all(_sql.resume_requests, [instance, self._tenant, self._partition])]
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
         raise NotImplementedError

@@ -128,6 +128,7 @@ create table holdfast.dead_letters (
     comment text not null default ''::text,
     created_at timestamp with time zone not null,
     context bytea,
+    partition text not null default ''::text,
     constraint dead_letters_pkey PRIMARY KEY (id),
     constraint dead_letters_source_check CHECK ((source = ANY (ARRAY['step'::text, 'compensation'::text, 'effect'::text, 'timer'::text, 'inbox'::text]))),
     constraint dead_letters_tenant_check CHECK ((tenant <> ''::text))
@@ -208,6 +209,7 @@ create table holdfast.documents (
     id text not null,
     tenant text not null,
     definition text not null,
+    partition text not null,
     status text not null,
     version integer not null,
     data bytea not null,
@@ -277,6 +279,7 @@ create table holdfast.human_tasks (
     tenant text not null,
     definition text not null,
     key text not null,
+    partition text not null,
     node text not null,
     subject text not null,
     role text not null,
@@ -320,6 +323,7 @@ create table holdfast.inbox (
     due_at timestamp with time zone,
     claimed_until timestamp with time zone,
     context bytea,
+    partition text not null default ''::text,
     constraint inbox_pkey PRIMARY KEY (id),
     constraint inbox_comment_check CHECK ((octet_length(comment) <= 65536)),
     constraint inbox_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
@@ -337,6 +341,7 @@ create table holdfast.instances (
     begun boolean not null,
     version integer not null,
     issued integer not null,
+    commits integer not null,
     parent uuid,
     created_at timestamp with time zone not null,
     updated_at timestamp with time zone not null,
@@ -400,6 +405,7 @@ create table holdfast.notifications (
     recipient text not null,
     instance uuid not null,
     step integer not null,
+    partition text not null,
     subject text not null,
     body text not null,
     created_at timestamp with time zone not null,
@@ -473,6 +479,7 @@ create table holdfast.published_events (
     instance uuid not null,
     number integer not null,
     tenant text not null,
+    partition text not null,
     id text not null,
     event text not null,
     correlation text not null,
@@ -567,6 +574,7 @@ create table holdfast.subscriptions (
     place integer not null,
     tenant text not null,
     definition text not null,
+    partition text not null,
     kind text not null,
     signal text not null,
     correlation text not null,
@@ -594,6 +602,7 @@ create table holdfast.task_decisions (
     number integer not null,
     sequence integer not null,
     tenant text not null,
+    partition text not null,
     actor text not null,
     on_behalf_of text not null,
     outcome text not null,
@@ -613,6 +622,7 @@ create table holdfast.task_people (
     number integer not null,
     place integer not null,
     tenant text not null,
+    partition text not null,
     kind text not null,
     name text not null,
     via text not null,
@@ -671,7 +681,7 @@ CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, g
 CREATE INDEX delegations_by_receiver ON holdfast.delegations USING btree (tenant, receiver, id);
 CREATE INDEX directory_changes_by_principal ON holdfast.directory_changes USING btree (tenant, principal, id);
 CREATE INDEX directory_changes_by_tenant ON holdfast.directory_changes USING btree (tenant, id);
-CREATE UNIQUE INDEX documents_by_id ON holdfast.documents USING btree (tenant, type, id);
+CREATE UNIQUE INDEX documents_by_id ON holdfast.documents USING btree (tenant, type, id, partition);
 CREATE INDEX documents_by_requester ON holdfast.documents USING btree (tenant, requester, type, instance);
 CREATE INDEX documents_by_status ON holdfast.documents USING btree (tenant, type, status, instance);
 CREATE INDEX documents_by_type ON holdfast.documents USING btree (tenant, type, instance);
@@ -690,7 +700,11 @@ CREATE INDEX inbox_by_word ON holdfast.inbox USING btree (language, type, versio
 CREATE INDEX instances_by_attribute ON holdfast.instances USING gin (attributes jsonb_path_ops) WHERE (attributes IS NOT NULL);
 CREATE INDEX instances_by_definition ON holdfast.instances USING btree (tenant, definition, status, begun, id) WHERE (created_at > '-infinity'::timestamp with time zone);
 CREATE INDEX instances_by_end ON holdfast.instances USING btree (ended_at) WHERE (ended_at IS NOT NULL);
-CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, key, definition) WHERE (key IS NOT NULL);
+CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, key, definition, (
+CASE
+    WHEN (partition IS NULL) THEN ''::text
+    ELSE partition
+END)) WHERE (key IS NOT NULL);
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
@@ -930,19 +944,25 @@ begin
 end $function$
 ;
 
-CREATE OR REPLACE FUNCTION holdfast.submit(definition text, command text, data text, key text DEFAULT ''::text, instance uuid DEFAULT NULL::uuid, command_id text DEFAULT ''::text, tenant text DEFAULT 'default'::text, actor text DEFAULT CURRENT_USER, comment text DEFAULT ''::text, version integer DEFAULT 1)
+CREATE OR REPLACE FUNCTION holdfast.submit(definition text, command text, data text, key text DEFAULT ''::text, instance uuid DEFAULT NULL::uuid, command_id text DEFAULT ''::text, tenant text DEFAULT 'default'::text, actor text DEFAULT CURRENT_USER, comment text DEFAULT ''::text, version integer DEFAULT 1, partition text DEFAULT ''::text)
  RETURNS bigint
  LANGUAGE sql
 AS $function$
     insert into holdfast.inbox (
-        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, context, created_at
+        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, context, partition,
+        created_at
     ) values (
         submit.tenant,
-        coalesce(submit.instance::text, replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key),
+        coalesce(
+            submit.instance::text,
+            case when submit.partition = '' then '' else replace(replace(submit.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key
+        ),
         submit.definition, submit.key, submit.instance, holdfast.language_of(submit.tenant, submit.definition), submit.command,
         submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
-        convert_to(json_build_object('actor', json_build_object('id', submit.actor))::text, 'UTF8'),  -- Whatever it calls itself: it is not the engine.
-        clock_timestamp()
+        -- Whatever it calls itself: it is not the engine.
+        convert_to(json_build_object('actor', json_build_object('id', submit.actor), 'partition', submit.partition)::text, 'UTF8'),
+        submit.partition, clock_timestamp()
     ) returning id
 $function$
 ;
@@ -978,7 +998,7 @@ CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON holdfast.events FOR
 CREATE TRIGGER human_tasks_final BEFORE UPDATE ON holdfast.human_tasks FOR EACH ROW WHEN ((old.closed_at IS NOT NULL)) EXECUTE FUNCTION holdfast.refuse('HF106', 'a decision that was made never changes');
 CREATE TRIGGER instances_final BEFORE UPDATE OF status, ended_at ON holdfast.instances FOR EACH ROW WHEN (((old.ended_at IS NOT NULL) AND ((new.status <> old.status) OR (new.ended_at IS NULL)) AND (COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.id)::text))) EXECUTE FUNCTION holdfast.refuse('HF107', 'an instance that has ended stays as it ended');
 CREATE TRIGGER instances_history BEFORE UPDATE OF version ON holdfast.instances FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
-CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
+CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at, partition ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at) OR (new.partition IS DISTINCT FROM old.partition))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
 CREATE TRIGGER mutations_never_change BEFORE UPDATE ON holdfast.mutations FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER mutations_never_go BEFORE DELETE ON holdfast.mutations FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');

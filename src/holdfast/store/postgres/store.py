@@ -176,9 +176,9 @@ class PostgresShare(PostgresParts):
             share.close()
         return share
 
-    def reader(self, tenant: str) -> PostgresReader:
-        """For callers of one tenant."""
-        return PostgresReader(self._opened.pool, tenant, self.url)
+    def reader(self, tenant: str, partition: str = "") -> PostgresReader:
+        """For callers of one tenant, or of one part of it."""
+        return PostgresReader(self._opened.pool, tenant, self.url, partition)
 
     @contextmanager
     def survey(self) -> Iterator[PostgresLine]:

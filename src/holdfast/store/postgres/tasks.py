@@ -42,12 +42,13 @@ class TaskReads:
     """Questions to people of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str
+    _partition: str
 
     def open_tasks(self, query: TaskQuery) -> list[ListedTask]:
         """A page of open questions."""
         opened_at, instance, number = query.after or _FIRST
         filters = [self._tenant, query.definition, query.key, query.requester, query.due_before]
-        values: list[object] = [*filters, opened_at, instance, Int4(number), Int8(query.limit)]
+        values: list[object] = [*filters, opened_at, instance, Int4(number), Int8(query.limit), self._partition]
         if query.people is None:
             return [*map(_listed, self._all(_listing(query), values))]
         values += [*_packed(query.people), _joined(query.people), [each.is_for_another for each in query.people]]
@@ -57,16 +58,18 @@ class TaskReads:
         """A page of the decisions that somebody has given."""
         decided_at, instance, number, sequence = after or _END
         place = [decided_at, instance, Int4(number), Int4(sequence)]
-        found = self._all(_sql.decisions_by, [self._tenant, actor, *place, Int8(limit)])
+        found = self._all(_sql.decisions_by, [self._tenant, actor, *place, Int8(limit), self._partition])
         return [ListedDecision(decision=_decision(row[:_DECISION]), task=_listed(row[_DECISION:])) for row in found]
 
     def count_tasks(self, people: Sequence[Asked]) -> list[TaskCount]:
         """How many are in each of these inboxes."""
-        return [TaskCount(*row) for row in self._all(_sql.count_tasks, [self._tenant, *_packed(people)])]
+        values = [self._tenant, *_packed(people), self._partition]
+        return [TaskCount(*row) for row in self._all(_sql.count_tasks, values)]
 
     def count_overdue(self, people: Sequence[Asked], now: datetime) -> int:
         """How many in these inboxes should have been answered."""
-        ((count,),) = self._all(_sql.count_overdue, [self._tenant, now, *_packed(people), _joined(people)])
+        values = [self._tenant, now, *_packed(people), _joined(people), self._partition]
+        ((count,),) = self._all(_sql.count_overdue, values)
         return int(count)
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:

@@ -224,10 +224,18 @@ class SQLiteInbox:
             return _move(connection, _sql.take_message, (claim.id,), letter)
 
     def waiting(
-        self, tenant: str, *, definition: str = "", type_: str = "", after: int = 0, limit: int = 100
+        self,
+        tenant: str,
+        *,
+        partition: str = "",
+        definition: str = "",
+        type_: str = "",
+        after: int = 0,
+        limit: int = 100,
     ) -> list[StoredMessage]:
         """The messages of a tenant, as they are."""
         values = {"tenant": tenant, "definition": definition, "type": type_, "after": after, "limit": limit}
+        values["partition"] = partition
         with self._database.reading() as connection:
             return [rows.message(row) for row in connection.execute(_sql.waiting_messages, values)]
 

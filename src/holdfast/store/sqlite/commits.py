@@ -252,9 +252,12 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Lo
     """One instance with its snapshot, the events after it and its timers."""
     run = connection.execute
     if address.instance is not None:
-        row = run(_sql.instance_by_id, (id_text(address.instance), address.tenant)).fetchone()
+        row = run(
+            _sql.instance_by_id,
+            {"instance": id_text(address.instance), "tenant": address.tenant, "partition": address.partition},
+        ).fetchone()
     else:
-        row = run(_sql.instance_by_key, (address.tenant, address.definition, address.key)).fetchone()
+        row = run(_sql.instance_by_key, (address.tenant, address.definition, address.key, address.partition)).fetchone()
     if row is None:
         return None
     kept = None if whole else run(_sql.snapshot, (row[0],)).fetchone()
@@ -384,7 +387,7 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
     return (
         name, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
-        head.begun, head.version, head.issued, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
+        head.begun, head.version, head.issued, head.commits, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
         text_or_none(head.ended_at), head.partition or None, head.started_by, text_or_none(head.paused_at),
         text_or_none(head.deadline_at), head.search or None,
     )  # fmt: skip
@@ -393,14 +396,14 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
 def _move(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
     return (
-        head.status, head.reason, head.begun, head.version, head.issued, text(head.updated_at), text_or_none(head.ended_at),
-        name, head.tenant, change.expected,
+        head.status, head.reason, head.begun, head.version, head.issued, head.commits, text(head.updated_at),
+        text_or_none(head.ended_at), name, head.tenant, change.expected,
     )  # fmt: skip
 
 
 def _touch(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
-    return (head.version, head.issued, text(head.updated_at), name, head.tenant, change.expected)
+    return (head.version, head.issued, head.commits, text(head.updated_at), name, head.tenant, change.expected)
 
 
 def _mark(name: str, change: Change) -> tuple[object, ...]:
@@ -436,7 +439,7 @@ def _message(each: StoredMessage, now: str) -> tuple[object, ...]:
     return (
         where.tenant, each.target, where.definition, where.key, None if where.instance is None else id_text(where.instance),
         each.language, each.type, each.version, each.data, each.command_id, each.actor, each.comment, each.definition_version,
-        None if each.parent is None else id_text(each.parent), each.context, now,
+        None if each.parent is None else id_text(each.parent), each.context, where.partition, now,
     )  # fmt: skip
 
 

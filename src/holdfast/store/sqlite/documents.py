@@ -30,16 +30,20 @@ class DocumentReads:
     """Documents of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str
+    _partition: str
 
     def document(self, type_: str, id_: str) -> StoredDocument | None:
         """One document."""
-        found = self._all(_sql.document, {"tenant": self._tenant, "type": type_, "id": id_})
+        found = self._all(
+            _sql.document, {"tenant": self._tenant, "partition": self._partition, "type": type_, "id": id_}
+        )
         return _read(found[0]) if found else None
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:
         """A page of documents, newest first."""
         values = {
             "tenant": self._tenant,
+            "partition": self._partition,
             "type": query.type,
             "status": query.status,
             "requester": query.requester,

@@ -41,34 +41,36 @@ class SQLiteNotifications:
             return connection.execute(_sql.add, (*values, text(now))).rowcount == 1
 
     def page(
-        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int
+        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
         """A page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._database.reading() as connection:
-            found = connection.execute(statement, (reader, tenant, *of, before, limit)).fetchall()
+            found = connection.execute(statement, (reader, tenant, partition, *of, before, limit)).fetchall()
         return [_notification(row) for row in found]
 
-    def count_unread(self, tenant: str, of: Recipient, *, reader: str) -> int:
+    def count_unread(self, tenant: str, of: Recipient, *, reader: str, partition: str = "") -> int:
         """How many were not read."""
         with self._database.reading() as connection:
-            return int(connection.execute(_sql.count_unread, (reader, tenant, *of)).fetchone()[0])
+            return int(connection.execute(_sql.count_unread, (reader, tenant, partition, *of)).fetchone()[0])
 
-    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str) -> bool:
+    def mark_read(
+        self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str, partition: str = ""
+    ) -> bool:
         """One was read."""
         with self._database.writing() as connection:
             if of.kind == "user":
-                done = connection.execute(_sql.mark_read, (text(now), tenant, *of, number))
+                done = connection.execute(_sql.mark_read, (text(now), tenant, partition, *of, number))
             else:
-                done = connection.execute(_sql.mark_read_by, (reader, text(now), tenant, *of, number))
+                done = connection.execute(_sql.mark_read_by, (reader, text(now), tenant, partition, *of, number))
             return done.rowcount == 1
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str) -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str, partition: str = "") -> int:
         """All were read."""
         with self._database.writing() as connection:
             if of.kind == "user":
-                return connection.execute(_sql.mark_all_read, (text(now), tenant, *of)).rowcount
-            return connection.execute(_sql.mark_all_read_by, (reader, text(now), tenant, *of)).rowcount
+                return connection.execute(_sql.mark_all_read, (text(now), tenant, partition, *of)).rowcount
+            return connection.execute(_sql.mark_all_read_by, (reader, text(now), tenant, partition, *of)).rowcount
 
 
 def _notification(row: rows.Row) -> StoredNotification:
@@ -82,6 +84,7 @@ def _notification(row: rows.Row) -> StoredNotification:
         step=row[6],
         subject=row[7],
         body=row[8],
-        created_at=rows.instant(row[9]),
-        read_at=rows.instant_or_none(row[10]),
+        partition=row[9],
+        created_at=rows.instant(row[10]),
+        read_at=rows.instant_or_none(row[11]),
     )

@@ -78,22 +78,27 @@ _NO_LIMIT = -1
 
 
 class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, SurveyReads):
-    """Questions about the instances of one tenant."""
+    """Questions about the instances of one tenant, of one partition of it if one is named."""
 
-    def __init__(self, database: Database, tenant: str) -> None:
+    def __init__(self, database: Database, tenant: str, partition: str = "") -> None:
         self._database = database
         self._tenant = tenant
+        self._partition = partition
 
     def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
         """An instance with its snapshot and the events after it."""
         with self._database.reading() as connection:
-            return load(connection, msgspec.structs.replace(address, tenant=self._tenant), whole=whole)
+            where = msgspec.structs.replace(
+                address, tenant=self._tenant, partition=self._partition or address.partition
+            )
+            return load(connection, where, whole=whole)
 
     def instances(self, query: InstanceQuery) -> list[Header]:
         """A page of instances, newest first."""
         first, before = id_range(query)
         values = {
             "tenant": self._tenant,
+            "partition": self._partition or query.partition,
             "definition": query.definition,
             "definition_version": query.definition_version,
             "key": query.key,
@@ -118,7 +123,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
         """The history of an instance, in order."""
-        values = (str(instance), self._tenant, after, _NO_LIMIT if limit is None else limit)
+        values = {**self._named(instance), "after": after, "limit": _NO_LIMIT if limit is None else limit}
         return [rows.event(row) for row in self._all(_sql.events, values)]
 
     def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
@@ -134,16 +139,18 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
     ) -> list[Subscriber]:
         """Those who wait for an event."""
-        place = ("", 0, 0) if after is None else (str(after.instance), after.number, after.place)
-        found = self._all(_sql.subscribers, (self._tenant, event, correlation, *place, limit))
+        instance, number, place = ("", 0, 0) if after is None else (str(after.instance), after.number, after.place)
+        values = {**self._whose, "event": event, "correlation": correlation, "instance": instance, "limit": limit}
+        found = self._all(_sql.subscribers, {**values, "number": number, "place": place})
         return [Subscriber(rows.instance_id(row[0]), *row[1:]) for row in found]
 
     def kept_for(
         self, event: str, correlation: str, *, now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
         """The events that are kept for a key."""
-        place = ("", "") if after is None else (text(after.published_at), str(after.instance))
-        found = self._all(_sql.kept_for, (self._tenant, event, correlation, text(now), *place, limit))
+        at, instance = ("", "") if after is None else (text(after.published_at), str(after.instance))
+        values = {**self._whose, "event": event, "correlation": correlation, "now": text(now), "limit": limit}
+        found = self._all(_sql.kept_for, {**values, "at": at, "instance": instance})
         return [*map(reading(PUBLICATIONS), found)]
 
     def publications(
@@ -152,7 +159,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         """The events that are kept."""
         at, instance = ("", "") if after is None else (text(after.published_at), str(after.instance))
         values = {
-            "tenant": self._tenant,
+            **self._whose,
             "event": event,
             "now": text(now),
             "at": at,
@@ -163,27 +170,27 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""
-        values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
+        values = {**self._whose, "instances": json.dumps([str(each) for each in instances])}
         return [rows.header(row) for row in self._all(_sql.headers, values)]
 
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
         """The commands that wait for their turn."""
-        values = {"instance": str(instance), "tenant": self._tenant, "limit": limit}
+        values = {**self._named(instance), "limit": limit}
         return [rows.message(row) for row in self._all(_sql.messages, values)]
 
     def stuck(self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100) -> list[Header]:
         """Running instances that nothing can ever wake."""
-        values = {"tenant": self._tenant, "kinds": json.dumps(kinds), "before": str(before or LAST_ID), "limit": limit}
+        values = {**self._whose, "kinds": json.dumps(kinds), "before": str(before or LAST_ID), "limit": limit}
         return [rows.header(row) for row in self._all(_sql.stuck, values)]
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
         """Those of which a worker has an effect in hand."""
-        values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
+        values = {**self._whose, "instances": json.dumps([str(each) for each in instances])}
         return {rows.instance_id(row[0]) for row in self._all(_sql.in_hand, values)}
 
     def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:
         """Which nodes these steps are of."""
-        values = {"tenant": self._tenant, "instance": str(instance), "numbers": json.dumps(list(numbers))}
+        values = {**self._named(instance), "numbers": json.dumps(list(numbers))}
         return {row[0]: StepName(*row[1:]) for row in self._all(_sql.step_names, values)}
 
     def dead_letters(
@@ -198,7 +205,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
     ) -> list[DeadLetter]:
         """What gave up, oldest first."""
         values = {
-            "tenant": self._tenant,
+            **self._whose,
             "instance": _text(instance),
             "definition": definition,
             "source": source,
@@ -219,7 +226,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
     ) -> int:
         """How many gave up."""
         values = {
-            "tenant": self._tenant,
+            **self._whose,
             "instance": _text(instance),
             "definition": definition,
             "source": source,
@@ -230,17 +237,17 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
 
     def dead_letter(self, letter: int) -> DeadLetter | None:
         """One dead letter."""
-        found = self._all(_sql.dead_letter, (letter, self._tenant))
+        found = self._all(_sql.dead_letter, {**self._whose, "letter": letter})
         return rows.dead_letter(found[0]) if found else None
 
     def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
         """The observed inputs, in order."""
-        values = {"tenant": self._tenant, "definition": definition, "instance": _text(instance)}
+        values = {**self._whose, "definition": definition, "instance": _text(instance)}
         return [rows.observation(row) for row in self._all(_sql.observations, values)]
 
     def transitions(self, definition: str) -> list[Transition]:
         """The observed moves, counted."""
-        return [Transition(*row) for row in self._all(_sql.transitions, (self._tenant, definition))]
+        return [Transition(*row) for row in self._all(_sql.transitions, {**self._whose, "definition": definition})]
 
     @contextmanager
     def look(self) -> Iterator[SQLiteReader]:
@@ -280,7 +287,14 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         return ((kind, status) for kind, status in found if not query.statuses or status in query.statuses)
 
     def _of(self, instance: InstanceId, statement: str) -> list[Row]:
-        return self._all(statement, (str(instance), self._tenant))
+        return self._all(statement, self._named(instance))
+
+    def _named(self, instance: InstanceId) -> dict[str, Any]:
+        return {"instance": str(instance), **self._whose}
+
+    @property
+    def _whose(self) -> dict[str, Any]:
+        return {"tenant": self._tenant, "partition": self._partition}
 
     def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[Row]:
         with self._database.reading() as connection:

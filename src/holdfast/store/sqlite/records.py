@@ -73,8 +73,12 @@ def _letter(each: DeadLetter) -> Values:
         each.tenant, each.source, None if each.instance is None else str(each.instance), each.definition, each.key, each.number,
         each.name, each.language, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence,
         each.reason, each.error, each.actor, each.definition_version, None if each.parent is None else str(each.parent),
-        each.command_id, each.comment, text(each.created_at), each.context,
+        each.command_id, each.comment, text(each.created_at), each.context, each.partition,
     )  # fmt: skip
+
+
+_SEEN = "(:partition = '' or exists (select 1 from instances p where p.id = :instance and p.partition = :partition))"
+"""Whether the instance is in the partition of whoever asks."""
 
 
 @cache
@@ -83,7 +87,7 @@ def selecting(kind: RowKind[Record]) -> str:
     words = ", ".join(f"'{word}'" for word in kind.own_words)
     only = f" and {kind.shared_by} in ({words})" if words else ""
     names = ", ".join(column.name for column in kind.columns)
-    return f"select {names} from {kind.table} where instance = ? and tenant = ?{only} order by {', '.join(kind.key)}"  # noqa: S608 - our own
+    return f"select {names} from {kind.table} where instance = :instance and tenant = :tenant{only} and {_SEEN} order by {', '.join(kind.key)}"  # noqa: S608 - our own
 
 
 @cache

@@ -71,11 +71,13 @@ class SQLitePausedInstances:
 
     _database: Database
     _tenant: str
+    _partition: str
 
     def paused(self, query: PausedQuery) -> list[InstanceId]:
         """A page of paused instances, those that were paused last first."""
         values = {
             "tenant": self._tenant,
+            "partition": self._partition,
             "definition": query.definition,
             "kinds": json.dumps(query.kinds) if query.kinds else None,
             "reason": query.reason,
@@ -95,7 +97,10 @@ class SQLitePausedInstances:
     def resume_requests(self, instance: InstanceId) -> list[ResumeRequest]:
         """All requests to let an instance go on, in order."""
         with self._database.reading() as connection:
-            found = connection.execute(_sql.resume_requests, (str(instance), self._tenant)).fetchall()
+            found = connection.execute(
+                _sql.resume_requests,
+                {"instance": str(instance), "tenant": self._tenant, "partition": self._partition},
+            ).fetchall()
         return [_request(row) for row in found]
 
 

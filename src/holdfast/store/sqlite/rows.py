@@ -88,6 +88,7 @@ def header(row: Row) -> Header:
         paused_at=instant_or_none(row[17]),
         deadline_at=instant_or_none(row[18]),
         search=row[19] or "",
+        commits=row[20],
     )
 
 
@@ -182,7 +183,9 @@ def message(row: Row) -> StoredMessage:
     """A row of `inbox`."""
     return StoredMessage(
         id=row[0],
-        address=Address(tenant=row[1], definition=row[2], key=row[3], instance=instance_or_none(row[4])),
+        address=Address(
+            tenant=row[1], definition=row[2], key=row[3], instance=instance_or_none(row[4]), partition=row[17]
+        ),
         language=row[5],
         type=row[6],
         version=row[7],
@@ -226,6 +229,7 @@ def dead_letter(row: Row) -> DeadLetter:
         comment=row[22],
         created_at=instant(row[23]),
         context=row[24],
+        partition=row[25],
     )
 
 

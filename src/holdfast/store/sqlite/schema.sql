@@ -108,7 +108,8 @@ CREATE TABLE dead_letters (
     command_id         text not null default '',
     comment            text not null default '',
     created_at         text not null,
-    context            blob
+    context            blob,
+    partition          text not null default ''
 ) strict;
 
 CREATE TABLE definition_triggers (
@@ -177,6 +178,7 @@ CREATE TABLE documents (
     id            text not null check (id <> ''),
     tenant        text not null check (tenant <> ''),
     definition    text not null,
+    partition     text not null,
     status        text not null,
     version       integer not null,
     data          blob not null,
@@ -240,6 +242,7 @@ CREATE TABLE human_tasks (
     tenant           text not null check (tenant <> ''),
     definition       text not null,
     key              text not null,
+    partition        text not null,
     node             text not null,
     subject          text not null,
     role             text not null,
@@ -281,7 +284,8 @@ CREATE TABLE inbox (
     error              text not null default '',
     due_at             text,
     claimed_until      text,
-    context            blob
+    context            blob,
+    partition          text not null default ''
 ) strict;
 
 CREATE TABLE instances (
@@ -296,6 +300,7 @@ CREATE TABLE instances (
     begun              integer not null,
     version            integer not null,
     issued             integer not null,
+    commits            integer not null,
     parent             text,
     created_at         text not null,
     updated_at         text not null,
@@ -346,6 +351,7 @@ CREATE TABLE notifications (
     recipient  text not null,
     instance   text not null,
     step       integer not null,
+    partition  text not null,
     subject    text not null,
     body       text not null,
     created_at text not null,
@@ -406,6 +412,7 @@ CREATE TABLE published_events (
     instance     text not null,
     number       integer not null,
     tenant       text not null check (tenant <> ''),
+    partition    text not null,
     id           text not null,
     event        text not null,
     correlation  text not null,
@@ -491,6 +498,7 @@ CREATE TABLE subscriptions (
     place       integer not null,
     tenant      text not null check (tenant <> ''),
     definition  text not null,
+    partition   text not null,
     kind        text not null,
     signal      text not null,
     correlation text not null,
@@ -516,6 +524,7 @@ CREATE TABLE task_decisions (
     number           integer not null,
     sequence         integer not null,
     tenant           text not null check (tenant <> ''),
+    partition        text not null,
     actor            text not null,
     on_behalf_of     text not null,
     outcome          text not null,
@@ -534,6 +543,7 @@ CREATE TABLE task_people (
     number     integer not null,
     place      integer not null,
     tenant     text not null check (tenant <> ''),
+    partition  text not null,
     kind       text not null,
     name       text not null,
     via        text not null,
@@ -596,7 +606,7 @@ CREATE INDEX directory_changes_by_principal on directory_changes (tenant, princi
 
 CREATE INDEX directory_changes_by_tenant on directory_changes (tenant, id);
 
-CREATE UNIQUE INDEX documents_by_id on documents (tenant, type, id);
+CREATE UNIQUE INDEX documents_by_id on documents (tenant, type, id, partition);
 
 CREATE INDEX documents_by_requester on documents (tenant, requester, type, instance);
 
@@ -633,7 +643,7 @@ CREATE INDEX instances_by_definition on instances (tenant, definition, status, b
 
 CREATE INDEX instances_by_end on instances (ended_at) where ended_at is not null;
 
-CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition) where key is not null;
+CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
 
 CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
 
@@ -757,9 +767,9 @@ begin select raise(abort, 'HF107 an instance that has ended stays as it ended');
 CREATE TRIGGER instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
-CREATE TRIGGER instances_identity before update of id, tenant, definition, kind, key, created_at on instances
+CREATE TRIGGER instances_identity before update of id, tenant, definition, kind, key, created_at, partition on instances
 when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
-    or new.key is not old.key or new.created_at <> old.created_at
+    or new.key is not old.key or new.created_at <> old.created_at or new.partition is not old.partition
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
 CREATE TRIGGER mutations_never_change before update on mutations

@@ -132,9 +132,9 @@ class SQLiteShare(SQLiteParts):
         """The same file with the same connections."""
         return SQLiteShare(self._database, self._identity)
 
-    def reader(self, tenant: str) -> SQLiteReader:
-        """For callers of one tenant."""
-        return SQLiteReader(self._database, tenant)
+    def reader(self, tenant: str, partition: str = "") -> SQLiteReader:
+        """For callers of one tenant, or of one part of it."""
+        return SQLiteReader(self._database, tenant, partition)
 
     @contextmanager
     def survey(self) -> Iterator[SQLiteParts]:

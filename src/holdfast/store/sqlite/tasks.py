@@ -40,12 +40,14 @@ class TaskReads:
     """Questions to people of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str
+    _partition: str
 
     def open_tasks(self, query: TaskQuery) -> list[ListedTask]:
         """A page of open questions."""
         at, instance, number = ("", "", 0) if query.after is None else query.after
         values = {
             "tenant": self._tenant,
+            "partition": self._partition,
             "definition": query.definition,
             "key": query.key,
             "requester": query.requester,
@@ -69,21 +71,22 @@ class TaskReads:
         """A page of the decisions that somebody has given."""
         place = _END if after is None else (text(after.decided_at), str(after.instance), after.number, after.sequence)
         values = dict(zip(("at", "instance", "number", "sequence"), place, strict=True))
-        found = self._all(_sql.decisions_by, {**values, "tenant": self._tenant, "actor": actor, "limit": limit})
+        found = self._all(_sql.decisions_by, {**values, **self._whose, "actor": actor, "limit": limit})
         return [ListedDecision(decision=_decision(row[:_DECISION]), task=_listed(row[_DECISION:])) for row in found]
 
     def count_tasks(self, people: Sequence[Asked]) -> list[TaskCount]:
         """How many are in each of these inboxes."""
-        return [
-            TaskCount(*row)
-            for row in self._all(_sql.count_tasks, {"tenant": self._tenant, "people": json.dumps(people)})
-        ]
+        return [TaskCount(*row) for row in self._all(_sql.count_tasks, {**self._whose, "people": json.dumps(people)})]
 
     def count_overdue(self, people: Sequence[Asked], now: datetime) -> int:
         """How many in these inboxes should have been answered."""
         asked = {"people": json.dumps(people), "names": json.dumps([*map(_joined, people)])}
-        ((count,),) = self._all(_sql.count_overdue, {"tenant": self._tenant, "now": text(now), **asked})
+        ((count,),) = self._all(_sql.count_overdue, {**self._whose, "now": text(now), **asked})
         return int(count)
+
+    @property
+    def _whose(self) -> dict[str, Any]:
+        raise NotImplementedError
 
     def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[Row]:
         raise NotImplementedError

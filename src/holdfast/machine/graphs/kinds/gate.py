@@ -53,6 +53,8 @@ class PolicyGate(NodeOp, frozen=True, kw_only=True, tag="policy"):
     """Stands before an action, and asks whether the one in whose name it is done may do it."""
 
     action: str
+    of: str = ""
+    """The type of the other document that it is done to: then the policy of that one is asked, in the commit that does it."""
 
     word: ClassVar[str] = "policy"
     shape: ClassVar[Shape] = Shape(('{{"⚿ ', '"}}'), "shape=hexagon, style=filled, penwidth=2")
@@ -78,7 +80,7 @@ class PolicyGate(NodeOp, frozen=True, kw_only=True, tag="policy"):
     @property
     def detail(self) -> str:
         """The action."""
-        return self.action
+        return f"{self.of}.{self.action}" if self.of else self.action
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the name."""

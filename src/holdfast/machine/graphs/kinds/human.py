@@ -158,8 +158,9 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
 
     def outcome_for(self, vote: Vote) -> str:
         """The word of a vote, which need not be one of the answers."""
-        words: dict[Vote, str] = {"for": self.approval, "against": self.rejects, "abstained": self.abstains}
-        return words[vote]
+        if vote == "for":
+            return self.approval
+        return self.rejects if vote == "against" else self.abstains
 
     @property
     def detail(self) -> str:

@@ -10,6 +10,8 @@ from holdfast.machine.graphs.findings import work_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
 from holdfast.machine.graphs.work import Work
 
+WEBHOOK = "holdfast.webhook"
+"""The engine's own handler of requests to other systems: it is given `url`, `secret` and what is sent, each name behind `payload.`."""
 GIVEN, KEPT = "given.", "kept."
 """What the names of the expressions begin with that a handler is given, and that are kept of its answer."""
 
@@ -22,6 +24,9 @@ class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
     """What the handler is given: stored mapping expressions, by name; None means all of the data."""
     output: dict[str, Stored] | None = None
     """What is kept of the answer: stored mapping expressions over it, as `response`, by the names in the data; None means all of it."""
+
+    detached: bool = False
+    """Whether the token goes on at once and nobody waits for the call; only that it has failed is told. For requests alone."""
 
     word: ClassVar[str] = "task"
     shape: ClassVar[Shape] = Shape(('["', '"]'), 'shape=box, style="filled,rounded"')
@@ -52,4 +57,9 @@ class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the call."""
-        return work_findings(node, repr(node), self.work, least_calls=1)
+        yield from work_findings(node, repr(node), self.work, least_calls=1)
+        if self.detached and self.work.handler != WEBHOOK:
+            message = (
+                f"{node!r} calls {self.work.handler!r}, which somebody has to wait for; only requests are sent without"
+            )
+            yield Diagnostic("detached", message, node)

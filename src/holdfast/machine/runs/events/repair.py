@@ -31,6 +31,8 @@ class StepSkipped(Happening, frozen=True, kw_only=True):
     """By which it goes on."""
     to: str = ""
     """Where the token went; empty if no way led on."""
+    edge: str = ""
+    """Id of the edge that it went by."""
     node: str = ""
     token: str = ""
     visit: int = 1

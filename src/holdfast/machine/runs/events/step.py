@@ -39,6 +39,8 @@ class StepCompleted(Happening, frozen=True, kw_only=True):
     output: object = None
     to: str = ""
     """Where the token went, if there was a choice."""
+    edge: str = ""
+    """Id of the edge that it went by, if there was a choice."""
     node: str = ""
     token: str = ""
     visit: int = 1

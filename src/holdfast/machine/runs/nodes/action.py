@@ -1,8 +1,8 @@
-"""An action changes the document, in the name of the workflow.
+"""An action changes the document, or another one, in the name of the workflow.
 
 Entered when: a token arrives. May do: change the document; one with a handler has that compute the changes, inside the commit. Left when: the document is
-changed (`ok`), or it cannot be (`error`, if there is such an edge). On compensation: its own undoing work is called, if it has any; a change is
-undone by another one, never taken back.
+changed (`ok`), or it cannot be (`error`, if there is such an edge). What is done to another document is done by the engine itself, in the commit that ends
+the step. On compensation: the action that takes it back is done, if it has any; a change is undone by another one, never taken back.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Action, Node
 from holdfast.machine.runs.acting import acting
+from holdfast.machine.runs.action_inputs import target_of
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.fields import not_given
 from holdfast.machine.runs.leaving import pass_through
@@ -18,6 +19,7 @@ from holdfast.machine.runs.mutations import Author, Draft, change, drafted, inva
 from holdfast.machine.runs.nodes.task import TaskKind
 from holdfast.machine.runs.plain import plain
 from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.rollback import undone
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, window_of
@@ -31,8 +33,13 @@ class ActionKind(TaskKind):
         assert isinstance(node.op, Action)
         try:
             payload = given(turn, token, node)
+            if node.op.of:
+                target_of(turn, turn.data_for(token, node.id), node.id)
         except ExpressionError as error:
             self.fail(turn, token, node, f"what {node.id!r} is given cannot be told: {error}")
+            return
+        if node.op.of:
+            super().enter(turn, token, node)
             return
         form = index_of(turn.routes).payload(node.op.action)
         wrong = invalid(f"what {node.id!r} is given", [] if form is None else form.faults(payload)) or _closed(
@@ -60,15 +67,38 @@ def given(turn: Turn, token: Token, node: Node) -> Data:
 def completed(turn: Turn, step: Step, output: object) -> Rejection | None:
     """The handler of an action came back with changes; if they do not fit, what it wrote goes with the refusal."""
     node = turn.routes.node(step.node)
-    if output is not None and not isinstance(output, dict):
-        told = f"the handler of {step.node!r} gives changes by field, or nothing; it gave {output!r:.200}"
-        return refused(Refusal.INVALID_DOCUMENT, told)
-    draft = _drafted(turn, node, output or {}, step.number)
+    assert isinstance(node.op, Action)
+    if node.op.of:
+        turn.cancel_step_timer(step)
+        take_answer(turn, step, output)
+        return None
+    draft = _computed(turn, node, step, output)
     if not isinstance(draft, Draft):
         return draft
     turn.cancel_step_timer(step)
     take_answer(turn, step, _done(turn, node, draft, step.number))
     return None
+
+
+def taken_back(turn: Turn, step: Step, output: object) -> Rejection | None:
+    """What takes an action back is done: another change of the document, unless it was another document's."""
+    node = turn.routes.node(step.node)
+    assert isinstance(node.op, Action)
+    if not node.op.of:
+        draft = _computed(turn, node, step, output)
+        if not isinstance(draft, Draft):
+            return draft
+        if draft.changes:
+            change(turn, draft, node.op.undo, _author(turn, node, step.number))
+    undone(turn, step)
+    return None
+
+
+def _computed(turn: Turn, node: Node, step: Step, output: object) -> Draft | Rejection:
+    if output is not None and not isinstance(output, dict):
+        told = f"the handler of {step.node!r} gives changes by field, or nothing; it gave {output!r:.200}"
+        return refused(Refusal.INVALID_DOCUMENT, told)
+    return _drafted(turn, node, output or {}, step.number)
 
 
 def _closed(turn: Turn, node: Node) -> Rejection | None:

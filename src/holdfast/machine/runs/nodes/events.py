@@ -194,7 +194,7 @@ def _decline(turn: Turn, step: int, published: Published) -> None:
 
 def _answer_offer(turn: Turn, step: int, published: Published, *, is_taken: bool) -> None:
     told = AnswerOffer(id=published.id, instance=str(turn.moment.instance), step=step, is_taken=is_taken)
-    turn.send(Message(decider=PUBLICATION, command=told, key=published.id))
+    turn.send(Message(decider=PUBLICATION, command=told, key=published.id, partition=published.partition))
 
 
 # -- keys and conditions

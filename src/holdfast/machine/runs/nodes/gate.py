@@ -59,6 +59,9 @@ class PolicyGateKind(Kind):
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Ask; without a way for those who may not the step has failed."""
         assert isinstance(node.op, PolicyGate)
+        if node.op.of and node.op.of != index_of(turn.routes).spec.entity_type:
+            pass_through(turn, token, node, OK)
+            return
         action = index_of(turn.routes).actions[node.op.action]
         actor = acting(turn, node.run_as)
         if actor.may(action.capability):

@@ -9,17 +9,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.errors import ExpressionError
-from holdfast.machine.graphs.graph import Action, Node
+from holdfast.machine.graphs.graph import Action, Node, Task
+from holdfast.machine.runs.action_inputs import action_input
 from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.commands import FailStep, RunStep
 from holdfast.machine.runs.events import StepResumed, StepRetried, StepWithdrawn
 from holdfast.machine.runs.failures import give_up
-from holdfast.machine.runs.leaving import value_of
+from holdfast.machine.runs.leaving import pass_through, value_of
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.plain import plain
+from holdfast.machine.runs.posts import post
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Ending, Turn, policy_of
-from holdfast.machine.runs.windows import document_of
 
 _NOW = timedelta(0)
 RESPONSE = "response"
@@ -37,6 +37,11 @@ class TaskKind(Kind):
             except ExpressionError as error:
                 self.fail(turn, token, node, f"what {node.id!r} is given cannot be told: {error}")
                 return
+        if isinstance(node.op, Task) and node.op.detached:
+            number, asked = turn.next_step, _given_now(turn, token, node)
+            pass_through(turn, token, node)
+            post(turn, (number, node.id), asked)
+            return
         delay_ms = turn.routes.works[node.id].start_after_ms if token.retry_of is None else 0
         delay = timedelta(milliseconds=delay_ms) if delay_ms else _NOW
         step = turn.open_step(
@@ -140,15 +145,8 @@ def _given_now(turn: Turn, token: Token, node: Node) -> Data:
     """The same for another call, which cannot fail before it is made: what cannot be told any more is null."""
     asked = turn.data_for(token, node.id)
     if isinstance(node.op, Action):
-        return action_input(turn, asked, node.id)
+        return action_input(turn, asked, node)
     return {name: value_of(each, asked) for name, each in turn.routes.given[node.id].items()}
-
-
-def action_input(turn: Turn, asked: Data, node: str) -> Data:
-    """What the handler of an action gets: the document as it is, and the payload."""
-    payload = {name: plain(value_of(each, asked)) for name, each in turn.routes.payload(node).items()}
-    document = document_of(turn.state)
-    return {"document": {**document.own(), "data": document.data}, "payload": payload}
 
 
 def _held_at(token: Token) -> str | list[str] | None:

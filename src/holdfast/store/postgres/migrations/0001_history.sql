@@ -80,6 +80,7 @@ create table holdfast.instances (
     begun              boolean not null,
     version            integer not null,
     issued             integer not null,
+    commits            integer not null,
     parent             uuid,
     created_at         timestamptz not null,
     updated_at         timestamptz not null,
@@ -91,7 +92,8 @@ create table holdfast.instances (
     attributes         jsonb
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 -- For look-ups, and for lists that name a key alone.
-create unique index instances_by_key on holdfast.instances (tenant, key, definition) where key is not null;
+create unique index instances_by_key on holdfast.instances (tenant, key, definition, (case when partition is null then '' else partition end))
+where key is not null;
 -- For lists, which are read status by status, each newest first, those that have begun and those that have not. Their conditions are always true and only lists state them: a planner
 -- without statistics takes these indexes for look-ups by id or key otherwise, and reads every instance of the tenant or definition.
 create index instances_by_definition on holdfast.instances (tenant, definition, status, begun, id) where created_at > '-infinity';
@@ -114,9 +116,9 @@ create index instances_late on holdfast.instances (reason, paused_at) where paus
 create index instances_events_by_end on holdfast.instances (ended_at) where kind = 'event' and ended_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
-create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on holdfast.instances for each row
+create trigger instances_identity before update of id, tenant, definition, kind, key, created_at, partition on holdfast.instances for each row
 when (new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
-    or new.key is distinct from old.key or new.created_at <> old.created_at)
+    or new.key is distinct from old.key or new.created_at <> old.created_at or new.partition is distinct from old.partition)
 execute function holdfast.refuse('HF103', 'the identity of an instance never changes');
 create trigger instances_history before update of version on holdfast.instances for each row
 when (new.version < old.version)
@@ -254,7 +256,8 @@ create table holdfast.inbox (
     error              text not null default '',
     due_at             timestamptz,
     claimed_until      timestamptz,
-    context            bytea
+    context            bytea,
+    partition          text not null default ''
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
 );
@@ -287,7 +290,8 @@ create table holdfast.dead_letters (
     command_id         text not null default '',
     comment            text not null default '',
     created_at         timestamptz not null,
-    context            bytea
+    context            bytea,
+    partition          text not null default ''
 );
 create index dead_letters_by_instance on holdfast.dead_letters (instance, source, number);
 create index dead_letters_by_tenant on holdfast.dead_letters (tenant, id);
@@ -332,6 +336,7 @@ create table holdfast.human_tasks (
     tenant           text not null check (tenant <> ''),
     definition       text not null,
     key              text not null,
+    partition        text not null,
     node             text not null,
     subject          text not null,
     role             text not null,
@@ -366,6 +371,7 @@ create table holdfast.task_people (
     number     integer not null,
     place      integer not null,
     tenant     text not null check (tenant <> ''),
+    partition  text not null,
     kind       text not null,
     name       text not null,
     via        text not null,
@@ -386,6 +392,7 @@ create table holdfast.task_decisions (
     number           integer not null,
     sequence         integer not null,
     tenant           text not null check (tenant <> ''),
+    partition        text not null,
     actor            text not null,
     on_behalf_of     text not null,
     outcome          text not null,
@@ -408,6 +415,7 @@ create table holdfast.documents (
     id            text not null check (id <> ''),
     tenant        text not null check (tenant <> ''),
     definition    text not null,
+    partition     text not null,
     status        text not null,
     version       integer not null,
     data          bytea not null,
@@ -421,7 +429,7 @@ create table holdfast.documents (
     updated_at    timestamptz not null,
     primary key (instance, type, id)
 );
-create unique index documents_by_id on holdfast.documents (tenant, type, id);
+create unique index documents_by_id on holdfast.documents (tenant, type, id, partition);
 create index documents_by_status on holdfast.documents (tenant, type, status, instance);
 create index documents_by_type on holdfast.documents (tenant, type, instance);
 create index documents_by_requester on holdfast.documents (tenant, requester, type, instance);
@@ -521,6 +529,7 @@ create table holdfast.subscriptions (
     place       integer not null,
     tenant      text not null check (tenant <> ''),
     definition  text not null,
+    partition   text not null,
     kind        text not null,
     signal      text not null,
     correlation text not null,
@@ -533,6 +542,7 @@ create table holdfast.published_events (
     instance     uuid not null,
     number       integer not null,
     tenant       text not null check (tenant <> ''),
+    partition    text not null,
     id           text not null,
     event        text not null,
     correlation  text not null,
@@ -621,6 +631,7 @@ create table holdfast.notifications (
     recipient  text not null,
     instance   uuid not null,
     step       integer not null,
+    partition  text not null,
     subject    text not null,
     body       text not null,
     created_at timestamptz not null,
@@ -827,17 +838,24 @@ $$;
 
 create function holdfast.submit(
     definition text, command text, data text, key text default '', instance uuid default null, command_id text default '',
-    tenant text default 'default', actor text default current_user, comment text default '', version integer default 1
+    tenant text default 'default', actor text default current_user, comment text default '', version integer default 1,
+    partition text default ''
 ) returns bigint language sql as $$
     insert into holdfast.inbox (
-        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, context, created_at
+        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, context, partition,
+        created_at
     ) values (
         submit.tenant,
-        coalesce(submit.instance::text, replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key),
+        coalesce(
+            submit.instance::text,
+            case when submit.partition = '' then '' else replace(replace(submit.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key
+        ),
         submit.definition, submit.key, submit.instance, holdfast.language_of(submit.tenant, submit.definition), submit.command,
         submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
-        convert_to(json_build_object('actor', json_build_object('id', submit.actor))::text, 'UTF8'),  -- Whatever it calls itself: it is not the engine.
-        clock_timestamp()
+        -- Whatever it calls itself: it is not the engine.
+        convert_to(json_build_object('actor', json_build_object('id', submit.actor), 'partition', submit.partition)::text, 'UTF8'),
+        submit.partition, clock_timestamp()
     ) returning id
 $$;
 

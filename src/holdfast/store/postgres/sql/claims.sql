@@ -142,7 +142,7 @@ where i.id = any (array(
     where f.is_readable order by f.id limit ?::int8
 ))
 returning i.id, i.tenant, i.definition, i.key, i.instance, i.language, i.type, i.version, i.data, i.command_id, i.actor, i.comment,
-    i.definition_version, i.parent, i.attempts, i.error, i.context
+    i.definition_version, i.parent, i.attempts, i.error, i.context, i.partition
 
 -- name: retry_message
 update holdfast.inbox set due_at = ?::timestamptz, attempts = attempts + ?::int4, error = ?::text, claimed_until = null where id = ?::int8
@@ -156,9 +156,10 @@ delete from holdfast.inbox where id = ?::int8
 
 -- name: waiting_messages
 select id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    attempts, error, context
+    attempts, error, context, partition
 from holdfast.inbox
-where id > $1::int8 and tenant = $2::text and ($3::text = '' or definition = $3::text) and ($4::text = '' or type = $4::text)
+where id > $1::int8 and tenant = $2::text and ($6::text = '' or partition = $6::text)
+    and ($3::text = '' or definition = $3::text) and ($4::text = '' or type = $4::text)
 order by id limit $5::int8
 
 -- name: inbox_depth

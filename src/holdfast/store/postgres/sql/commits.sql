@@ -7,27 +7,27 @@
 
 -- name: born
 insert into holdfast.instances (
-    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, ended_at, partition,
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, commits, parent, ended_at, partition,
     started_by, paused_at, deadline_at, attributes, created_at, updated_at
 )
-select u.id, u.tenant, u.definition, u.definition_version, u.kind, u.key, u.status, u.reason, u.begun, u.version, u.issued, u.parent,
+select u.id, u.tenant, u.definition, u.definition_version, u.kind, u.key, u.status, u.reason, u.begun, u.version, u.issued, u.commits, u.parent,
     u.ended_at, u.partition, u.started_by, u.paused_at, u.deadline_at, u.attributes::jsonb, t.at, t.at
 from unnest(
-    ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::uuid[],
+    ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::int4[], ?::uuid[],
     ?::timestamptz[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::text[]
 ) as u (
-    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, ended_at, partition,
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, commits, parent, ended_at, partition,
     started_by, paused_at, deadline_at, attributes
 ), (select ?::timestamptz as at) as t
 
 -- name: moved
 -- The gate: the row changes only if nobody has changed it since it was read.
 update holdfast.instances i
-set status = u.status, reason = u.reason, begun = u.begun, version = u.version, issued = u.issued, ended_at = u.ended_at,
+set status = u.status, reason = u.reason, begun = u.begun, version = u.version, issued = u.issued, commits = u.commits, ended_at = u.ended_at,
     updated_at = t.at
 from unnest(
-    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::timestamptz[]
-) as u (id, tenant, expected, status, reason, begun, version, issued, ended_at), (select ?::timestamptz as at) as t
+    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::int4[], ?::timestamptz[]
+) as u (id, tenant, expected, status, reason, begun, version, issued, commits, ended_at), (select ?::timestamptz as at) as t
 where i.id = any (array[u.id]) and i.tenant = u.tenant and i.version = u.expected
 returning 1
 
@@ -89,16 +89,16 @@ with taken as (
 )
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
+    context, partition, created_at
 )
 select u.tenant, u.target, u.definition, u.key, u.instance, u.language, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
-    u.definition_version, u.parent, u.context, t.at
+    u.definition_version, u.parent, u.context, u.partition, t.at
 from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[], ?::bytea[]
+    ?::text[], ?::uuid[], ?::bytea[], ?::text[]
 ) with ordinality as u (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, place
+    context, partition, place
 ) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
 order by u.place
 
@@ -111,16 +111,16 @@ with taken as (
 )
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
+    context, partition, created_at
 )
 select u.tenant, u.target, u.definition, u.key, u.instance, u.language, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
-    u.definition_version, u.parent, u.context, t.at
+    u.definition_version, u.parent, u.context, u.partition, t.at
 from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[], ?::bytea[]
+    ?::text[], ?::uuid[], ?::bytea[], ?::text[]
 ) with ordinality as u (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, place
+    context, partition, place
 ) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
 order by u.place
 
@@ -180,11 +180,11 @@ where t.instance = any (array[u.instance]) and t.key = u.key
 -- name: messages
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
+    context, partition, created_at
 )
 select u.*, t.at from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[], ?::bytea[]
+    ?::text[], ?::uuid[], ?::bytea[], ?::text[]
 ) as u, (select ?::timestamptz as at) as t
 returning id
 
@@ -192,10 +192,10 @@ returning id
 -- Only into the database that is meant, with a connection that is not ours.
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
+    context, partition, created_at
 )
 select ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::text, ?::int4, ?::bytea, ?::text, ?::text, ?::text, ?::text, ?::uuid,
-    ?::bytea, ?::timestamptz
+    ?::bytea, ?::text, ?::timestamptz
 where exists (select 1 from holdfast.meta where name = 'identity' and value = ?::text)
 returning id
 
@@ -220,10 +220,10 @@ select * from unnest(
 -- name: raised_letters
 insert into holdfast.dead_letters (
     tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence, reason,
-    error, actor, definition_version, parent, command_id, comment, created_at, context
+    error, actor, definition_version, parent, command_id, comment, created_at, context, partition
 )
 select * from unnest(
     ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
     ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::timestamptz[],
-    ?::bytea[]
+    ?::bytea[], ?::text[]
 ) as u

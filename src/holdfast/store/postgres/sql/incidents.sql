@@ -16,7 +16,8 @@ where i.id > ?::uuid and i.id <= ?::uuid and i.status = 'running' and i.kind = a
     and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
     and not exists (
         select 1 from holdfast.inbox m where m.tenant = i.tenant
-            and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and m.target in (i.id::text, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     )
     and not exists (select 1 from holdfast.inbox m where m.parent = i.id)
 order by i.id

@@ -1,6 +1,6 @@
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: discard
@@ -31,7 +31,8 @@ select
     (select count(*) from holdfast.dead_letters where instance = i.id),
     (
         select count(*) from holdfast.inbox where tenant = i.tenant
-            and target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and target in (i.id::text, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     ),
     array(
         select p.name from holdfast.projections p
@@ -82,7 +83,8 @@ where i.ended_at < least($1::timestamptz, (
     and not exists (select 1 from holdfast.dead_letters d where d.instance = i.id)
     and not exists (
         select 1 from holdfast.inbox m where m.tenant = i.tenant
-            and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and m.target in (i.id::text, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     )
     and not exists (
         select 1 from holdfast.events e
@@ -102,7 +104,8 @@ where i.kind = 'event' and i.ended_at < least($1::timestamptz, (
     and not exists (select 1 from holdfast.dead_letters d where d.instance = i.id)
     and not exists (
         select 1 from holdfast.inbox m where m.tenant = i.tenant
-            and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and m.target in (i.id::text, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     )
     and not exists (
         select 1 from holdfast.events e

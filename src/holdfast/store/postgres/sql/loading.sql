@@ -6,15 +6,21 @@
 -- and key.
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, s.version, s.state_version, s.data,
-    t.keys, t.numbers, t.dues
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, i.commits,
+    s.version, s.state_version, s.data, t.keys, t.numbers, t.dues
 from (
-    select n.* from unnest(?::text[], ?::uuid[]) as u (tenant, id)
-    cross join lateral (select * from holdfast.instances where id = u.id and tenant = u.tenant offset 0) as n
-    union all
-    select n.* from unnest(?::text[], ?::text[], ?::text[]) as u (tenant, definition, key)
+    select n.* from unnest(?::text[], ?::uuid[], ?::text[]) as u (tenant, id, partition)
     cross join lateral (
-        select * from holdfast.instances where tenant = u.tenant and definition = u.definition and key = u.key offset 0
+        select * from holdfast.instances i
+        where i.id = u.id and i.tenant = u.tenant and (u.partition = '' or i.partition = u.partition) offset 0
+    ) as n
+    union all
+    select n.* from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as u (tenant, definition, key, partition)
+    cross join lateral (
+        select * from holdfast.instances i
+        where i.tenant = u.tenant and i.definition = u.definition and i.key = u.key
+            and case when i.partition is null then '' else i.partition end = u.partition
+        offset 0
     ) as n
 ) as i left join lateral (select * from holdfast.snapshots where instance = i.id offset 0) as s on true
 cross join lateral (
@@ -35,12 +41,18 @@ order by e.instance, e.sequence
 -- name: lock
 -- Rows are always locked in the order of their ids, so that two commits never wait for one another in a circle.
 select i.id from holdfast.instances i where i.id = any (array(
-    select n.id from unnest(?::text[], ?::uuid[]) as u (tenant, id)
-    cross join lateral (select id from holdfast.instances where id = u.id and tenant = u.tenant offset 0) as n
-    union
-    select n.id from unnest(?::text[], ?::text[], ?::text[]) as u (tenant, definition, key)
+    select n.id from unnest(?::text[], ?::uuid[], ?::text[]) as u (tenant, id, partition)
     cross join lateral (
-        select id from holdfast.instances where tenant = u.tenant and definition = u.definition and key = u.key offset 0
+        select i.id from holdfast.instances i
+        where i.id = u.id and i.tenant = u.tenant and (u.partition = '' or i.partition = u.partition) offset 0
+    ) as n
+    union
+    select n.id from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as u (tenant, definition, key, partition)
+    cross join lateral (
+        select i.id from holdfast.instances i
+        where i.tenant = u.tenant and i.definition = u.definition and i.key = u.key
+            and case when i.partition is null then '' else i.partition end = u.partition
+        offset 0
     ) as n
 )) order by i.id for update
 

@@ -1,38 +1,38 @@
 -- name: add
-insert into holdfast.notifications (tenant, key, kind, recipient, instance, step, subject, body, created_at)
-values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::int4, ?::text, ?::text, ?::timestamptz) on conflict do nothing
+insert into holdfast.notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, created_at)
+values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::timestamptz) on conflict do nothing
 
 -- name: page
 -- What was told to a role has been read by those who have read it; what was told to a user, by that user.
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.created_at, coalesce(n.read_at, r.read_at)
 from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
-where n.tenant = ?::text and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8 order by n.id desc limit ?::int8
+where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8 order by n.id desc limit ?::int8
 
 -- name: unread_page
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.created_at, coalesce(n.read_at, r.read_at)
 from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
-where n.tenant = ?::text and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8 and n.read_at is null and r.read_at is null
+where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8 and n.read_at is null and r.read_at is null
 order by n.id desc limit ?::int8
 
 -- name: count_unread
 select count(*) from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
-where n.tenant = ?::text and n.kind = ?::text and n.recipient = ?::text and n.read_at is null and r.read_at is null
+where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.read_at is null and r.read_at is null
 
 -- name: mark_read
 update holdfast.notifications set read_at = coalesce(read_at, ?::timestamptz)
-where tenant = ?::text and kind = ?::text and recipient = ?::text and id = ?::int8
+where tenant = ?::text and partition = coalesce(nullif(?::text, ''), partition) and kind = ?::text and recipient = ?::text and id = ?::int8
 
 -- name: mark_read_by
 -- One of a role's, by one of those who have it. What was read stays read since the first time.
 insert into holdfast.notification_reads (notification, reader, tenant, read_at)
-select n.id, ?::text, n.tenant, ?::timestamptz from holdfast.notifications n where n.tenant = ?::text and n.kind = ?::text and n.recipient = ?::text and n.id = ?::int8
+select n.id, ?::text, n.tenant, ?::timestamptz from holdfast.notifications n where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id = ?::int8
 on conflict (notification, reader) do update set read_at = notification_reads.read_at
 
 -- name: mark_all_read
 update holdfast.notifications set read_at = ?::timestamptz
-where tenant = ?::text and kind = ?::text and recipient = ?::text and read_at is null
+where tenant = ?::text and partition = coalesce(nullif(?::text, ''), partition) and kind = ?::text and recipient = ?::text and read_at is null
 
 -- name: mark_all_read_by
 insert into holdfast.notification_reads (notification, reader, tenant, read_at)
-select n.id, ?::text, n.tenant, ?::timestamptz from holdfast.notifications n where n.tenant = ?::text and n.kind = ?::text and n.recipient = ?::text
+select n.id, ?::text, n.tenant, ?::timestamptz from holdfast.notifications n where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text
 on conflict (notification, reader) do nothing

@@ -4,9 +4,9 @@ select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant'
 
 -- name: instances_of_parent
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
 from holdfast.instances i
-where i.parent = $12::uuid and i.tenant = $1::text and ($13::text = '' or i.key = $13::text)
+where i.parent = $12::uuid and i.tenant = $1::text and ($15::text is null or coalesce(i.partition, '') = $15::text) and ($13::text = '' or i.key = $13::text)
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
@@ -21,9 +21,9 @@ order by i.id desc limit $11::int8
 
 -- name: instances_by_key
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
 from holdfast.instances i
-where i.tenant = $1::text and i.key = $12::text
+where i.tenant = $1::text and i.key = $12::text and ($14::text is null or coalesce(i.partition, '') = $14::text)
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
@@ -39,10 +39,10 @@ order by i.id desc limit $11::int8
 -- name: instances_by_attribute
 -- Those that have the values are found by an index first, and then sorted: they are meant to be few.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
 from holdfast.instances_having($12::text::jsonb) as h (id)
 cross join lateral (select * from holdfast.instances n where n.id = h.id and n.tenant = $1::text offset 0) as i
-where ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
+where ($13::text is null or coalesce(i.partition, '') = $13::text) and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
         $6::bool is null
@@ -72,9 +72,10 @@ with recursive s (status) as (
 select n.* from s cross join (values (true), (false)) as b (begun)
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
     from holdfast.instances i
     where i.tenant = $1::text and i.definition = $2::text and i.status = s.status and i.begun = b.begun and i.created_at > '-infinity'
+        and ($12::text is null or coalesce(i.partition, '') = $12::text)
         and ($4::text[] = '{}' or i.kind = any ($4::text[]))
         and ($6::bool is null or i.begun or not exists (
             select 1 from holdfast.effects e
@@ -106,9 +107,10 @@ with recursive s (kind, status) as (
 select n.* from s cross join (values (true), (false)) as b (begun)
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
     from holdfast.instances i
     where i.tenant = $1::text and i.kind = s.kind and i.status = s.status and i.begun = b.begun and i.created_at < 'infinity'
+        and ($12::text is null or coalesce(i.partition, '') = $12::text)
         and ($6::bool is null or i.begun or not exists (
             select 1 from holdfast.effects e
             where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
@@ -129,9 +131,9 @@ select n.* from (
 ) as h
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
     from holdfast.instances i
-    where i.id = h.instance and i.tenant = $1::text and not i.begun and ($2::text = '' or i.definition = $2::text)
+    where i.id = h.instance and i.tenant = $1::text and ($11::text is null or coalesce(i.partition, '') = $11::text) and not i.begun and ($2::text = '' or i.definition = $2::text)
         and ($3::text[] = '{}' or i.status = any ($3::text[])) and ($4::text[] = '{}' or i.kind = any ($4::text[]))
         and ($5::text = '' or i.definition_version = $5::text)
         and i.id >= $6::uuid and i.id < $7::uuid
@@ -142,22 +144,28 @@ order by n.id desc limit $10::int8
 
 -- name: events
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace
-from holdfast.events where instance = ?::uuid and tenant = ?::text and sequence > ?::int4 order by sequence limit ?::int8
+from holdfast.events where instance = $1::uuid and tenant = $2::text and sequence > $4::int4
+    and ($3::text = '' or exists (select 1 from holdfast.instances p where p.id = $1::uuid and p.partition = $3::text))
+order by sequence limit $5::int8
 
 -- name: effects
 select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested, context
-from holdfast.effects where instance = ?::uuid and tenant = ?::text order by number
+from holdfast.effects where instance = $1::uuid and tenant = $2::text
+    and ($3::text = '' or exists (select 1 from holdfast.instances p where p.id = $1::uuid and p.partition = $3::text))
+order by number
 
 -- name: timers
 select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context
-from holdfast.timers where instance = ?::uuid and tenant = ?::text order by due_at, number
+from holdfast.timers where instance = $1::uuid and tenant = $2::text
+    and ($3::text = '' or exists (select 1 from holdfast.instances p where p.id = $1::uuid and p.partition = $3::text))
+order by due_at, number
 
 -- name: subscribers
 select instance, number, place, definition from holdfast.subscriptions
-where tenant = ?::text and kind = 'event' and signal = ?::text and correlation = ?::text
-    and (instance, number, place) > (?::uuid, ?::int4, ?::int4)
-order by instance, number, place limit ?::int8
+where tenant = $1::text and kind = 'event' and signal = $2::text and correlation = $3::text
+    and (instance, number, place) > ($4::uuid, $5::int4, $6::int4) and ($8::text = '' or partition = $8::text)
+order by instance, number, place limit $7::int8
 
 -- name: kept_for
 -- The place names the event and the key once more: it is one of the index that has them, and not of the one by time, which would be read whole.
@@ -165,33 +173,36 @@ select number, id, event, correlation, match_one, expires_at, data, instance, pu
 from holdfast.published_events
 where tenant = $1::text and event = $2::text and correlation = $3::text and expires_at > $4::timestamptz
     and (event, correlation, published_at, instance) > ($2::text, $3::text, $5::timestamptz, $6::uuid)
+    and partition in ('', $8::text)
 order by published_at, instance limit $7::int8
 
 -- name: publications
 select number, id, event, correlation, match_one, expires_at, data, instance, published_at
 from holdfast.published_events
-where tenant = $1::text and ($2::text = '' or event = $2::text) and expires_at > $3::timestamptz
+where tenant = $1::text and ($7::text = '' or partition = $7::text) and ($2::text = '' or event = $2::text) and expires_at > $3::timestamptz
     and (published_at, instance) > ($4::timestamptz, $5::uuid)
 order by published_at, instance limit $6::int8
 
 -- name: headers
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
-from holdfast.instances i where i.id = any ($2::uuid[]) and i.tenant = $1::text
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+from holdfast.instances i where i.id = any ($2::uuid[]) and i.tenant = $1::text and ($3::text = '' or i.partition = $3::text)
 
 -- name: messages
 select m.id, m.tenant, m.definition, m.key, m.instance, m.language, m.type, m.version, m.data, m.command_id, m.actor, m.comment,
-    m.definition_version, m.parent, m.attempts, m.error, m.context
+    m.definition_version, m.parent, m.attempts, m.error, m.context, m.partition
 from holdfast.instances i join holdfast.inbox m on m.tenant = $1::text
-    and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
-where i.id = $2::uuid and i.tenant = $1::text order by m.id limit $3::int8
+    and m.target in (i.id::text, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+where i.id = $2::uuid and i.tenant = $1::text and ($4::text = '' or i.partition = $4::text) order by m.id limit $3::int8
 
 -- name: stuck
 -- An open step that waits for a person or a signal is reason enough to wait; one that waits for time or a child needs what will wake it.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
 from holdfast.instances i
 where i.tenant = $1::text and i.created_at < 'infinity' and i.kind = any ($2::text[]) and i.status = 'running' and i.id < $3::uuid
+    and ($5::text = '' or i.partition = $5::text)
     and not exists (select 1 from holdfast.effects e where e.instance = i.id)
     and not exists (select 1 from holdfast.timers t where t.instance = i.id)
     and not exists (
@@ -202,7 +213,8 @@ where i.tenant = $1::text and i.created_at < 'infinity' and i.kind = any ($2::te
     and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
     and not exists (
         select 1 from holdfast.inbox m where m.tenant = i.tenant
-            and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and m.target in (i.id::text, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     )
     and not exists (select 1 from holdfast.inbox m where m.parent = i.id)
 order by i.id desc limit $4::int8
@@ -210,15 +222,18 @@ order by i.id desc limit $4::int8
 -- name: in_hand
 select u.id from unnest($2::uuid[]) as u (id)
 where exists (select 1 from holdfast.effects e where e.instance = u.id and e.tenant = $1::text and e.owner is not null)
+    and ($3::text = '' or exists (select 1 from holdfast.instances p where p.id = u.id and p.partition = $3::text))
 
 -- name: step_names
-select number, node, compensates from holdfast.steps where instance = $2::uuid and tenant = $1::text and number = any ($3::int4[])
+select number, node, compensates from holdfast.steps
+where instance = $2::uuid and tenant = $1::text and number = any ($3::int4[])
+    and ($4::text = '' or exists (select 1 from holdfast.instances p where p.id = $2::uuid and p.partition = $4::text))
 
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition
 from holdfast.dead_letters
-where tenant = $1::text and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
+where tenant = $1::text and ($7::text = '' or partition = $7::text) and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
     and ($5::text = '' or key = $5::text or instance in (
         select i.id from holdfast.instances i where i.tenant = $1::text and i.key = $5::text
     ))
@@ -228,9 +243,9 @@ order by id limit $6::int8
 -- An instance has few; looked for first, so that the planner does not walk through those of all others in the order of their ids.
 with mine as materialized (select * from holdfast.dead_letters where instance = $7::uuid)
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition
 from mine
-where tenant = $1::text and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
+where tenant = $1::text and ($8::text = '' or partition = $8::text) and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
     and ($5::text = '' or key = $5::text or instance in (
         select i.id from holdfast.instances i where i.tenant = $1::text and i.key = $5::text
     ))
@@ -238,7 +253,7 @@ order by id limit $6::int8
 
 -- name: count_letters
 select count(*) from holdfast.dead_letters
-where tenant = $1::text and ($2::text = '' or definition = $2::text) and ($3::text is null or source = $3::text)
+where tenant = $1::text and ($6::text = '' or partition = $6::text) and ($2::text = '' or definition = $2::text) and ($3::text is null or source = $3::text)
     and ($4::text = '' or key = $4::text or instance in (
         select i.id from holdfast.instances i where i.tenant = $1::text and i.key = $4::text
     ))
@@ -246,16 +261,18 @@ where tenant = $1::text and ($2::text = '' or definition = $2::text) and ($3::te
 
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
-from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition
+from holdfast.dead_letters where id = $1::int8 and tenant = $2::text and ($3::text = '' or partition = $3::text)
 
 -- name: observations
 select tenant, instance, definition, input, from_status, to_status, skipped, at
-from holdfast.observations
+from holdfast.observations o
 where tenant = $1::text and ($2::text = '' or definition = $2::text) and ($3::uuid is null or instance = $3::uuid)
+    and ($4::text = '' or exists (select 1 from holdfast.instances p where p.id = o.instance and p.partition = $4::text))
 order by id
 
 -- name: transitions
-select from_status, input, to_status, count(*) from holdfast.observations
-where tenant = ?::text and definition = ?::text and not skipped
+select from_status, input, to_status, count(*) from holdfast.observations o
+where tenant = $1::text and definition = $2::text and not skipped
+    and ($3::text = '' or exists (select 1 from holdfast.instances p where p.id = o.instance and p.partition = $3::text))
 group by from_status, input, to_status order by from_status, input, to_status

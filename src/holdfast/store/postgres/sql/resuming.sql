@@ -25,7 +25,7 @@ order by paused_at limit ?::int8
 
 -- name: paused
 select i.id from holdfast.instances i
-where i.tenant = $1::text and i.paused_at is not null
+where i.tenant = $1::text and ($12::text = '' or i.partition = $12::text) and i.paused_at is not null
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.kind = any ($3::text[]))
     and ($4::timestamptz is null or i.paused_at >= $4::timestamptz) and ($5::timestamptz is null or i.paused_at < $5::timestamptz)
     and ($6::timestamptz is null or (i.paused_at, i.id) < ($6::timestamptz, $7::uuid))
@@ -36,7 +36,7 @@ order by i.paused_at desc, i.id desc limit $9::int8
 
 -- name: paused_for
 select i.id from holdfast.instances i
-where i.tenant = $1::text and i.reason = $12::text and i.paused_at is not null
+where i.tenant = $1::text and ($12::text = '' or i.partition = $12::text) and i.reason = $13::text and i.paused_at is not null
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.kind = any ($3::text[]))
     and ($4::timestamptz is null or i.paused_at >= $4::timestamptz) and ($5::timestamptz is null or i.paused_at < $5::timestamptz)
     and ($6::timestamptz is null or (i.paused_at, i.id) < ($6::timestamptz, $7::uuid))
@@ -48,4 +48,6 @@ order by i.paused_at desc, i.id desc limit $9::int8
 -- name: resume_requests
 select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
     error_message
-from holdfast.resume_requests where instance = ?::uuid and tenant = ?::text order by requested_at, id
+from holdfast.resume_requests where instance = $1::uuid and tenant = $2::text
+    and ($3::text = '' or exists (select 1 from holdfast.instances p where p.id = $1::uuid and p.partition = $3::text))
+order by requested_at, id

@@ -64,6 +64,7 @@ create table instances (
     begun              integer not null,
     version            integer not null,
     issued             integer not null,
+    commits            integer not null,
     parent             text,
     created_at         text not null,
     updated_at         text not null,
@@ -75,7 +76,7 @@ create table instances (
     attributes         text
 ) strict, without rowid;
 -- For look-ups, and for lists that name a key alone.
-create unique index instances_by_key on instances (tenant, key, definition) where key is not null;
+create unique index instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
 -- Lists are read status by status, each newest first, those that have begun and those that have not.
 create index instances_by_definition on instances (tenant, definition, status, begun, id);
 create index instances_by_status on instances (tenant, kind, status, begun, id);
@@ -95,9 +96,9 @@ create index instances_late on instances (reason, paused_at) where paused_at is 
 create index instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
-create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on instances
+create trigger instances_identity before update of id, tenant, definition, kind, key, created_at, partition on instances
 when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
-    or new.key is not old.key or new.created_at <> old.created_at
+    or new.key is not old.key or new.created_at <> old.created_at or new.partition is not old.partition
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 create trigger instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
@@ -225,7 +226,8 @@ create table inbox (
     error              text not null default '',
     due_at             text,
     claimed_until      text,
-    context            blob
+    context            blob,
+    partition          text not null default ''
 ) strict;
 create index inbox_by_target on inbox (tenant, target, id);
 create index inbox_by_word on inbox (language, type, version, id);
@@ -255,7 +257,8 @@ create table dead_letters (
     command_id         text not null default '',
     comment            text not null default '',
     created_at         text not null,
-    context            blob
+    context            blob,
+    partition          text not null default ''
 ) strict;
 create index dead_letters_by_instance on dead_letters (instance, source, number);
 
@@ -297,6 +300,7 @@ create table human_tasks (
     tenant           text not null check (tenant <> ''),
     definition       text not null,
     key              text not null,
+    partition        text not null,
     node             text not null,
     subject          text not null,
     role             text not null,
@@ -331,6 +335,7 @@ create table task_people (
     number     integer not null,
     place      integer not null,
     tenant     text not null check (tenant <> ''),
+    partition  text not null,
     kind       text not null,
     name       text not null,
     via        text not null,
@@ -351,6 +356,7 @@ create table task_decisions (
     number           integer not null,
     sequence         integer not null,
     tenant           text not null check (tenant <> ''),
+    partition        text not null,
     actor            text not null,
     on_behalf_of     text not null,
     outcome          text not null,
@@ -373,6 +379,7 @@ create table documents (
     id            text not null check (id <> ''),
     tenant        text not null check (tenant <> ''),
     definition    text not null,
+    partition     text not null,
     status        text not null,
     version       integer not null,
     data          blob not null,
@@ -386,7 +393,7 @@ create table documents (
     updated_at    text not null,
     primary key (instance, type, id)
 ) strict, without rowid;
-create unique index documents_by_id on documents (tenant, type, id);
+create unique index documents_by_id on documents (tenant, type, id, partition);
 create index documents_by_status on documents (tenant, type, status, instance);
 create index documents_by_type on documents (tenant, type, instance);
 create index documents_by_requester on documents (tenant, requester, type, instance);
@@ -487,6 +494,7 @@ create table subscriptions (
     place       integer not null,
     tenant      text not null check (tenant <> ''),
     definition  text not null,
+    partition   text not null,
     kind        text not null,
     signal      text not null,
     correlation text not null,
@@ -499,6 +507,7 @@ create table published_events (
     instance     text not null,
     number       integer not null,
     tenant       text not null check (tenant <> ''),
+    partition    text not null,
     id           text not null,
     event        text not null,
     correlation  text not null,
@@ -587,6 +596,7 @@ create table notifications (
     recipient  text not null,
     instance   text not null,
     step       integer not null,
+    partition  text not null,
     subject    text not null,
     body       text not null,
     created_at text not null,

@@ -129,7 +129,7 @@ select id, language, type, version from inbox where tenant = ? and target = ? or
 -- name: claim_message
 update inbox set claimed_until = ? where id = ?
 returning id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    attempts, error, context;
+    attempts, error, context, partition;
 
 -- name: retry_message
 update inbox set due_at = ?, attempts = attempts + ?, error = ?, claimed_until = null where id = ?;
@@ -142,9 +142,10 @@ delete from inbox where id = ?;
 
 -- name: waiting_messages
 select id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    attempts, error, context
+    attempts, error, context, partition
 from inbox
-where id > :after and tenant = :tenant and (:definition = '' or definition = :definition) and (:type = '' or type = :type)
+where id > :after and tenant = :tenant and (:partition = '' or partition = :partition)
+    and (:definition = '' or definition = :definition) and (:type = '' or type = :type)
 order by id limit :limit;
 
 -- name: inbox_depth

@@ -1,12 +1,12 @@
 -- name: instance_by_id
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes
-from instances where id = ? and tenant = ?;
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+from instances where id = :instance and tenant = :tenant and (:partition = '' or partition = :partition);
 
 -- name: instance_by_key
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes
-from instances where tenant = ? and definition = ? and key = ?;
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+from instances where tenant = ? and definition = ? and key = ? and coalesce(partition, '') = ?;
 
 -- name: snapshot
 select version, state_version, data from snapshots where instance = ?;
@@ -38,18 +38,18 @@ select 1 from events where instance = ? and cause = ? limit 1;
 
 -- name: insert_instance
 insert into instances (
-    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at, ended_at,
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, commits, parent, created_at, updated_at, ended_at,
     partition, started_by, paused_at, deadline_at, attributes
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_instance
 -- The gate of a commit: it changes the row only if nobody has changed it since it was read.
-update instances set status = ?, reason = ?, begun = ?, version = ?, issued = ?, updated_at = ?, ended_at = ?
+update instances set status = ?, reason = ?, begun = ?, version = ?, issued = ?, commits = ?, updated_at = ?, ended_at = ?
 where id = ? and tenant = ? and version = ?;
 
 -- name: touch_instance
 -- The same for a row whose status stays: a column that is named is taken for changed, and its indexes are written anew.
-update instances set version = ?, issued = ?, updated_at = ? where id = ? and tenant = ? and version = ?;
+update instances set version = ?, issued = ?, commits = ?, updated_at = ? where id = ? and tenant = ? and version = ?;
 
 -- name: mark_instance
 -- What few changes touch is written beside the gate, so that no other pays for it.
@@ -109,15 +109,15 @@ delete from timers where instance = ? and key = ? and number = ?;
 -- name: insert_message
 insert into inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    context, partition, created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_message_here
 -- Only into the database that is meant. One statement: a look before it would be a snapshot that is old when the write lock comes.
 insert into inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    context, created_at
-) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
+    context, partition, created_at
+) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
 
 -- name: consume_message
 delete from inbox where id = ?;

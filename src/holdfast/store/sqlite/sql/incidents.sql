@@ -16,7 +16,8 @@ where i.id > :after and i.id <= :last and i.status = 'running' and i.kind in (se
     and not exists (select 1 from instances c where c.parent = i.id and c.ended_at is null)
     and not exists (
         select 1 from inbox m where m.tenant = i.tenant
-            and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and m.target in (i.id, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     )
     and not exists (select 1 from inbox m where m.parent = i.id)
 order by i.id;

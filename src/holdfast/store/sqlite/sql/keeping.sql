@@ -1,6 +1,6 @@
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition
 from dead_letters where id = ? and tenant = ?;
 
 -- name: discard
@@ -23,7 +23,8 @@ select
     (select count(*) from dead_letters where instance = i.id),
     (
         select count(*) from inbox where tenant = i.tenant
-            and target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and target in (i.id, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     ),
     (
         select json_group_array(p.name) from projections p
@@ -87,7 +88,8 @@ where i.ended_at < min(:before, coalesce((
     and not exists (select 1 from dead_letters d where d.instance = i.id)
     and not exists (
         select 1 from inbox m where m.tenant = i.tenant
-            and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and m.target in (i.id, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     )
     and not exists (
         select 1 from events e
@@ -106,7 +108,8 @@ where i.kind = 'event' and i.ended_at < min(:before, coalesce((
     and not exists (select 1 from dead_letters d where d.instance = i.id)
     and not exists (
         select 1 from inbox m where m.tenant = i.tenant
-            and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and m.target in (i.id, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     )
     and not exists (
         select 1 from events e

@@ -1,38 +1,38 @@
 -- name: add
-insert into notifications (tenant, key, kind, recipient, instance, step, subject, body, created_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing;
+insert into notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, created_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing;
 
 -- name: page
 -- What was told to a role has been read by those who have read it; what was told to a user, by that user.
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.created_at, coalesce(n.read_at, r.read_at)
 from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
-where n.tenant = ? and n.kind = ? and n.recipient = ? and n.id < ? order by n.id desc limit ?;
+where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id < ? order by n.id desc limit ?;
 
 -- name: unread_page
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.created_at, coalesce(n.read_at, r.read_at)
 from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
-where n.tenant = ? and n.kind = ? and n.recipient = ? and n.id < ? and n.read_at is null and r.read_at is null
+where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id < ? and n.read_at is null and r.read_at is null
 order by n.id desc limit ?;
 
 -- name: count_unread
 select count(*) from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
-where n.tenant = ? and n.kind = ? and n.recipient = ? and n.read_at is null and r.read_at is null;
+where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.read_at is null and r.read_at is null;
 
 -- name: mark_read
 update notifications set read_at = coalesce(read_at, ?)
-where tenant = ? and kind = ? and recipient = ? and id = ?;
+where tenant = ? and partition = coalesce(nullif(?, ''), partition) and kind = ? and recipient = ? and id = ?;
 
 -- name: mark_read_by
 -- One of a role's, by one of those who have it. What was read stays read since the first time.
 insert into notification_reads (notification, reader, tenant, read_at)
-select n.id, ?, n.tenant, ? from notifications n where n.tenant = ? and n.kind = ? and n.recipient = ? and n.id = ?
+select n.id, ?, n.tenant, ? from notifications n where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id = ?
 on conflict (notification, reader) do update set read_at = notification_reads.read_at;
 
 -- name: mark_all_read
 update notifications set read_at = ?
-where tenant = ? and kind = ? and recipient = ? and read_at is null;
+where tenant = ? and partition = coalesce(nullif(?, ''), partition) and kind = ? and recipient = ? and read_at is null;
 
 -- name: mark_all_read_by
 insert into notification_reads (notification, reader, tenant, read_at)
-select n.id, ?, n.tenant, ? from notifications n where n.tenant = ? and n.kind = ? and n.recipient = ?
+select n.id, ?, n.tenant, ? from notifications n where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ?
 on conflict (notification, reader) do nothing;

@@ -1,8 +1,8 @@
 -- name: instances_of_parent
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
 from instances
-where parent = :parent and tenant = :tenant and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
+where parent = :parent and tenant = :tenant and (:partition is null or coalesce(partition, '') = :partition) and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
@@ -22,9 +22,9 @@ order by id desc limit :limit;
 
 -- name: instances_by_key
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
 from instances
-where tenant = :tenant and key = :key and (:definition = '' or definition = :definition)
+where tenant = :tenant and key = :key and (:partition is null or coalesce(partition, '') = :partition) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
@@ -45,9 +45,9 @@ order by id desc limit :limit;
 -- name: instances_by_attribute
 -- Along the index of those that have any, newest first.
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
 from instances indexed by instances_by_attribute
-where tenant = :tenant and attributes is not null and (:definition = '' or definition = :definition)
+where tenant = :tenant and attributes is not null and (:partition is null or coalesce(partition, '') = :partition) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
@@ -67,9 +67,9 @@ order by id desc limit :limit;
 
 -- name: instances_of_definition
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
 from instances
-where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun
+where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun and (:partition is null or coalesce(partition, '') = :partition)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:begun is null or begun or not exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
@@ -80,9 +80,9 @@ order by id desc limit :limit;
 
 -- name: instances_of_status
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
 from instances
-where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun
+where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun and (:partition is null or coalesce(partition, '') = :partition)
     and (:begun is null or begun or not exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     ))
@@ -93,11 +93,11 @@ order by id desc limit :limit;
 -- name: instances_in_hand
 -- Those that have not begun although a worker has an effect of theirs in hand: from what workers have, which is little.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
-    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes
+    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes, n.commits
 from (
     select distinct instance from effects indexed by effects_owned where owner is not null and +tenant = :tenant
 ) as h cross join instances n on n.id = h.instance
-where +n.tenant = :tenant and not n.begun and (:definition = '' or n.definition = :definition)
+where +n.tenant = :tenant and not n.begun and (:partition is null or coalesce(n.partition, '') = :partition) and (:definition = '' or n.definition = :definition)
     and (:definition_version = '' or n.definition_version = :definition_version)
     and (:kinds is null or n.kind in (select value from json_each(:kinds)))
     and (:statuses is null or n.status in (select value from json_each(:statuses)))
@@ -138,52 +138,64 @@ select status from s where status is not null;
 
 -- name: events
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace
-from events where instance = ? and tenant = ? and sequence > ? order by sequence limit ?;
+from events where instance = :instance and tenant = :tenant and sequence > :after
+    and (:partition = '' or exists (select 1 from instances p where p.id = :instance and p.partition = :partition))
+order by sequence limit :limit;
 
 -- name: effects
 select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested, context
-from effects where instance = ? and tenant = ? order by number;
+from effects where instance = :instance and tenant = :tenant
+    and (:partition = '' or exists (select 1 from instances p where p.id = :instance and p.partition = :partition))
+order by number;
 
 -- name: timers
 select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context
-from timers where instance = ? and tenant = ? order by due_at, number;
+from timers where instance = :instance and tenant = :tenant
+    and (:partition = '' or exists (select 1 from instances p where p.id = :instance and p.partition = :partition))
+order by due_at, number;
 
 -- name: subscribers
 select instance, number, place, definition from subscriptions
-where tenant = ? and kind = 'event' and signal = ? and correlation = ? and (instance, number, place) > (?, ?, ?)
-order by instance, number, place limit ?;
+where tenant = :tenant and kind = 'event' and signal = :event and correlation = :correlation
+    and (instance, number, place) > (:instance, :number, :place) and (:partition = '' or partition = :partition)
+order by instance, number, place limit :limit;
 
 -- name: kept_for
 select number, id, event, correlation, match_one, expires_at, data, instance, published_at
-from published_events where tenant = ? and event = ? and correlation = ? and expires_at > ? and (published_at, instance) > (?, ?)
-order by published_at, instance limit ?;
+from published_events
+where tenant = :tenant and event = :event and correlation = :correlation and expires_at > :now
+    and (published_at, instance) > (:at, :instance) and partition in ('', :partition)
+order by published_at, instance limit :limit;
 
 -- name: publications
 select number, id, event, correlation, match_one, expires_at, data, instance, published_at
 from published_events indexed by published_events_by_time
-where tenant = :tenant and (:event = '' or event = :event) and expires_at > :now and (published_at, instance) > (:at, :instance)
+where tenant = :tenant and (:partition = '' or partition = :partition) and (:event = '' or event = :event) and expires_at > :now and (published_at, instance) > (:at, :instance)
 order by published_at, instance limit :limit;
 
 -- name: headers
 -- The cross join and the plus keep the planner from reading every instance of the tenant instead of those that are named.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
-    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes
-from json_each(:instances) as i cross join instances n on n.id = i.value where +n.tenant = :tenant;
+    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes, n.commits
+from json_each(:instances) as i cross join instances n on n.id = i.value
+where +n.tenant = :tenant and (:partition = '' or n.partition = :partition);
 
 -- name: messages
 select m.id, m.tenant, m.definition, m.key, m.instance, m.language, m.type, m.version, m.data, m.command_id, m.actor, m.comment,
-    m.definition_version, m.parent, m.attempts, m.error, m.context
+    m.definition_version, m.parent, m.attempts, m.error, m.context, m.partition
 from instances i cross join inbox m indexed by inbox_by_target on m.tenant = :tenant
-    and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
-where i.id = :instance and +i.tenant = :tenant order by m.id limit :limit;
+    and m.target in (i.id, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+where i.id = :instance and +i.tenant = :tenant and (:partition = '' or i.partition = :partition) order by m.id limit :limit;
 
 -- name: stuck
 -- An open step that waits for a person or a signal is reason enough to wait; one that waits for time or a child needs what will wake it.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes, i.commits
 from instances i
 where i.tenant = :tenant and i.kind in (select value from json_each(:kinds)) and i.status = 'running' and i.id < :before
+    and (:partition = '' or i.partition = :partition)
     and not exists (select 1 from effects e where e.instance = i.id)
     and not exists (select 1 from timers t where t.instance = i.id)
     and not exists (
@@ -194,53 +206,59 @@ where i.tenant = :tenant and i.kind in (select value from json_each(:kinds)) and
     and not exists (select 1 from instances c where c.parent = i.id and c.ended_at is null)
     and not exists (
         select 1 from inbox m where m.tenant = i.tenant
-            and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+            and m.target in (i.id, case when i.partition is null then '' else replace(replace(i.partition, '%', '%25'), ':', '%3A') || '%/' end
+                || replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
     )
     and not exists (select 1 from inbox m where m.parent = i.id)
 order by i.id desc limit :limit;
 
 -- name: in_hand
 select i.value from json_each(:instances) as i
-where exists (select 1 from effects where instance = i.value and tenant = :tenant and owner is not null);
+where exists (select 1 from effects where instance = i.value and tenant = :tenant and owner is not null)
+    and (:partition = '' or exists (select 1 from instances p where p.id = i.value and p.partition = :partition));
 
 -- name: step_names
 select number, node, compensates from steps
-where instance = :instance and tenant = :tenant and number in (select value from json_each(:numbers));
+where instance = :instance and tenant = :tenant and number in (select value from json_each(:numbers))
+    and (:partition = '' or exists (select 1 from instances p where p.id = :instance and p.partition = :partition));
 
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition
 from dead_letters
-where tenant = :tenant and id > :after and (:definition = '' or definition = :definition) and (:source is null or source = :source)
+where tenant = :tenant and (:partition = '' or partition = :partition) and id > :after and (:definition = '' or definition = :definition) and (:source is null or source = :source)
     and (:key = '' or key = :key or instance in (select i.id from instances i where i.tenant = :tenant and i.key = :key))
 order by id limit :limit;
 
 -- name: dead_letters_of_instance
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition
 from dead_letters
-where instance = :instance and tenant = :tenant and id > :after and (:definition = '' or definition = :definition)
+where instance = :instance and tenant = :tenant and (:partition = '' or partition = :partition) and id > :after and (:definition = '' or definition = :definition)
     and (:source is null or source = :source)
     and (:key = '' or key = :key or instance in (select i.id from instances i where i.tenant = :tenant and i.key = :key))
 order by id limit :limit;
 
 -- name: count_letters
 select count(*) from dead_letters
-where tenant = :tenant and (:definition = '' or definition = :definition) and (:source is null or source = :source)
+where tenant = :tenant and (:partition = '' or partition = :partition) and (:definition = '' or definition = :definition) and (:source is null or source = :source)
     and (:key = '' or key = :key or instance in (select i.id from instances i where i.tenant = :tenant and i.key = :key))
     and (:instance is null or instance = :instance);
 
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
-from dead_letters where id = ? and tenant = ?;
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition
+from dead_letters where id = :letter and tenant = :tenant and (:partition = '' or partition = :partition);
 
 -- name: observations
 select tenant, instance, definition, input, from_status, to_status, skipped, at
 from observations
 where tenant = :tenant and (:definition = '' or definition = :definition) and (:instance is null or instance = :instance)
+    and (:partition = '' or exists (select 1 from instances p where p.id = observations.instance and p.partition = :partition))
 order by id;
 
 -- name: transitions
-select from_status, input, to_status, count(*) from observations where tenant = ? and definition = ? and not skipped
+select from_status, input, to_status, count(*) from observations
+where tenant = :tenant and definition = :definition and not skipped
+    and (:partition = '' or exists (select 1 from instances p where p.id = observations.instance and p.partition = :partition))
 group by from_status, input, to_status order by from_status, input, to_status;

@@ -23,7 +23,7 @@ where reason = 'requested' and paused_at is not null and paused_at < ? and kind 
 
 -- name: paused
 select id from instances
-where tenant = :tenant and paused_at is not null and (:definition = '' or definition = :definition)
+where tenant = :tenant and (:partition = '' or partition = :partition) and paused_at is not null and (:definition = '' or definition = :definition)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:since is null or paused_at >= :since) and (:before is null or paused_at < :before)
     and (:after is null or (paused_at, id) < (:after, :after_id))
@@ -34,7 +34,7 @@ order by paused_at desc, id desc limit :limit;
 
 -- name: paused_for
 select id from instances
-where tenant = :tenant and reason = :reason and paused_at is not null and (:definition = '' or definition = :definition)
+where tenant = :tenant and (:partition = '' or partition = :partition) and reason = :reason and paused_at is not null and (:definition = '' or definition = :definition)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:since is null or paused_at >= :since) and (:before is null or paused_at < :before)
     and (:after is null or (paused_at, id) < (:after, :after_id))
@@ -46,4 +46,6 @@ order by paused_at desc, id desc limit :limit;
 -- name: resume_requests
 select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
     error_message
-from resume_requests where instance = ? and tenant = ? order by requested_at, id;
+from resume_requests where instance = :instance and tenant = :tenant
+    and (:partition = '' or exists (select 1 from instances p where p.id = :instance and p.partition = :partition))
+order by requested_at, id;

@@ -5,7 +5,7 @@
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
-where t.tenant = :tenant and t.closed_at is null and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
     and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
     and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
 order by t.opened_at, t.instance, t.number limit :limit;
@@ -15,7 +15,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t indexed by human_tasks_due
-where t.tenant = :tenant and t.closed_at is null and t.due_at < :due_before and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and t.due_at < :due_before and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
     and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
     and (:requester = '' or t.requester = :requester)
 order by t.opened_at, t.instance, t.number limit :limit;
@@ -25,7 +25,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
-where t.tenant = :tenant and t.closed_at is null and t.definition = :definition and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and t.definition = :definition and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
     and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
     and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
 order by t.opened_at, t.instance, t.number limit :limit;
@@ -35,7 +35,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
-where t.tenant = :tenant and t.closed_at is null and t.key = :key and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and t.key = :key and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
     and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
     and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
 order by t.opened_at, t.instance, t.number limit :limit;
@@ -45,7 +45,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
-where t.tenant = :tenant and t.closed_at is null and t.requester = :requester and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and t.requester = :requester and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
     and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
     and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
 order by t.opened_at, t.instance, t.number limit :limit;
@@ -55,7 +55,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, p.opened_at, p.stands_for
 from task_people p cross join human_tasks t on t.instance = p.instance and t.number = p.number
-where p.tenant = :tenant and p.kind = :kind and p.name = :name and p.is_open and (not :is_for_another or p.stands_for <> '')
+where p.tenant = :tenant and p.kind = :kind and p.name = :name and p.is_open and (:partition = '' or p.partition = :partition) and (not :is_for_another or p.stands_for <> '')
     and (p.opened_at, p.instance, p.number) > (:at, :instance, :number) and t.tenant = :tenant
     and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
     and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
@@ -73,7 +73,7 @@ select d.number, d.sequence, d.actor, d.on_behalf_of, d.outcome, d.comment, d.da
     t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from task_decisions d cross join human_tasks t on t.instance = d.instance and t.number = d.number
-where d.tenant = :tenant and d.actor = :actor and not d.is_withdrawn and t.tenant = :tenant
+where d.tenant = :tenant and d.actor = :actor and (:partition = '' or d.partition = :partition) and not d.is_withdrawn and t.tenant = :tenant
     and (d.decided_at, d.instance, d.number, d.sequence) < (:at, :instance, :number, :sequence)
 order by d.decided_at desc, d.instance desc, d.number desc, d.sequence desc limit :limit;
 
@@ -82,12 +82,14 @@ order by d.decided_at desc, d.instance desc, d.number desc, d.sequence desc limi
 select w.value ->> 0 as kind, w.value ->> 1 as name, (
     select count(*) from task_people p
     where p.tenant = :tenant and p.kind = w.value ->> 0 and p.name = w.value ->> 1 and p.is_open
+        and (:partition = '' or p.partition = :partition)
 ) as count from json_each(:people) as w where count > 0 order by 1, 2;
 
 -- name: count_overdue
 -- How many in these inboxes, each once, should have been answered: however many of others should be.
 select count(*) from json_each(:people) as w
 cross join task_people p on p.tenant = :tenant and p.kind = w.value ->> 0 and p.name = w.value ->> 1 and p.is_open
+        and (:partition = '' or p.partition = :partition)
 cross join human_tasks t on t.instance = p.instance and t.number = p.number
 where t.tenant = :tenant and t.due_at < :now and not exists (
     select 1 from task_people o

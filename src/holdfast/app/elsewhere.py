@@ -1,0 +1,165 @@
+"""What steps of a document do to other documents of the tenant: by the same commands as everybody, in the commit that ends the step."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.app.desk import Desk, checked_key
+from holdfast.app.document_writing import address_of, called, changes_of, judge, looks_up, made_id, spec_of, workflow_of
+from holdfast.app.documents import Found, known_from
+from holdfast.app.step_handlers import plain_data
+from holdfast.errors import ConfigurationError, HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.machine.graphs.document import DocumentAction
+from holdfast.machine.graphs.document_checks import actions_of
+from holdfast.machine.graphs.graph import DocumentRule
+from holdfast.machine.runs.commands import CompleteStep, RunStep
+from holdfast.machine.runs.document_commands import CreateDocument, Mutate
+from holdfast.runtime.commit.joint import Joint
+from holdfast.runtime.handlers import EffectContext, Fail
+
+Data = dict[str, object]
+
+
+class Errand(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step wants done."""
+
+    type: str
+    id: str
+    action: str
+    payload: Data
+    is_new: bool
+    actor: Actor
+    reason: str
+
+
+class Elsewhere:
+    """Carries it out. What another document refuses has failed the step for good: nothing that it wrote stands."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def run(self, context: EffectContext, body: object) -> object:
+        """Carry out what a step wants done; the receipt is the answer of the step."""
+        assert isinstance(body, RunStep)
+        assert isinstance(context.joint, Joint)
+        if body.is_compensation and body.output is None:
+            return CompleteStep(step=body.step)  # It had failed, and so had changed nothing.
+        errand = msgspec.convert(body.input, Errand)
+        actor = SYSTEM if errand.actor.kind == "system" else errand.actor
+        desk = self._desk.acting(
+            RequestContext(tenant=context.tenant, actor=actor, trace=context.trace, partition=context.partition)
+        )
+        try:
+            receipt = _Deed(desk, context, context.joint, errand).do()
+        except (RejectedError, NotFoundError, PayloadError, ConfigurationError) as error:
+            raise Fail(_told(errand, error)) from error
+        return CompleteStep(step=body.step, output=receipt)
+
+
+class _Deed:
+    def __init__(self, desk: Desk, context: EffectContext, joint: Joint, errand: Errand) -> None:
+        self._desk, self._context, self._joint, self._errand = desk, context, joint, errand
+        self._name, self._version = workflow_of(desk, errand.type)
+
+    def do(self) -> Data:
+        """Do it; the receipt."""
+        errand = self._errand
+        action = actions_of(spec_of(self._desk, self._name)).get(errand.action)
+        if action is not None and action.creates:
+            return self._create(action)
+        if errand.is_new:
+            told = f"{errand.action!r} creates no document of the type {errand.type!r}; name the document with `target`"
+            raise PayloadError(told)
+        return self._mutate()
+
+    def _create(self, action: DocumentAction) -> Data:
+        errand = self._errand
+        place = (self._name, str(self._context.instance))
+        key = checked_key(errand.id, "document id", may_be_empty=True) or made_id(
+            self._desk, place, self._context.idempotency_key
+        )
+        command = CreateDocument(
+            data=errand.payload,
+            action=errand.action,
+            reason=errand.reason,
+            rules=self._rules(),
+            org=self._org(),
+            looks_up=looks_up(self._desk),
+        )
+        if action.handler:
+            raise ConfigurationError(
+                f"{errand.action!r} has a handler, which a step cannot have called; take another action"
+            )
+        self._carry_out(key, command, may_create=True, definition_version=self._version)
+        return self._receipt(key, 0)
+
+    def _mutate(self) -> Data:
+        errand = self._errand
+        key = checked_key(errand.id, "document id")
+        known = self._known(key)
+        if known.header.id == self._context.instance:
+            raise PayloadError("the target is the document itself; leave `target` out")
+        command = Mutate(
+            action=errand.action,
+            payload=errand.payload,
+            reason=errand.reason,
+            rules=self._rules(),
+            org=self._org() or None,
+        )
+        handler = known.parts.actions[errand.action].handler if errand.action in known.parts.actions else ""
+        if handler:
+            command = self._computed(known, command, handler)
+        self._carry_out(key, command)
+        return self._receipt(key, known.document.version)
+
+    def _computed(self, known: Found, command: Mutate, name: str) -> Mutate:
+        """The command with what the handler of the action makes of it, which is called with the open transaction."""
+        judge(self._desk, known, command)
+        handler = self._desk.service.shared.handlers.find(name)
+        if handler is None:
+            raise RuntimeError(f"the handler {name!r} of {command.action!r} is not registered in this process")
+        with self._joint.lend(self._desk.tenant) as connection:
+            output = called(self._desk, known, command, handler=handler, connection=connection)
+        return msgspec.structs.replace(command, changes=changes_of(output, command.action))
+
+    def _carry_out(
+        self, key: str, command: CreateDocument | Mutate, *, may_create: bool = False, definition_version: str = ""
+    ) -> None:
+        self._joint.carry_out(
+            address_of(self._desk, self._name, key),
+            command,
+            request=self._desk.request,
+            comment=command.reason,
+            may_create=may_create,
+            definition_version=definition_version,
+        )
+
+    def _known(self, key: str) -> Found:
+        tracked = self._joint.look(address_of(self._desk, self._name, key))
+        if tracked is None:
+            raise NotFoundError("document", f"{self._name}/{key}")
+        return known_from(tracked, updated_by=self._desk.request.actor.id)
+
+    def _receipt(self, key: str, before: int) -> Data:
+        document = self._known(key).document
+        return {
+            "type": self._name,
+            "id": key,
+            "action": self._errand.action,
+            "status": document.status,
+            "version_before": before,
+            "version_after": document.version,
+        }
+
+    def _rules(self) -> list[DocumentRule]:
+        return self._desk.registry.charters.rules_for(self._desk.tenant, self._name, self._errand.action)
+
+    def _org(self) -> Data:
+        given = self._desk.registry.charters.org_of(self._desk.tenant)
+        return plain_data(given, "organisation", limit=self._desk.payload_limit)
+
+
+def _told(errand: Errand, error: HoldfastError) -> str:
+    code = error.reason if isinstance(error, RejectedError) else error.code
+    return f"{errand.type}.{errand.action} of {errand.id or 'a new document'} is refused ({code}): {error}"

@@ -1,0 +1,111 @@
+"""Requests that workflows of documents send to other systems, and what is kept of them as evidence."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from holdfast.app.step_handlers import StepContext
+from holdfast.errors import ConfigurationError
+from holdfast.kernel.nesting import is_deep
+from holdfast.machine.runs.errands import Post
+from holdfast.machine.runs.posts import payload_of
+from holdfast.outbound.bodies import is_json
+from holdfast.outbound.http import Answer, Limits, Outbound, Request, judge
+from holdfast.outbound.places import place_of
+from holdfast.outbound.secrets import check_reference, secret_of
+from holdfast.people.notices.webhook import signature_of, webhook_secret
+from holdfast.runtime.handlers import EffectContext, Fail
+
+Data = dict[str, object]
+
+MOST_EVIDENCE: Final = 64 * 1024
+"""Bytes of an answer that are kept; of a longer one its beginning, and the hash of all."""
+_PATIENCE: Final = 30.0
+"""Seconds for a request that nobody gives a limit."""
+
+
+class _Letter(NamedTuple):
+    url: str
+    payload: Data
+    secret: str
+    key: str
+    """The receiver sees it as `idempotency-key`: the same for every attempt."""
+    trace: str
+    seconds: float
+
+
+class Webhooks:
+    """Sends such requests by the engine's way to other systems."""
+
+    def __init__(self, outbound: Outbound, now: Callable[[], datetime]) -> None:
+        self._outbound = outbound
+        self._now = now
+
+    def call(self, context: StepContext, data: Data) -> Data:
+        """Send the request of a step that waits for it; what is kept of the answer."""
+        limit = _PATIENCE if context.deadline is None else (context.deadline - self._now()).total_seconds()
+        return self._send(
+            _Letter(
+                url=str(data.get("url", "")),
+                payload=payload_of(data),
+                secret=str(data.get("secret", "")),
+                key=context.idempotency_key,
+                trace=context.trace,
+                seconds=limit,
+            )
+        )
+
+    def run(self, context: EffectContext, errand: Post) -> None:
+        """Send a request that nobody waits for."""
+        key = f"{context.instance}:{errand.key}"
+        self._send(_Letter(errand.url, errand.payload, errand.secret, key, context.trace, _PATIENCE))
+
+    def _send(self, letter: _Letter) -> Data:
+        try:
+            place = place_of(letter.url)
+        except ValueError as error:
+            raise Fail(f"this is no address of a webhook: {error}") from None
+        body = msgspec.json.encode(letter.payload)
+        headers = {"content-type": "application/json", "idempotency-key": letter.key}
+        if letter.trace:
+            headers["traceparent" if _is_w3c(letter.trace) else "x-trace-id"] = letter.trace
+        if letter.secret:
+            headers |= signature_of(_secret(letter.secret), letter.key, self._now(), body)
+        request = Request(method="POST", place=place, headers=headers, body=body)
+        limits = Limits(connect_seconds=min(5.0, letter.seconds), total_seconds=letter.seconds)
+        answer = self._outbound.send(request, limits)
+        judge(answer)
+        asked = {"url": place.name, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+        return {"request": asked, "status": answer.status, **_kept(answer)}
+
+
+def _secret(reference: str) -> bytes:
+    try:
+        return webhook_secret(secret_of(check_reference(reference, "the secret of a webhook"), "a webhook"))
+    except (ConfigurationError, OSError) as error:
+        raise Fail(str(error)) from None
+
+
+def _kept(answer: Answer) -> Data:
+    """What an answer says: as data if it is small and JSON, else as text; of a long one its beginning."""
+    body = answer.body
+    told: Data = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
+    if len(body) > MOST_EVIDENCE:
+        return {**told, "body": body[:MOST_EVIDENCE].decode(errors="replace"), "is_truncated": True}
+    if body and is_json(answer.headers.get("content-type", "")):
+        try:
+            found: object = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found = None
+        if found is not None and not is_deep(found):
+            return {**told, "body": found}
+    return {**told, "body": body.decode(errors="replace")}
+
+
+def _is_w3c(trace: str) -> bool:
+    return len(trace.split("-")) == len(("version", "trace", "span", "flags"))

@@ -1,0 +1,202 @@
+"""Steps of a document that act on other documents: by the same commands as everybody, in the commit that ends the step, exactly once."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.documents.acting import asking
+from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
+from holdfast import Actor, DefinitionError
+from holdfast.authoring.document import check_body, generate_envelope, read_body, ready_contract
+from holdfast.testing import ManualEngine, Scenario, crash_everywhere
+from support.engines import Place
+
+SLOT = '"slot:submitted_to_approved"'
+RESERVE = "{id: reserve, type: action, action: stock_item.reserve, target: entity.stock_item, payload: {quantity: entity.quantity}, undo: stock_item.release}"
+POST = (
+    "{id: post, type: action, action: gl_entry.create, run_as: system, "
+    "payload: {account: \"'1200'\", amount: entity.grand_total, source_type: \"'sales_order'\", source_id: entity.id}}"
+)
+BOTH = body(SLOT, f"{RESERVE}, {POST}", "{from: reserve, to: post}")
+
+
+def prepare(engine: ManualEngine, patch: str = BOTH) -> None:
+    """An engine that knows orders with a body, stock and ledger."""
+    keep_stock(engine)
+    for kind in ("stock_item", "gl_entry"):
+        register(engine, kind)
+    register(engine, "sales_order", patch)
+
+
+def sent(engine: ManualEngine, *, actor: Actor = SELLER, changes: dict[str, object] | None = None) -> None:
+    """An order that was submitted, and all that follows from it."""
+    mine = asking(engine, actor).documents
+    mine.create("sales_order", {**GIVEN, **(changes or {})}, id="O-1", idempotency_key="create")
+    mine.transition("sales_order", "O-1", "submit", idempotency_key="submit")
+    engine.drain()
+
+
+def stock(engine: ManualEngine, name: str = "lamp", *, on_hand: int = 5) -> None:
+    """Something on the shelf."""
+    asking(engine, SELLER).documents.create(
+        "stock_item", {"name": name, "on_hand": on_hand}, id=name, idempotency_key="stock"
+    )
+
+
+def reserved(engine: ManualEngine, name: str = "lamp") -> object:
+    """How much of it is set aside."""
+    return engine.documents.get("stock_item", name).data["reserved"]
+
+
+@pytest.mark.row("E-406", "E-405", "E-008", "E-067", "E-934", "E-573")
+def test_a_step_changes_one_document_and_makes_another(place: Place) -> None:
+    """The stock by the handler of its own action, the ledger entry with what expressions give; the steps tell which documents and versions."""
+    engine = place.engine()
+    prepare(engine)
+    stock(engine)
+    sent(engine)
+    order = engine.documents.get("sales_order", "O-1")
+    assert (order.status, reserved(engine)) == ("active", 2)
+    (entry,) = engine.documents.list("gl_entry").items
+    assert (entry.data["amount"], entry.data["source_id"], entry.updated_by) == (90_000, "O-1", "system")
+    told = {each.name.rpartition(":")[2]: each.output for each in engine.run(order.instance).steps() if each.output}
+    assert told["reserve"] == {
+        "type": "stock_item",
+        "id": "lamp",
+        "action": "reserve",
+        "status": "open",
+        "version_before": 1,
+        "version_after": 2,
+    }
+    assert isinstance(told["post"], dict)
+    assert told["post"]["id"] == entry.id
+    (_, mutation) = engine.documents.mutations("stock_item", "lamp")
+    assert (mutation.actor, mutation.action, mutation.changes) == ("sam", "reserve", {"reserved": [0, 2]})
+    assert mutation.reason.startswith("sales_order/O-1 at usr:")
+
+
+@pytest.mark.row("E-025", "E-403", "E-425", "E-447")
+@pytest.mark.parametrize(
+    ("changes", "actor", "told"),
+    [
+        ({"stock_item": "nothing"}, SELLER, "not_found"),
+        ({"quantity": 9}, SELLER, "there is not enough of it"),
+        ({}, Actor(id="eve", capabilities=frozenset({"sales_order.*"})), "not_allowed"),
+        ({"stock_item": "closed"}, SELLER, "WORKFLOW_EDIT_LOCKED"),
+        ({"stock_item": None}, SELLER, "cannot be told"),
+    ],
+)
+def test_what_another_document_refuses_fails_the_step(
+    place: Place, changes: dict[str, object], actor: Actor, told: str
+) -> None:
+    """One that is not there, whose handler objects, that the actor may not change, that is over: the order waits for an operator, and nothing is written."""
+    engine = place.engine()
+    prepare(engine)
+    stock(engine)
+    stock(engine, "closed")
+    asking(engine, SELLER).documents.transition("stock_item", "closed", "close")
+    sent(engine, actor=actor, changes=changes)
+    order = engine.documents.get("sales_order", "O-1")
+    (failed,) = [each for each in engine.run(order.instance).steps() if each.error]
+    assert (order.status, order.run_status, told in failed.error) == ("submitted", "paused", True)
+    assert (reserved(engine), engine.documents.list("gl_entry").items) == (0, [])
+
+
+def test_another_tenants_document_is_not_there(place: Place) -> None:
+    """However it is called."""
+    engine = place.engine()
+    prepare(engine)
+    asking(engine, SELLER, tenant="other").documents.create("stock_item", {"name": "lamp", "on_hand": 5}, id="lamp")
+    sent(engine)
+    assert engine.documents.get("sales_order", "O-1").run_status == "paused"
+    assert engine.as_tenant("other").documents.get("stock_item", "lamp").version == 1
+
+
+def test_the_document_itself_is_no_target(place: Place) -> None:
+    """What a step does to its own document it says without a target."""
+    engine = place.engine()
+    prepare(
+        engine,
+        body(SLOT, "{id: own, type: action, action: sales_order.update, target: entity.id, payload: {note: \"'x'\"}}"),
+    )
+    sent(engine)
+    order = engine.documents.get("sales_order", "O-1")
+    assert ["leave `target` out" in each.error for each in engine.run(order.instance).steps() if each.error] == [True]
+
+
+@pytest.mark.row("E-748", "E-555")
+def test_what_was_done_elsewhere_is_taken_back_by_another_change(place: Place) -> None:
+    """A branch that turned out to be in vain gives back what it had set aside: two mutations, and the stock is as it was."""
+    engine = place.engine()
+    nodes = (
+        "{id: begin, type: script, formula: \"'unknown'\", into: verdict}, {id: fork, type: parallel_split}, "
+        f"{RESERVE}, {{id: credit, type: wait_event, event: credit, into: credit}}, "
+        "{id: verdict, type: script, formula: context.credit.verdict, into: verdict}, "
+        "{id: meet, type: parallel_join, mode: all, abort: context.verdict == 'bad'}, "
+        "{id: payment, type: wait_event, event: paid}"
+    )
+    edges = (
+        "{from: begin, to: fork}, {from: fork, to: reserve}, {from: fork, to: credit}, {from: reserve, to: meet}, "
+        "{from: credit, to: verdict}, {from: verdict, to: meet}, {from: meet, to: out}, {from: meet, to: payment, on: abort}"
+    )
+    prepare(engine, body(SLOT, nodes, edges))
+    stock(engine)
+    sent(engine)
+    assert reserved(engine) == 2
+    engine.events.publish("credit", payload={"verdict": "bad"})
+    engine.drain()
+    assert reserved(engine) == 0
+    assert [each.action for each in engine.documents.mutations("stock_item", "lamp")] == [
+        "create",
+        "reserve",
+        "release",
+    ]
+    engine.events.publish("paid", payload={})
+    engine.drain()
+    assert engine.documents.get("sales_order", "O-1").status == "active"
+
+
+def play(engine: ManualEngine) -> None:
+    """From the shelf to the ledger, each call as often as it takes."""
+    stock(engine)
+    sent(engine)
+
+
+def outcome(engine: ManualEngine) -> object:
+    """How the documents stand."""
+    entries = [(each.status, each.data["source_id"]) for each in engine.documents.list("gl_entry").items]
+    for each in (*engine.documents.list("stock_item").items, *engine.documents.list("sales_order").items):
+        assert engine.run(each.instance).verify().is_sound
+    return engine.documents.get("sales_order", "O-1").status, reserved(engine), entries
+
+
+@pytest.mark.row("E-074", "E-052", "E-426")
+def test_a_crash_anywhere_does_it_once() -> None:
+    """Wherever the process dies: the stock is set aside once, and one entry is made."""
+    report = crash_everywhere(Scenario(prepare=prepare, play=play, outcome=outcome))
+    assert report.points > 5
+
+
+@pytest.mark.parametrize(
+    ("node", "code"),
+    [
+        ("{id: a, type: action, action: stock_item.reserve}", "unknown_action"),
+        ("{id: a, type: action, action: sales_order.explode, target: entity.id}", "unknown_action"),
+        ("{id: a, type: action, action: stock_item.reserve, target: entity.nothing}", "expression"),
+        (
+            "{id: a, type: action, action: stock_item.reserve, target: entity.stock_item, undo: sales_order.release}",
+            "undo",
+        ),
+        ("{id: a, type: action, action: stock_item.reserve, target: entity.stock_item, run_as: nobody}", "run_as"),
+    ],
+)
+def test_what_is_wrong_with_a_step_elsewhere_is_found_when_it_is_written(node: str, code: str) -> None:
+    """Another type without a document, an action that is not there, an expression that reads nothing, an undoing of something else."""
+    found = check_body(generate_envelope(ready_contract("sales_order")), read_body(body(SLOT, node)))
+    assert [each.code for each in found] == [code]
+
+
+def test_a_target_is_an_expression() -> None:
+    """Anything else is no body."""
+    with pytest.raises(DefinitionError):
+        read_body(body(SLOT, "{id: a, type: action, action: stock_item.reserve, target: 7}"))

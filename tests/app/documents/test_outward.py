@@ -1,0 +1,169 @@
+"""What workflows of documents send to other systems: one request, signed, traced, with evidence, and never inside a transaction."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from app.documents.acting import asking
+from app.documents.orders import GIVEN, SELLER, body, register
+from holdfast import ConfigurationError, Engine, RequestContext, Settings, StepContext
+from holdfast.authoring.document import check_body, generate_envelope, read_body, ready_contract
+from holdfast.testing import ManualEngine
+from people.test_webhook import KEY, LOCAL, SECRET, Receiver, receiver
+from support.engines import Place
+
+__all__ = ["receiver"]
+
+SLOT = '"slot:submitted_to_approved"'
+ALLOWED = Settings(outbound_allow=tuple(LOCAL))
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def hook(url: str, more: str = "") -> str:
+    """A node that posts."""
+    return (
+        f"{{id: tell, type: webhook_out, url: '{url}', payload: {{order: entity.id, total: entity.grand_total}}{more}}}"
+    )
+
+
+def sent(engine: ManualEngine, *, trace: str = "") -> None:
+    """An order that was submitted, and all that follows from it."""
+    mine = engine.acting(RequestContext(actor=SELLER, trace=trace)).documents
+    mine.create("sales_order", GIVEN, id="O-1")
+    mine.transition("sales_order", "O-1", "submit")
+    engine.drain()
+
+
+def stood(engine: ManualEngine) -> tuple[str, str]:
+    """How the order stands."""
+    seen = engine.documents.get("sales_order", "O-1")
+    return seen.status, seen.run_status
+
+
+@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612")
+def test_a_request_is_sent_signed_and_its_answer_kept(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One request with a key that stays the same, the payload by expressions, and an answer that later conditions read."""
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
+    engine = place.engine(ALLOWED)
+    port = receiver.url.rpartition(":")[2].partition("/")[0]
+    url = f"http://127.0.0.1:{port}/orders/{{entity.number}}"
+    nodes = (
+        hook(url, ", secret: 'env:HOOK_SECRET', into: told")
+        + ", {id: ok, type: condition, expression: context.told.status == 204}"
+    )
+    edges = "{from: tell, to: ok}, {from: ok, to: out, on: 'true'}, {from: ok, to: out, on: 'false'}"
+    register(engine, "sales_order", body(SLOT, nodes, edges))
+    sent(engine)
+    (request,) = receiver.requests
+    assert (request.path, json.loads(request.body)) == ("/orders/S-1", {"order": "O-1", "total": 90_000})
+    assert request.headers["idempotency-key"].count(":") == 1
+    assert request.headers["webhook-signature"].startswith("v1,")
+    assert KEY not in request.body
+    assert stood(engine) == ("active", "running")
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    (told,) = [each.output for each in run.steps() if each.name.endswith(":tell")]
+    assert isinstance(told, dict)
+    kept = told["told"]
+    assert isinstance(kept, dict)
+    assert (kept["status"], kept["body"], set(kept["request"])) == (204, "", {"url", "bytes", "sha256"})
+
+
+@pytest.mark.row("E-425", "E-421")
+def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Place, receiver: Receiver) -> None:
+    """Five requests with one key, further and further apart; then the run waits for an operator."""
+    engine = place.engine(ALLOWED)
+    receiver.status = 500
+    register(engine, "sales_order", body(SLOT, hook(receiver.url)))
+    sent(engine)
+    engine.advance(timedelta(hours=3))
+    assert (len(receiver.requests), stood(engine)) == (5, ("submitted", "paused"))
+    assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 1
+
+
+@pytest.mark.row("E-424", "E-421")
+def test_nobody_waits_for_a_request_that_is_not_awaited(place: Place, receiver: Receiver) -> None:
+    """The document goes on at once, whatever becomes of the request; that it could not be sent is told, once it is given up."""
+    engine = place.engine(ALLOWED)
+    receiver.status = 404
+    register(engine, "sales_order", body(SLOT, hook(receiver.url, ", await: false")))
+    mine = asking(engine, SELLER).documents
+    mine.create("sales_order", GIVEN, id="O-1")
+    assert mine.transition("sales_order", "O-1", "submit").status == "active"
+    assert receiver.requests == []
+    engine.drain()
+    run = engine.run(mine.get("sales_order", "O-1").instance)
+    assert (len(receiver.requests), stood(engine)) == (1, ("active", "running"))
+    (failed,) = [each for each in run.history() if each.event_type == "notification_failed"]
+    assert "404" in str(failed.data)
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        (", await: false, into: x", "webhook"),
+        (", await: false, once: true", "webhook"),
+        (", await: false, timeout: 5s", "webhook"),
+    ],
+)
+def test_what_a_request_that_nobody_waits_for_cannot_say(more: str, code: str) -> None:
+    """What it keeps, how long it may take, whether it is sent once: nobody would know."""
+    found = check_body(generate_envelope(ready_contract("sales_order")), read_body(body(SLOT, hook("http://x/", more))))
+    assert [each.code for each in found] == [code]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", "ftp://x", "http://{entity.note}/"])
+def test_an_address_that_may_not_be_reached_fails_the_step(place: Place, url: str) -> None:
+    """One inside of the house, of another protocol, or that has a hole nothing fills: for good, and in words."""
+    engine = place.engine()
+    register(engine, "sales_order", body(SLOT, hook(url)))
+    sent(engine)
+    assert stood(engine) == ("submitted", "paused")
+
+
+@pytest.mark.row("E-383", "E-500", "E-811", "E-957", "E-572", "E-935", "E-574")
+def test_one_trace_and_one_name_lead_from_the_call_to_the_receiver(place: Place, receiver: Receiver) -> None:
+    """The same trace in the mutation, the audit, the step, the handler and the request; and each step tells as whom it was done."""
+    engine = place.engine(ALLOWED)
+    seen: list[tuple[str, str]] = []
+
+    @engine.handler("look")
+    def look(context: StepContext) -> None:
+        seen.append((context.trace, context.actor.id))
+
+    nodes = (
+        "{id: look, type: task, handler: look}, "
+        "{id: mark, type: action, action: sales_order.reserve, run_as: 'service_account:robot'}, "
+        "{id: book, type: action, action: gl_entry.create, run_as: system, payload: {account: \"'1'\", amount: entity.grand_total}}, "
+        f"{hook(receiver.url)}"
+    )
+    engine.handle("sales_order.reserve", lambda document, payload: {"reservation": "reserved"})
+    register(engine, "gl_entry")
+    register(
+        engine,
+        "sales_order",
+        body(SLOT, nodes, "{from: look, to: mark}, {from: mark, to: book}, {from: book, to: tell}"),
+    )
+    sent(engine, trace=TRACE)
+    assert seen == [(TRACE, "sam")]
+    assert [each.headers["traceparent"] for each in receiver.requests] == [TRACE]
+    mutations = engine.documents.mutations("sales_order", "O-1")
+    assert {each.trace for each in mutations} == {TRACE}
+    assert [(each.actor, each.run_as) for each in mutations if each.run_as] == [("robot", "robot")]
+    assert {each.trace for each in engine.documents.audit("sales_order", "O-1")} == {TRACE}
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    assert {each.trace for each in run.history()} == {TRACE}
+    (entry,) = engine.documents.list("gl_entry").items
+    (made,) = engine.documents.mutations("gl_entry", entry.id)
+    assert (made.actor, made.trace) == ("system", TRACE)
+
+
+def test_the_name_of_the_handler_is_the_engines(place: Place) -> None:
+    """Nobody else can take it, so that every process can send what a workflow wants sent."""
+    engine: Engine = place.engine()
+    with pytest.raises(ConfigurationError, match="already another handler"):
+        engine.handle("holdfast.webhook", lambda: None)

@@ -1,0 +1,166 @@
+"""What an advance costs and tells: one commit and no read, made of what the commit has in hand; and a front end reads no whole history."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Never
+
+import msgspec
+import pytest
+
+from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, system
+from holdfast import Actor, NotFoundError, ProcessInstance, RejectedError, Saga
+from holdfast.app import advancing, processes
+from holdfast.app.authorities import judged
+from holdfast.app.desk import Desk
+from holdfast.kernel.history import StoredEvent
+from holdfast.testing import ManualEngine
+from support.engines import QUICK, Live, Place
+from support.samples import Add, Counter
+
+CIRCLE = process(person("one"), person("two"), *ends("done"), ways="one sent two,two sent one,two left done")
+CLERKS = process(
+    person("one", assignee={"role": "clerk"}), person("two", assignee={"role": "clerk"}), *ends("done"),
+    ways="one sent two,one swapped two,two left done",
+)  # fmt: skip
+
+
+def refuse(*_: object) -> Never:
+    """Nobody may be asked."""
+    raise AssertionError("the database was asked")
+
+
+def walked(engine: ManualEngine, steps: int) -> ProcessInstance:
+    """An instance that has gone around for so many steps."""
+    seen = engine.processes.start("w")
+    for _ in range(steps):
+        seen = engine.processes.advance(seen.id, "sent")
+    return seen
+
+
+@pytest.mark.row("P-061", "P-074", "P-079")
+def test_an_advance_reads_nothing_outside_of_its_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step is found, and the answer made, where the command is decided; so is that of a start."""
+    engine = place.engine()
+    published(engine)
+    first = asking(engine, ANN).processes.start("orders.approval", INPUT)
+    asking(engine, BOB).processes.advance(first.id, "rejected")  # From here on it is known that the directory is empty.
+    monkeypatch.setattr(Desk, "_ask", refuse)
+    begun = asking(engine, ANN).processes.start("orders.approval", INPUT, key="k")
+    seen = asking(engine, BOB).processes.advance(begun.id, "approved", {"approval_notes": "fine"}, expected_version=1)
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, BOB).processes.advance(begun.id, "approved")
+    monkeypatch.undo()
+    assert refused.value.reason == "INVALID_TRANSITION"
+    assert (begun.version, begun.current_step, begun.state) == (1, "review", INPUT)
+    assert (seen.version, seen.current_step, seen.state["approved_by"]) == (2, "process", "bob")
+    assert seen == engine.processes.get(begun.id).instance
+
+
+@pytest.mark.row("P-058", "P-076", "P-079")
+def test_a_caller_who_waits_is_woken_by_the_commit(live: Live) -> None:
+    """Nobody looks into the database for a minute, and the caller hears at once that the automatic steps are done."""
+    engine = live.engine(msgspec.structs.replace(QUICK, poll_interval=timedelta(minutes=1)))
+    ways = "a completed ask,ask sent b,b completed done"
+    published(engine, process(system("a"), person("ask"), system("b"), *ends("done"), ways=ways))
+    with engine:
+        begun = engine.processes.start("w", patience=50)
+        seen = engine.processes.advance(begun.id, "sent", patience=50)
+        assert (begun.current_step, begun.version) == ("ask", 2)
+        assert (seen.status, seen.current_step, seen.version) == ("completed", "done", 4)
+        assert seen == engine.processes.get(begun.id).instance
+
+
+def test_what_a_caller_is_told_belongs_to_the_caller(place: Place) -> None:
+    """Whatever is done to it changes nothing of the instance, which the engine keeps in memory."""
+    engine = place.engine()
+    published(engine, CIRCLE)
+    begun = engine.processes.start("w", {"list": [1], "map": {"a": 1}})
+    seen = engine.processes.advance(begun.id, "sent", {"more": {"b": 2}})
+    for told in (begun, seen):
+        told.state["list"].append(2)  # type: ignore[attr-defined]
+        told.state["map"]["a"] = "spoilt"  # type: ignore[index]
+    seen.state["more"].clear()  # type: ignore[attr-defined]
+    assert engine.processes.advance(begun.id, "sent").state == {"list": [1], "map": {"a": 1}, "more": {"b": 2}}
+
+
+@pytest.mark.row("P-063", "P-064")
+def test_only_processes_are_advanced(place: Place) -> None:
+    """Instances of other kinds cannot be found by this call, and nothing happens to them."""
+    engine = place.engine().register(Counter()).register(Saga("s").human("ask").build())
+    engine.deciders.execute(Counter, Add("c", 1))
+    instances = [engine.start("s").id, engine.deciders.get(Counter, "c").id]
+    for each in instances:
+        with pytest.raises(NotFoundError) as missing:
+            engine.processes.advance(each, "confirmed")
+        assert str(missing.value) == str(NotFoundError("process instance", each))
+    assert [each.instance for each in engine.tasks.list()] == instances[:1]
+
+
+@pytest.mark.row("P-122")
+def test_a_front_end_is_shown_the_end_of_a_long_trail(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so much of the history is read, and what is shown is what the whole trail ends with."""
+    monkeypatch.setattr(processes, "_LATEST_EVENTS", 12)
+    monkeypatch.setattr(processes, "_LATEST_ENTRIES", 8)
+    read, events = list[int](), processes.Known.events
+
+    def noted(known: processes.Known, *, after: int = 0) -> list[StoredEvent]:
+        read.append(after)
+        return events(known, after=after)
+
+    monkeypatch.setattr(processes.Known, "events", noted)
+    engine = place.engine()
+    published(engine, CIRCLE)
+    seen = walked(engine, 7)
+    shown = engine.processes.get(seen.id)
+    assert read == [1 + 1 + 7 * 3 - 12]
+    whole = engine.processes.events(seen.id)
+    assert shown.history == whole[-8:]
+    assert (shown.step.id, shown.step.entered_at) == ("two", whole[-1].timestamp)
+
+
+def test_a_front_end_is_told_when_a_step_began_that_much_has_happened_at(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the end of the history does not tell it, all of it is read."""
+    monkeypatch.setattr(processes, "_LATEST_EVENTS", 4)
+    engine = place.engine()
+    published(engine, CIRCLE)
+    seen = walked(engine, 2)
+    begun = engine.processes.get(seen.id).step.entered_at
+    place.clock.move(timedelta(hours=1))
+    task = engine.tasks.list()[0].step_id
+    for number in range(5):
+        engine.tasks.comment(task, f"remark {number}")
+    shown = engine.processes.get(seen.id)
+    assert shown.step.entered_at == begun == shown.history[-1].timestamp
+
+
+@pytest.mark.parametrize("times", [1, 100])
+@pytest.mark.row("P-077")
+def test_whoever_is_looked_up_is_judged_anew_when_others_were_faster(
+    place: Place, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """The actor is looked up for the step that was seen: if there is another one by then, once more, and five times at most."""
+    engine = place.engine()
+    published(engine, CLERKS)
+    for name in ("dan", "eva"):
+        engine.directory.put(name)
+        engine.directory.grant(name, "clerk")
+    instance, left = engine.processes.start("w").id, [times]
+
+    def overtaken(*given: object, **named: object) -> object:
+        if left[0]:
+            left[0] -= 1
+            engine.tasks.comment(engine.tasks.list()[0].step_id, "a word")
+        return judged(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(advancing, "judged", overtaken)
+    calls = asking(engine, Actor(id="dan")).processes
+    if times == 1:
+        seen = calls.advance(instance, "sent")
+        assert (seen.current_step, seen.version, left) == ("two", 3, [0])
+    else:
+        with pytest.raises(RejectedError) as refused:
+            calls.advance(instance, "sent")
+        assert (refused.value.reason, left) == ("VERSION_CONFLICT", [95])
