@@ -406,12 +406,12 @@ def test_an_edit_costs_the_same_however_long_the_history_is(place: Place, monkey
         for number in range(count):
             mine.mutate("invoice", "I-1", {"note": f"{count}-{number}"})
         costs.append(_cost(engine, monkeypatch, lambda: mine.mutate("invoice", "I-1", {"note": "measured"})))
-        mine.mutate("invoice", "I-1", {"note": "again"})
+        assert mine.mutate("invoice", "I-1", {"note": "again"}) == mine.get("invoice", "I-1")
     assert costs[0] == costs[1]
 
 
 def _cost(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> list[int]:
-    """How many rows a commit of a call writes, by what they are; and that it loads nothing."""
+    """How many rows a call writes, by what they are; and that it is one commit and no look at the database."""
     written: list[int] = []
     writer = engine.service.committer.lanes[0].committer._committing._writer
     original = writer.write
@@ -424,6 +424,8 @@ def _cost(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, call: Callable[
 
     monkeypatch.setattr(writer, "write", write)
     monkeypatch.setattr(writer, "load", lambda *_args, **_more: pytest.fail("a commit read the history"))
+    reader = type(engine.service.store.reader("default"))
+    monkeypatch.setattr(reader, "look", lambda *_: pytest.fail("a call read what it had written"))
     call()
     monkeypatch.undo()
     assert written
