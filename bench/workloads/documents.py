@@ -73,14 +73,14 @@ def preparation(stored: int, drafts: int) -> Callable[[Round], None]:
     """What makes so many documents that are active, and so many drafts."""
 
     def prepare(this: Round) -> None:
-        with _opened(this) as engine:
+        with opened(this) as engine:
             first = _adopted(engine, "first")
         most = stored if this.is_postgres else min(stored, MANY_IN_A_FILE)
         fill(this, first, this.sized(most))
-        with _opened(this) as engine:
+        with opened(this) as engine:
             numbers = iter(range(WARM + this.sized(drafts, least=WARM)))
             while some := list(islice(numbers, IN_FLIGHT)):
-                making = engine.futures.acting(_by(CLERK)).documents
+                making = engine.futures.acting(by(CLERK)).documents
                 settle([making.create("invoice", GIVEN, id=f"draft-{number}") for number in some])
 
     return prepare
@@ -88,8 +88,8 @@ def preparation(stored: int, drafts: int) -> Callable[[Round], None]:
 
 def measure_mutate_in_turn(this: Round) -> Figures:
     """One caller alone: what an edit costs."""
-    with _opened(this) as engine:
-        calls, waits = engine.acting(_by(CLERK)).documents, []
+    with opened(this) as engine:
+        calls, waits = engine.acting(by(CLERK)).documents, []
         for number, name in enumerate(_drafts(engine)):
             begun = time.perf_counter()
             calls.mutate("invoice", name, {"grand_total": number})
@@ -101,8 +101,8 @@ def measure_mutate_in_turn(this: Round) -> Figures:
 
 def measure_mutate(this: Round) -> Figures:
     """Many callers, each of whom edits one draft after the other."""
-    with _opened(this) as engine:
-        calls, drafts = engine.acting(_by(CLERK)).documents, _drafts(engine)
+    with opened(this) as engine:
+        calls, drafts = engine.acting(by(CLERK)).documents, _drafts(engine)
 
         def edit(name: str) -> None:
             calls.mutate("invoice", name, {"grand_total": 70_000, "note": "a typo"}, expected_version=1)
@@ -118,8 +118,8 @@ def measure_mutate(this: Round) -> Figures:
 
 def measure_approval(this: Round) -> Figures:
     """From the draft to active: submitted by one person, approved by another, posted by the worker of the same process."""
-    with _opened(this) as engine:
-        clerk, boss = engine.acting(_by(CLERK)), engine.acting(_by(BOSS))
+    with opened(this) as engine:
+        clerk, boss = engine.acting(by(CLERK)), engine.acting(by(BOSS))
         drafts = _drafts(engine)
 
         def bring(name: str) -> None:
@@ -128,10 +128,10 @@ def measure_approval(this: Round) -> Figures:
             boss.tasks.decide(task, "approved", document_version=task.document_version)
 
         call_all(bring, drafts[:WARM])
-        _wait_until(lambda: _are_through(engine))
+        wait_until(lambda: _are_through(engine))
         begun = time.perf_counter()
         answers = call_all(bring, drafts[WARM:])
-        _wait_until(lambda: _are_through(engine))
+        wait_until(lambda: _are_through(engine))
         took = time.perf_counter() - begun
         assert all(
             clerk.documents.get("invoice", name).status == "active" for name in drafts[:: max(1, len(drafts) // 50)]
@@ -143,15 +143,15 @@ def measure_approval(this: Round) -> Figures:
 def measure_refusals(this: Round) -> Figures:
     """What it costs to be refused, beside an edit that is accepted: one of each in turn, by one caller."""
     refused, accepted = [], []
-    with _opened(this) as engine:
-        calls = engine.acting(_by(CLERK)).documents
+    with opened(this) as engine:
+        calls = engine.acting(by(CLERK)).documents
         drafts = _drafts(engine)
         locked = drafts[: len(drafts) // 2]
         for name in locked:
             run = calls.transition("invoice", name, "submit").instance
             (task,) = engine.run(run).tasks()
-            engine.acting(_by(BOSS)).tasks.decide(task, "approved", document_version=task.document_version)
-        _wait_until(lambda: all(calls.get("invoice", name).status == "active" for name in locked[-WARM:]))
+            engine.acting(by(BOSS)).tasks.decide(task, "approved", document_version=task.document_version)
+        wait_until(lambda: all(calls.get("invoice", name).status == "active" for name in locked[-WARM:]))
         for number, (one, other) in enumerate(zip(locked, drafts[len(locked) :], strict=False)):
             begun = time.perf_counter()
             try:
@@ -173,7 +173,7 @@ def measure_refusals(this: Round) -> Figures:
 def measure_lists(this: Round) -> Figures:
     """One list after the other."""
     waits: dict[str, list[float]] = {name: [] for name in LISTS}
-    with _opened(this) as engine:
+    with opened(this) as engine:
         for number in range(WARM_UP + this.sized(TIMES)):
             for name, ask in LISTS.items():
                 begun = time.perf_counter()
@@ -230,7 +230,8 @@ def _are_through(engine: Engine) -> bool:
     return not engine.documents.list("invoice", status="submitted", limit=1).items
 
 
-def _wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+    """Wait until something holds."""
     end, tick = time.monotonic() + seconds, threading.Event()
     while not holds():
         if time.monotonic() > end:
@@ -256,12 +257,14 @@ def _drafts(engine: Engine) -> list[str]:
             return found[::-1]
 
 
-def _by(actor: Actor) -> RequestContext:
+def by(actor: Actor) -> RequestContext:
+    """A call of somebody."""
     return RequestContext(tenant="default", actor=actor)
 
 
 @contextmanager
-def _opened(this: Round) -> Iterator[Engine]:
+def opened(this: Round) -> Iterator[Engine]:
+    """An engine with a worker that knows invoices."""
     contract = ready_contract("invoice")
     body = read_body(BODY)
     with Engine(this.url) as engine:

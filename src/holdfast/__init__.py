@@ -16,6 +16,7 @@ from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
 from holdfast.app.forking import ForkPreview, RepeatedCall
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroup, LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
@@ -177,12 +178,15 @@ __all__ = [
     "Instance",
     "InstanceInfo",
     "InstanceSummary",
+    "Invariant",
+    "InvariantPage",
     "Invocation",
     "Invoker",
     "JsonCodec",
     "LetterGroup",
     "LetterGroups",
     "Mail",
+    "Mended",
     "Message",
     "MessagePackCodec",
     "MissingHandler",
@@ -253,6 +257,7 @@ __all__ = [
     "TypedDefinition",
     "UnknownEventError",
     "Verification",
+    "Violation",
     "Webhook",
     "Why",
     "WorkerInfo",
