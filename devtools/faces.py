@@ -42,6 +42,7 @@ MODULES = (
     "definitions",
     "events",
     "instances",
+    "invariants",
     "inbox",
     "pauses",
     "keys",

@@ -26,6 +26,7 @@ from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
 from holdfast.app.forking import ForkPreview, RepeatedCall
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroup, LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
@@ -194,12 +195,15 @@ __all__ = [
     "Instance",
     "InstanceInfo",
     "InstanceSummary",
+    "Invariant",
+    "InvariantPage",
     "Invocation",
     "Invoker",
     "JsonCodec",
     "LetterGroup",
     "LetterGroups",
     "Mail",
+    "Mended",
     "Message",
     "MessagePackCodec",
     "MissingHandler",
@@ -271,6 +275,7 @@ __all__ = [
     "TypedDefinition",
     "UnknownEventError",
     "Verification",
+    "Violation",
     "Webhook",
     "Why",
     "WorkerInfo",

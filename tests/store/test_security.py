@@ -144,6 +144,7 @@ def tables(connection: Connection) -> dict[str, tuple[bool, bool, set[str]]]:
     return {name: (is_on, is_forced, set(policies)) for name, is_on, is_forced, policies in rows}
 
 
+@pytest.mark.row("E-892")
 def test_every_table_has_a_wall(connection: Connection) -> None:
     """Row-level security is on and forced for every table, with policies; exceptions are reviewed by name."""
     found = tables(connection)
@@ -227,6 +228,7 @@ def test_a_tenant_that_has_left_is_forgotten(connection: Connection) -> None:
         assert [count(eyes, table) for table in ("instances", "events")] == [0, 0]
 
 
+@pytest.mark.row("E-377", "E-577", "E-952")
 @pytest.mark.parametrize(
     "table", sorted({"receipts", "migrations", "api_keys", "api_refusals"} | WITHOUT_TENANT - {"meta"})
 )
@@ -256,6 +258,7 @@ def test_the_committer_itself_finds_no_instance_of_another_tenant(postgres_desk:
             assert [found_headers(unit.connection, [each]) for each in foreign] == [[], []]
 
 
+@pytest.mark.row("E-346")
 @pytest.mark.parametrize("table", sorted(SEEN_BY_TENANTS))
 @pytest.mark.parametrize(
     "change", ["delete from holdfast.{}", "update holdfast.{} set tenant = tenant", "truncate holdfast.{}"]
@@ -355,6 +358,7 @@ def test_a_plain_user_with_the_engines_role_is_enough(postgres_dsn: str) -> None
         store.close()
 
 
+@pytest.mark.row("E-346")
 def test_the_engines_role_cannot_rewrite_history(postgres_dsn: str) -> None:
     """A login with the engine's role can neither truncate, nor switch off the guards, nor change the schema."""
     with login(postgres_dsn, "holdfast_engine") as dsn, closing(psycopg.connect(dsn, autocommit=True)) as user:

@@ -176,6 +176,10 @@ class Library:
         """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
         return self._stored.listed(tenant)
 
+    def kept(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
+        """A version as it lies in the database, whatever this process remembers of it."""
+        return self._stored.get(tenant, name, version)
+
     def triggered(self, tenant: str, event: str) -> list[Graph]:
         """The workflows that an event starts for a tenant, each in its newest version; its own stand before shared ones of the same name."""
         newest: dict[str, tuple[bool, tuple[tuple[int, int, str], ...], str]] = {}

@@ -87,10 +87,25 @@ def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = Fa
 
 def known_from(tracked: CachedInstance, *, updated_by: str) -> Found:
     """A document as a transaction has it that is not committed yet; NotFoundError if the instance is none."""
-    header, state = tracked.header, tracked.state
-    document = state.document if isinstance(state, State) else None
-    if not isinstance(state, State) or document is None:
-        raise NotFoundError("document", f"{header.definition}/{header.key}")
+    state = tracked.state
+    if not isinstance(state, State) or state.document is None:
+        raise NotFoundError("document", f"{tracked.header.definition}/{tracked.header.key}")
+    return _in_hand(tracked.header, tracked.program, state, updated_by)
+
+
+def edited_in_hand(desk: Desk, header: Header, program: Program, state: object) -> DocumentView | None:
+    """A document right after an edit, by what the commit has in hand; None where only its rows tell who touched it last, and when."""
+    assert isinstance(state, State)
+    assert isinstance(program.decider, GraphMachine)
+    document = state.document
+    if document is None or document.superseded_by or window_of(program.decider.routes, state).window != "editable":
+        return None
+    return view_of(desk, _in_hand(header, program, state, desk.request.actor.id))
+
+
+def _in_hand(header: Header, program: Program, state: State, updated_by: str) -> Found:
+    document = state.document
+    assert document is not None
     row = StoredDocument(
         type=document.type,
         id=document.id,
@@ -103,7 +118,7 @@ def known_from(tracked: CachedInstance, *, updated_by: str) -> Found:
         created_at=header.created_at,
         updated_at=header.updated_at,
     )
-    return Found(header, state, document, row, tracked.program)
+    return Found(header, state, document, row, program)
 
 
 def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
@@ -330,7 +345,7 @@ def rounds_of(reader: Reader, known: Found) -> list[DocumentRound]:
     """The rounds of a document, in order."""
     rounds: list[DocumentRound] = []
     for stored in reader.events(known.header.id):
-        event = known.program.decode(stored)
+        event = None if stored.is_system else known.program.decode(stored)
         match event:
             case e.DocumentCreated():
                 first = DocumentRound(round=1, started_at=stored.at, completed_at=None, status=event.status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -332,22 +333,25 @@ class FutureDocuments:
         sent = self._desk.command(
             address,
             command,
-            _version,
+            _as_it_became,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
             said=said_of(command),
             may_create=bool(version),
             definition_version=version,
+            view=partial(d.edited_in_hand, self._desk) if isinstance(command, Mutate) else None,
         )
 
-        def look(made: int) -> Reply[DocumentView]:
-            return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), made))
+        def look(outcome: Outcome) -> Reply[DocumentView]:
+            if isinstance(outcome.seen, DocumentView):
+                return Reply.of(outcome.seen)
+            return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
 
         return followed(sent, look, self._desk.reply())
 
 
-def _version(outcome: Outcome) -> int:
-    return outcome.version
+def _as_it_became(outcome: Outcome) -> Outcome:
+    return outcome
 
 
 def _as_it_is(view: DocumentView) -> Reply[DocumentView]:

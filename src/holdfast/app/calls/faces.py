@@ -21,6 +21,7 @@ from holdfast.app.calls.documents import FutureDocuments
 from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.invariants import FutureInvariants
 from holdfast.app.calls.keys import FutureKeys
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
@@ -76,6 +77,8 @@ class FutureCalls:
     """Events that are published to whoever waits for them."""
     instances: FutureInstances
     """Instances of any kind, for operators."""
+    invariants: FutureInvariants
+    """Whether the rules hold that every document keeps, and what sets it right."""
     inbox: FutureInbox
     """Commands that were accepted and wait."""
     pauses: FuturePauses
@@ -109,6 +112,7 @@ class FutureCalls:
         self.definitions = FutureDefinitions(desk, owner=desk.request)
         self.events = FutureEvents(desk)
         self.instances = FutureInstances(desk)
+        self.invariants = FutureInvariants(desk)
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
         self.keys = FutureKeys(desk)

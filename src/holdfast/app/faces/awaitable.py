@@ -36,6 +36,7 @@ from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.invariants import FutureInvariants
 from holdfast.app.calls.keys import FutureKeys
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
@@ -61,6 +62,7 @@ from holdfast.app.document_views import (
 from holdfast.app.faces.patience import awaited
 from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -1496,6 +1498,47 @@ class AsyncInstances:
         await self._futures.delete(instance, force=force)
 
 
+class AsyncInvariants:
+    """Whether the rules hold that every document of the tenant keeps. Looking takes no lock, and nobody waits for it."""
+
+    def __init__(self, futures: FutureInvariants) -> None:
+        self._futures = futures
+
+    async def list(self) -> builtins.list[Invariant]:
+        """The rules, and what to do where one does not hold."""
+        return await self._futures.list()
+
+    async def workflows(self, *, rules: Sequence[str] = ()) -> builtins.list[Violation]:
+        """Where the published workflows of documents break a rule: those of the tenant, and those that all share."""
+        return await self._futures.workflows(rules=rules)
+
+    async def check(self, *, cursor: str | None = None, limit: int = 1000, rules: Sequence[str] = ()) -> InvariantPage:
+        """Look at a stretch of the documents, newest first: each history is folded again and held against all that is stored.
+
+        `cursor` is the `next` of the stretch before. What is read at once, some two hundred documents, is as of one moment.
+        """
+        return await self._futures.check(cursor=cursor, limit=limit, rules=rules)
+
+    async def patrol(self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False) -> InvariantPage:
+        """Look at the stretch behind the last one; the database remembers how far that was, so that a job can be stopped at any moment.
+
+        Behind the last document it begins again with the newest, as it does if `anew` says so.
+        """
+        return await self._futures.patrol(limit=limit, rules=rules, anew=anew)
+
+    async def of(self, document: InstanceLike) -> builtins.list[Violation]:
+        """Where one document breaks a rule; it is given by the id of its run."""
+        return await self._futures.of(document)
+
+    async def repair(self, document: InstanceLike, *, reason: str) -> Mended:
+        """Set a document right from its history: rows and status are made again, calls that are gone are made, others withdrawn.
+
+        It takes the capability `execution:repair`. Who asked for it and why stands in the history. ConflictError if the history itself
+        was changed: then only a backup helps.
+        """
+        return await self._futures.repair(document, reason=reason)
+
+
 class AsyncInbox:
     """What operators ask of commands that wait for their turn."""
 
@@ -1952,6 +1995,8 @@ class AsyncCalls:
     """Events that are published to whoever waits for them."""
     instances: AsyncInstances
     """Instances of any kind, for operators."""
+    invariants: AsyncInvariants
+    """Whether the rules hold that every document keeps, and what sets it right."""
     inbox: AsyncInbox
     """Commands that were accepted and wait."""
     pauses: AsyncPauses
@@ -1986,6 +2031,7 @@ class AsyncCalls:
         self.definitions = AsyncDefinitions(futures.definitions)
         self.events = AsyncEvents(futures.events)
         self.instances = AsyncInstances(futures.instances)
+        self.invariants = AsyncInvariants(futures.invariants)
         self.inbox = AsyncInbox(futures.inbox)
         self.pauses = AsyncPauses(futures.pauses)
         self.keys = AsyncKeys(futures.keys)

@@ -36,6 +36,7 @@ from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.invariants import FutureInvariants
 from holdfast.app.calls.keys import FutureKeys
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
@@ -61,6 +62,7 @@ from holdfast.app.document_views import (
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls
 from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -1490,6 +1492,47 @@ class Instances:
         self._futures.delete(instance, force=force).result()
 
 
+class Invariants:
+    """Whether the rules hold that every document of the tenant keeps. Looking takes no lock, and nobody waits for it."""
+
+    def __init__(self, futures: FutureInvariants) -> None:
+        self._futures = futures
+
+    def list(self) -> builtins.list[Invariant]:
+        """The rules, and what to do where one does not hold."""
+        return self._futures.list().result()
+
+    def workflows(self, *, rules: Sequence[str] = ()) -> builtins.list[Violation]:
+        """Where the published workflows of documents break a rule: those of the tenant, and those that all share."""
+        return self._futures.workflows(rules=rules).result()
+
+    def check(self, *, cursor: str | None = None, limit: int = 1000, rules: Sequence[str] = ()) -> InvariantPage:
+        """Look at a stretch of the documents, newest first: each history is folded again and held against all that is stored.
+
+        `cursor` is the `next` of the stretch before. What is read at once, some two hundred documents, is as of one moment.
+        """
+        return self._futures.check(cursor=cursor, limit=limit, rules=rules).result()
+
+    def patrol(self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False) -> InvariantPage:
+        """Look at the stretch behind the last one; the database remembers how far that was, so that a job can be stopped at any moment.
+
+        Behind the last document it begins again with the newest, as it does if `anew` says so.
+        """
+        return self._futures.patrol(limit=limit, rules=rules, anew=anew).result()
+
+    def of(self, document: InstanceLike) -> builtins.list[Violation]:
+        """Where one document breaks a rule; it is given by the id of its run."""
+        return self._futures.of(document).result()
+
+    def repair(self, document: InstanceLike, *, reason: str) -> Mended:
+        """Set a document right from its history: rows and status are made again, calls that are gone are made, others withdrawn.
+
+        It takes the capability `execution:repair`. Who asked for it and why stands in the history. ConflictError if the history itself
+        was changed: then only a backup helps.
+        """
+        return self._futures.repair(document, reason=reason).result()
+
+
 class Inbox:
     """What operators ask of commands that wait for their turn."""
 
@@ -1942,6 +1985,8 @@ class Calls:
     """Events that are published to whoever waits for them."""
     instances: Instances
     """Instances of any kind, for operators."""
+    invariants: Invariants
+    """Whether the rules hold that every document keeps, and what sets it right."""
     inbox: Inbox
     """Commands that were accepted and wait."""
     pauses: Pauses
@@ -1979,6 +2024,7 @@ class Calls:
         self.definitions = Definitions(futures.definitions)
         self.events = Events(futures.events)
         self.instances = Instances(futures.instances)
+        self.invariants = Invariants(futures.invariants)
         self.inbox = Inbox(futures.inbox)
         self.pauses = Pauses(futures.pauses)
         self.keys = Keys(futures.keys)

@@ -102,6 +102,10 @@ when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.defin
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 create trigger instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
+create trigger instances_final before update of status, ended_at on instances
+when old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
+    and not exists (select 1 from retention where instance = old.id)
+begin select raise(abort, 'HF107 an instance that has ended stays as it ended'); end;
 
 create table events (
     position     integer primary key autoincrement,
