@@ -36,7 +36,7 @@ TESTS = """
 
     def test_engines_end_with_their_test(make_holdfast_engine, tmp_path):
         with pytest.raises(StoppedError):
-            made[0].start("order", {})
+            made[0].drain()
         assert make_holdfast_engine(f"sqlite:///{tmp_path / 'h.db'}").instances.list() == []
         assert make_holdfast_engine(seed=7).instances.list() == []
 """
