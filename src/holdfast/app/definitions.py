@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from holdfast.authoring.definition import Definition
-from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError, RejectedError
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError, RejectedError, StoppedError
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
@@ -131,6 +131,8 @@ class Library:
     def _look_at_archived(self) -> None:
         """Look up what is out of use; of what has changed, which version is the newest is looked up again."""
         assert self._service is not None
+        if refusal := self._service.refusal():
+            raise StoppedError(refusal)
         found = frozenset(self._stored.archived())
         with self._lock:
             changed = {each.name for each in found ^ self._archived}

@@ -27,8 +27,8 @@ class DocumentQuery(msgspec.Struct, frozen=True, kw_only=True):
 class Documents(Protocol):
     """The documents of one tenant."""
 
-    def document(self, type_: str, id_: str) -> StoredDocument | None:
-        """One document of the reader's partition, or of none if it has none: ids are of a partition, as keys are; None if there is none."""
+    def document(self, type_: str, id_: str, partition: str = "") -> StoredDocument | None:
+        """One document of the reader's partition, or of the one that is named if the reader sees all: ids are of a partition, as keys are."""
         ...
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:

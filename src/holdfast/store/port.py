@@ -14,14 +14,12 @@ from typing import Literal, Protocol
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.access import Access
-from holdfast.store.blueprints import Blueprints
-from holdfast.store.chains import Chains
-from holdfast.store.charters import StoredCharters
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
 from holdfast.store.incidents import IncidentParts
 from holdfast.store.notifications import Notifying
+from holdfast.store.organisations import OrganisationParts
 from holdfast.store.pauses import Pauses
 from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
@@ -375,7 +373,7 @@ class Keeper(Protocol):
         ...
 
 
-class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
+class Parts(ResumingParts, IncidentParts, Notifying, OrganisationParts, Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
     def writer(self) -> Writer:
@@ -416,18 +414,6 @@ class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
 
     def people(self) -> People:
         """For whoever asks who is asked."""
-        ...
-
-    def chains(self) -> Chains:
-        """For whoever resolves approval chains."""
-        ...
-
-    def charters(self) -> StoredCharters:
-        """For what organisations say of their documents."""
-        ...
-
-    def blueprints(self) -> Blueprints:
-        """For whoever publishes contracts and bodies."""
         ...
 
     def access(self) -> Access:

@@ -45,7 +45,7 @@ def looked_at(evidence: Evidence, program: Program, speaker: Program, reader: Re
             yield Found(_rule_of(each, walk, program), str(each))
         yield from zombies(evidence, walk)
         yield from work(evidence, speaker, walk)
-        yield from amendments(walk, reader)
+        yield from amendments(walk, reader, evidence.header.partition)
 
 
 def sequence(evidence: Evidence) -> Iterator[Found]:
@@ -172,18 +172,18 @@ def work(evidence: Evidence, speaker: Program, walk: Walk) -> Iterator[Found]:
         yield Found("WF-10", told, step=number)
 
 
-def amendments(walk: Walk, reader: Reader) -> Iterator[Found]:
+def amendments(walk: Walk, reader: Reader, partition: str) -> Iterator[Found]:
     """Whether the other document of an amendment names this one."""
     document = walk.state.document
     if document is None:
         return
     if document.amended_from:
-        old = reader.document(document.type, document.amended_from)
+        old = reader.document(document.type, document.amended_from, partition)
         if old is not None and old.superseded_by != document.id:
             yield Found(
                 "B4", f"it amends {old.id!r}, which says that {old.superseded_by or 'nothing'!r} took its place"
             )
     if document.superseded_by:
-        new = reader.document(document.type, document.superseded_by)
+        new = reader.document(document.type, document.superseded_by, partition)
         if new is None or new.amended_from != document.id:
             yield Found("B4", f"{document.superseded_by!r} took its place, and does not say so")

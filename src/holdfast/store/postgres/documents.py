@@ -34,9 +34,9 @@ class DocumentReads:
     _tenant: str
     _partition: str
 
-    def document(self, type_: str, id_: str) -> StoredDocument | None:
+    def document(self, type_: str, id_: str, partition: str = "") -> StoredDocument | None:
         """One document."""
-        found = self._all(_sql.document, [self._tenant, type_, id_, self._partition])
+        found = self._all(_sql.document, [self._tenant, type_, id_, self._partition or partition])
         return _read(found[0]) if found else None
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:

@@ -34,11 +34,10 @@ class DocumentReads:
     _tenant: str
     _partition: str
 
-    def document(self, type_: str, id_: str) -> StoredDocument | None:
+    def document(self, type_: str, id_: str, partition: str = "") -> StoredDocument | None:
         """One document."""
-        found = self._all(
-            _sql.document, {"tenant": self._tenant, "partition": self._partition, "type": type_, "id": id_}
-        )
+        place = {"tenant": self._tenant, "partition": self._partition or partition}
+        found = self._all(_sql.document, {**place, "type": type_, "id": id_})
         return _read(found[0]) if found else None
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:

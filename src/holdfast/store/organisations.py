@@ -1,0 +1,25 @@
+"""What organisations have published for themselves: approval chains, rules and settings of their documents, contracts and bodies."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast.store.blueprints import Blueprints
+from holdfast.store.chains import Chains
+from holdfast.store.charters import StoredCharters
+
+
+class OrganisationParts(Protocol):
+    """The sides of a store that know it."""
+
+    def chains(self) -> Chains:
+        """For whoever resolves approval chains."""
+        ...
+
+    def charters(self) -> StoredCharters:
+        """For what organisations say of their documents."""
+        ...
+
+    def blueprints(self) -> Blueprints:
+        """For whoever publishes contracts and bodies."""
+        ...
