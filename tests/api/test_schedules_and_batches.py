@@ -101,7 +101,6 @@ def test_a_batch_is_begun_followed_and_cancelled(own: World) -> None:
     assert problem(client.post("/api/v1/batches", {"verb": "cancel"}))["code"] == "bad_payload"
 
 
-@pytest.mark.row("P-157")
 def test_a_file_is_published_as_a_whole_or_not_at_all(own: World) -> None:
     """YAML and JSON are taken; each workflow is told of; another content under a published version is refused with its place, and nothing is stored."""
     client, address = own.client(), "/api/v1/definitions/files"

@@ -154,7 +154,6 @@ def test_a_batch_keeps_to_its_rate_and_can_be_cancelled(place: Place) -> None:
     assert sum(each.describe().status == "paused" for each in runs) == 4
 
 
-@pytest.mark.row("P-153")
 def test_a_batch_may_do_what_whoever_began_it_may(place: Place) -> None:
     """Every item takes the capability that it takes alone; other tenants and other parts of the tenant neither see the batch nor lend it their runs."""
     engine = opened(place)

@@ -264,7 +264,6 @@ def test_a_schedule_acts_for_whoever_put_it(place: Place) -> None:
             refused()
 
 
-@pytest.mark.row("P-153")
 def test_tenants_and_partitions_have_schedules_of_their_own(place: Place) -> None:
     """A schedule is of its tenant and of the part of it that whoever put it is bound to, and so are its runs; others find nothing there."""
     engine = opened(place)
