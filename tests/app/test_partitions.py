@@ -93,6 +93,7 @@ OF_ONE: dict[str, Call] = {
     "processes.events": lambda calls, on: calls.processes.events(on.process),
     "documents.get": lambda calls, on: calls.documents.get("invoice", on.document),
     "documents.audit": lambda calls, on: calls.documents.audit("invoice", on.document),
+    "documents.choices": lambda calls, on: calls.documents.choices("invoice", on.document),
     "documents.diff": lambda calls, on: calls.documents.diff("invoice", on.document, 1, 1),
     "documents.mutations": lambda calls, on: calls.documents.mutations("invoice", on.document),
     "documents.rounds": lambda calls, on: calls.documents.rounds("invoice", on.document),
@@ -233,7 +234,7 @@ REFUSED: dict[str, Callable[[Calls], object]] = {
 }
 """What is about the whole tenant, and would tell of other partitions or touch them."""
 
-OF_TENANT = {"directory", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts"}
+OF_TENANT = {"directory", "charters", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts"}
 """What belongs to no partition, or to the engine itself; keys have a test of their own."""
 
 
