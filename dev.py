@@ -146,9 +146,11 @@ def test(arguments: list[str]) -> int:
 
 
 def bench(arguments: list[str]) -> int:
-    """The benchmark; `bench expressions` compares the expression language with others, `bench spiff` is what advances are compared with."""
+    """The benchmark; `bench expressions` compares the expression language with others, `bench spiff` is what advances are compared with, `bench sizes` says what a document takes."""
     if arguments[:1] == ["expressions"]:
         return tool("python", "bench/expressions.py", *arguments[1:])
+    if arguments[:1] == ["sizes"]:
+        return tool("python", "-m", "bench.sizes", *arguments[1:])
     if arguments[:1] == ["spiff"]:
         return tool("python", "bench/spiff.py", *arguments[1:])
     return tool("python", "bench/run.py", *arguments)

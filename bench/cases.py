@@ -11,11 +11,13 @@ from bench.workloads import (
     append,
     claim,
     compiling,
+    documents,
     domain_files,
     human_steps,
     inbox,
     limit,
     long_saga,
+    plain_documents,
     processes,
     queue,
     recovery,
@@ -44,6 +46,9 @@ ADVANCE_FEW, ADVANCE_MANY = "advance alone 1,000", "advance alone 1,000,000"
 ALONE = 1_000
 """Advances that one caller makes."""
 LISTS_FEW, LISTS_MANY = "lists 1,000", "lists 1,000,000"
+MUTATE_FEW, MUTATE_MANY = "mutate alone 1,000", "mutate alone 1,000,000"
+DOCUMENTS_FEW, DOCUMENTS_MANY = "documents 1,000", "documents 1,000,000"
+MUTATE, PLAIN = "mutate", "mutate in SQLAlchemy"
 
 CASES = (
     Case("limit", "limit", limit.prepare, limit.measure),
@@ -82,6 +87,22 @@ CASES = (
     Case("lists", LISTS_MANY, human_steps.preparation(human_steps.MANY, human_steps.OPEN), human_steps.measure_lists),
     Case("domain", "domain 200", sagas.prepare, domain_files.measure_compiling),
     Case("domain", "domain limits", sagas.prepare, domain_files.measure_limits),
+    Case("mutate", MUTATE, documents.preparation(documents.FEW, documents.DRAFTS), documents.measure_mutate),
+    Case("mutate", PLAIN, plain_documents.prepare, plain_documents.measure),
+    Case("mutate", MUTATE_FEW, documents.preparation(documents.FEW, documents.ALONE), documents.measure_mutate_in_turn),
+    Case(
+        "mutate", MUTATE_MANY, documents.preparation(documents.MANY, documents.ALONE), documents.measure_mutate_in_turn
+    ),
+    Case("mutate", "mutate refused", documents.preparation(documents.FEW, documents.ALONE), documents.measure_refusals),
+    Case(
+        "documents",
+        "document approval",
+        documents.preparation(documents.FEW, documents.INVOICES),
+        documents.measure_approval,
+    ),
+    Case("documents", DOCUMENTS_FEW, documents.preparation(documents.FEW, documents.ALONE), documents.measure_lists),
+    Case("documents", DOCUMENTS_MANY, documents.preparation(documents.MANY, documents.ALONE), documents.measure_lists),
+    Case("documents", "compile slots", sagas.prepare, documents.measure_compiling),
 )
 
 WORKLOADS = tuple(dict.fromkeys(case.workload for case in CASES))

@@ -13,10 +13,16 @@ from bench.cases import (
     CASES,
     CLAIM_FEW,
     CLAIM_MANY,
+    DOCUMENTS_FEW,
+    DOCUMENTS_MANY,
     INBOX_FEW,
     INBOX_MANY,
     LISTS_FEW,
     LISTS_MANY,
+    MUTATE,
+    MUTATE_FEW,
+    MUTATE_MANY,
+    PLAIN,
     WORKLOADS,
     Case,
 )
@@ -101,13 +107,23 @@ def _one_round(case: Case, databases: Databases, scale: float) -> Figures:
 
 def _relate(found: dict[str, Figures]) -> None:
     """Say how rows of one store compare: what is found among many to what is found among few, jobs to what can be written at all."""
-    pairs = ((CLAIM_FEW, CLAIM_MANY), (INBOX_FEW, INBOX_MANY), (ADVANCE_FEW, ADVANCE_MANY), (LISTS_FEW, LISTS_MANY))
+    pairs = (
+        (CLAIM_FEW, CLAIM_MANY),
+        (INBOX_FEW, INBOX_MANY),
+        (ADVANCE_FEW, ADVANCE_MANY),
+        (LISTS_FEW, LISTS_MANY),
+        (MUTATE_FEW, MUTATE_MANY),
+        (DOCUMENTS_FEW, DOCUMENTS_MANY),
+    )
     for one, other in pairs:
         few, many = found.get(one), found.get(other)
         if few and many and few.p50_ms and many.p50_ms:
             many.extra["times_p50_of_few"] = many.p50_ms / few.p50_ms
             apart = [many.extra[name] / few.extra[name] for name in many.extra if name.endswith("_p50_ms")]
             many.extra |= {"most_times_p50_of_few": max(apart)} if apart else {}
+    edits, plain = found.get(MUTATE), found.get(PLAIN)
+    if edits and plain and edits.per_second and plain.per_second:
+        edits.extra["times_sqlalchemy"] = edits.per_second / plain.per_second
     limit, jobs = found.get("limit"), found.get("W3")
     if limit and jobs and limit.per_second:
         jobs.extra["enqueue_share_of_limit"] = jobs.extra["enqueue_per_second"] / limit.per_second

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import click
 
 import holdfast
+from holdfast.app.blueprint_refusals import BlueprintRefusal
 from holdfast.authoring.document import body_schema, contract_schema
 from holdfast.authoring.process import process_schema
 from holdfast.cli import main as main_command
@@ -447,6 +448,14 @@ def rejections_page() -> str:
     lines += table(("code", "meaning"), refusal_rows("machine/runs/refusals.py", Refusal))
     lines += ["", "## People", "", "The codes of the directory and of approval chains, and of who acts for whom:", ""]
     lines += table(("code", "meaning"), refusal_rows("people/refusals.py", PeopleRefusal))
+    lines += [
+        "",
+        "## Contracts and bodies",
+        "",
+        "The codes of publishing them, and of documents that cannot begin:",
+        "",
+    ]
+    lines += table(("code", "meaning"), refusal_rows("app/blueprint_refusals.py", BlueprintRefusal))
     return "\n".join(lines) + "\n"
 
 

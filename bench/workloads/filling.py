@@ -94,6 +94,8 @@ def _value(table: str, name: str, own: str, identity: str) -> str:
         return identity
     if table.endswith("instances") and name == "key":
         return "'done-' || g"
+    if table.endswith("documents") and name == "id":
+        return "'done-' || g"
     if table.endswith("instances") and name == "started_by":
         return f"'user-' || (g % {PEOPLE})"
     return f"t.{name}"

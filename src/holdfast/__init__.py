@@ -1,6 +1,16 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
+from holdfast.app.blueprint_views import (
+    BodyCheck,
+    BodyDraft,
+    BodyTemplate,
+    BodyVersion,
+    BrokenBody,
+    ContractCheck,
+    ContractVersion,
+    PublishingRules,
+)
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -16,6 +26,7 @@ from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
 from holdfast.app.forking import ForkPreview, RepeatedCall
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroup, LetterGroups
 from holdfast.app.operator_views import (
     Backlog,
@@ -123,7 +134,12 @@ __all__ = [
     "AsyncRun",
     "AuditLine",
     "Backlog",
+    "BodyCheck",
+    "BodyDraft",
+    "BodyTemplate",
+    "BodyVersion",
     "Branch",
+    "BrokenBody",
     "Calls",
     "Capabilities",
     "CapabilityResolver",
@@ -134,6 +150,8 @@ __all__ = [
     "CommandError",
     "ConfigurationError",
     "ConflictError",
+    "ContractCheck",
+    "ContractVersion",
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",
@@ -177,12 +195,15 @@ __all__ = [
     "Instance",
     "InstanceInfo",
     "InstanceSummary",
+    "Invariant",
+    "InvariantPage",
     "Invocation",
     "Invoker",
     "JsonCodec",
     "LetterGroup",
     "LetterGroups",
     "Mail",
+    "Mended",
     "Message",
     "MessagePackCodec",
     "MissingHandler",
@@ -211,6 +232,7 @@ __all__ = [
     "Projection",
     "ProjectionInfo",
     "PublishedEvent",
+    "PublishingRules",
     "Reason",
     "Recorded",
     "RefusedRequest",
@@ -253,6 +275,7 @@ __all__ = [
     "TypedDefinition",
     "UnknownEventError",
     "Verification",
+    "Violation",
     "Webhook",
     "Why",
     "WorkerInfo",

@@ -150,6 +150,7 @@ def test_the_whole_process_has_a_limit_too(live: Live) -> None:
     assert gauge.most == 2
 
 
+@pytest.mark.row("E-497", "E-498")
 @pytest.mark.row("D-075", "D-080")
 def test_two_runtimes_share_the_work_without_overlap(live: Live) -> None:
     """In the normal case each handler call and each timer happens once, whichever process does it."""
@@ -201,6 +202,7 @@ def test_a_worker_that_is_stuck_does_not_stop_another(live: Live) -> None:
     gate.set()
 
 
+@pytest.mark.row("E-491")
 @pytest.mark.row("D-076")
 def test_claims_skip_rows_that_are_locked(postgres_dsn: str) -> None:
     """On Postgres a row that another transaction has locked is passed over, not waited for."""
@@ -291,6 +293,7 @@ def test_the_length_of_the_lease_is_a_setting(place: Place) -> None:
     assert ledger.entries == [Act("x")]
 
 
+@pytest.mark.row("E-499")
 @pytest.mark.row("D-079")
 def test_a_graceful_stop_lets_running_handlers_finish(live: Live) -> None:
     """New claims end at once, what runs may finish, and its result is committed before the engine is gone."""
@@ -426,6 +429,7 @@ def explained(place: Place, table: str, statement: str) -> str:
         return "\n".join(row[0] for row in cursor.fetchall())
 
 
+@pytest.mark.row("E-357", "E-379", "E-381", "E-961")
 @pytest.mark.row("D-082")
 @pytest.mark.parametrize(("table", "name"), [("effects", "ready"), ("timers", "due")])
 def test_claims_are_served_by_an_index(place: Place, table: str, name: str) -> None:

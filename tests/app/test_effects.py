@@ -115,6 +115,7 @@ def test_a_returned_command_is_executed_with_the_end_of_the_effect(place: Place)
     assert found.history[-1].cause == script.calls[0].idempotency_key
 
 
+@pytest.mark.row("E-471", "E-494", "E-495")
 @pytest.mark.row("D-052", "D-119")
 def test_a_failing_effect_is_tried_again_with_waits_and_then_buried(place: Place) -> None:
     """Attempts, last error and next attempt are on the row; after the last attempt it is a dead letter and stays one."""
@@ -275,6 +276,7 @@ def test_an_effect_without_a_handler_waits_untouched(place: Place) -> None:
     assert [call.attempt for call in script.calls] == [1]
 
 
+@pytest.mark.row("E-471", "E-787")
 @pytest.mark.row("D-060")
 def test_dead_effects_are_listed_and_put_back_to_work(place: Place) -> None:
     """An operator sees what gave up, has it tried again with its attempts reset, or forgets it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from holdfast import Actor, Decision, EffectContext, Moment, RequestContext
 from holdfast.runtime.telemetry import EffectEnded, Happening, InstanceEnded, InstanceStarted, TimerFired
 from support.engines import Place
@@ -25,6 +27,7 @@ def choose(state: Notes, command: Do, moment: Moment) -> Answer:
             return decision
 
 
+@pytest.mark.row("E-815")
 def test_whatever_is_heard_of_work_says_whose_it_was(place: Place) -> None:
     """Definition, tenant and trace; of an effect how long it waited, and of an instance how long it took."""
     heard: list[Happening] = []

@@ -37,6 +37,17 @@ ROWS = {
         "domain 200",
         "domain limits",
     ],
+    "mutate documents": [
+        "mutate",
+        "mutate in SQLAlchemy",
+        "mutate alone 1,000",
+        "mutate alone 1,000,000",
+        "mutate refused",
+        "document approval",
+        "documents 1,000",
+        "documents 1,000,000",
+        "compile slots",
+    ],
 }
 """The rows that names of workloads stand for."""
 FIGURES = {
@@ -48,6 +59,10 @@ FIGURES = {
     "advance": ("commits_per_step",),
     "advance alone 1,000,000": ("times_p50_of_few",),
     "lists 1,000,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few", "most_times_p50_of_few"),
+    "mutate": ("times_sqlalchemy", "commits_per_step"),
+    "mutate alone 1,000,000": ("times_p50_of_few",),
+    "mutate refused": ("accepted_p50_ms", "times_accepted"),
+    "documents 1,000,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few"),
     "domain 200": ("cpu_ms",),
     "domain limits": ("cpu_ms",),
     "inbox 100,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few", "most_times_p50_of_few"),
@@ -95,6 +110,7 @@ def test_every_row_on_sqlite(tmp_path: Path, workloads: str) -> None:
     check_rows(done, ROWS[workloads], "sqlite")
 
 
+@pytest.mark.row("E-835", "E-893")
 @pytest.mark.parametrize("workloads", ROWS)
 def test_every_row_on_postgres(tmp_path: Path, postgres_dsn: str, workloads: str) -> None:
     """Every workload runs on the Postgres server that it is pointed at and reports the promised keys."""

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
+
 from cli.stage import Stage
 from holdfast import Decider, Decision
+from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
 from holdfast.kernel.moment import Moment
+from support.envelopes import invoice
+from support.ruining import Ruin
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,27 @@ def test_a_history_is_compared_with_what_is_stored(stage: Stage) -> None:
     assert "there is more" in stage.holdfast("verify", "--all", "--limit", "2").stderr
     assert "name a run, or give --all" in stage.holdfast("verify", code=Exit.WRONG).stderr
     assert "name a run, or give --all" in stage.holdfast("verify", runs[0], "--all", code=Exit.WRONG).stderr
+
+
+@pytest.mark.row("E-072", "E-783")
+def test_the_rules_of_documents_are_looked_at_and_set_right(stage: Stage) -> None:
+    """With progress; what is wrong by rule, document and remedy; and what the history tells is made again."""
+    stage.engine.register(Definition(graph=invoice()))
+    for name in ("I-1", "I-2"):
+        stage.engine.documents.create("invoice", {"vendor": "acme", "total": 5}, id=name)
+    whole = stage.holdfast("doctor", "--invariants")
+    assert (whole.stdout, whole.stderr) == ("2 documents keep all rules\n", "2 documents looked at, 0 findings\n")
+    Ruin(stage.engine.service.store).run("update {}documents set status = 'active' where id = 'I-2'")
+    told = stage.holdfast("doctor", "--invariants", code=Exit.NO).stdout
+    assert "✗ WF-15 invoice/I-2 (" in told
+    assert "→ `holdfast doctor --invariants --repair`" in told
+    assert stage.holdfast("doctor", "--invariants", "--rule", "WF-01").stdout == "2 documents keep all rules\n"
+    found = stage.holdfast.json("doctor", "--invariants", "--repair")
+    assert (found["is_well"], found["checked"], found["repaired"][0]["tables"]) == (True, 2, ["documents"])
+    assert stage.engine.documents.get("invoice", "I-2").status == "draft"
+    assert stage.holdfast("doctor", "--invariants", "--anew").stdout == "2 documents keep all rules\n"
+    assert "add --invariants" in stage.holdfast("doctor", "--repair", code=Exit.WRONG).stderr
+    assert "no rule WF-99" in stage.holdfast("doctor", "--invariants", "--rule", "WF-99", code=Exit.WRONG).stderr
 
 
 def test_definitions_are_paused(stage: Stage) -> None:

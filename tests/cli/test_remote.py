@@ -14,7 +14,7 @@ from cli.calling import Holdfast
 from cli.stage import Stage
 from holdfast import Engine
 from holdfast.app.faces import blocking
-from holdfast.cli import remote
+from holdfast.cli import remote, remote_people
 from holdfast.cli.exits import Exit
 from holdfast.http import HttpOptions
 from holdfast.store.opening import open_store
@@ -208,8 +208,8 @@ def test_what_is_said_nearer_to_the_command_counts(
     [
         (remote.RemoteRun, blocking.Run),
         (remote.RemoteRuns, blocking.Runs),
-        (remote.RemoteTasks, blocking.Tasks),
-        (remote.RemoteProcesses, blocking.Processes),
+        (remote_people.RemoteTasks, blocking.Tasks),
+        (remote_people.RemoteProcesses, blocking.Processes),
         (remote.RemoteDeadLetters, blocking.DeadLetters),
         (remote.RemoteDefinitions, blocking.Definitions),
         (remote.RemoteKeys, blocking.Keys),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from holdfast.client import Client, Retries
 from holdfast.errors import ConfigurationError, ForbiddenError
 from holdfast.http import HttpOptions
 from holdfast.store.opening import open_store
-from support.repository import ROOT
 from support.waiting import arrives, eventually
 
 SHOP = """
@@ -184,43 +182,26 @@ def test_what_the_configuration_says_of_a_server_is_laid_over_what_python_says(t
         options_of(Serving(options="web:other"))
 
 
-def test_dev_serves_samples_of_every_kind_in_one_command() -> None:
-    """It answers its first request after three seconds of computing at the most, without a key; Ctrl-C ends it, and the data stay."""
+@pytest.mark.long
+def test_dev_answers_its_first_request_in_three_seconds() -> None:
+    """Of computing, so that what else the machine does counts for little."""
     with holdfast_program("dev", "--port", "0") as program:
         address = program.hear(r"holdfast is at (\S+)")[1]
-        with Client(address) as client:
-            runs = client.list_executions().items
-            assert client.tell_me().credential == "dev"
-            assert program.processor_seconds < 3
-            assert {each.definition for each in runs} == {"order", "expense", "purchases.approval"}
-            assert client.list_tasks(mine="false").items
-            orders = [client.get_execution(each.id) for each in runs if each.definition == "order"]
-            [order] = [each.id for each in orders if each.input == {"sku": "lamp", "amount": 1200}]
-            client.signal_execution(order, name="packed")
-            assert client.result(order, timeout=60) is not None
-        code, told = program.end(signal.SIGINT)
-    assert code == 0
-    assert f"the data are kept in {Path('holdfast-dev').resolve()}" in told
-    engine = Engine("sqlite:///holdfast-dev/holdfast.db", migrate=False)
-    assert engine.run(order).describe().status == "completed"
-    assert [each.definition for each in engine.instances.list(definition="trial")] == ["trial"]
-    engine.stop()
+        assert httpx.get(f"{address}/api/v1/executions").status_code == 200
+        assert program.processor_seconds < 3
 
 
-def test_a_project_that_is_written_runs(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_project_that_is_written_runs(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own tests pass, and it is served and worked on by one command in its folder; what is there is not written over."""
     told = holdfast("init", "shop").stdout
     assert "workflows.py" in told
     assert "has .gitignore, README.md" in holdfast("init", "shop", code=Exit.WRONG).stderr
-    tested = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "shop"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert tested.returncode == 0, tested.stdout
-    os.chdir("shop")
+    monkeypatch.syspath_prepend("shop")
+    tried = [test for name, test in vars(importlib.import_module("test_workflows")).items() if name.startswith("test_")]
+    for test in tried:
+        test()
+    assert len(tried) == 4
+    monkeypatch.chdir("shop")
     with holdfast_program("dev", "--port", "0") as program:
         address = program.hear(r"holdfast is at (\S+)")[1]
         program.hear("workflows:register")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
@@ -20,6 +21,7 @@ from holdfast.client.retries import Turns
 from holdfast.http import create_app
 from holdfast.http.problems import EdgeCode, EdgeError, problem_of
 from support.repository import load_generator
+from support.waiting import eventually
 
 NOBODY = uuid5(UUID(int=0), "nobody")
 
@@ -227,18 +229,26 @@ def test_rests_grow_and_end() -> None:
     assert asked.refused(404, {}) is None
 
 
-def test_a_stream_goes_on_where_it_was_cut(scene: Scene) -> None:
-    """The server ends it every now and then; each entry is told once, in order, and the end is the end."""
-    with scene.client() as client:
-        run = client.start_execution(definition="paid").id
-        events = client.stream_execution(run)
-        heard = [next(events)]
-        client.signal_execution(run, name="paid")
-        heard += list(events)
+@pytest.mark.parametrize("loses", [0, 1])
+def test_a_stream_goes_on_where_it_was_cut(scene: Scene, loses: int) -> None:
+    """The server ends it every now and then, or the line breaks; each entry is told once, in order, and the end is the end."""
+    run = scene.engine.start("paid").id
+    line = Lossy(loses=loses)
+
+    def pay() -> None:
+        eventually(lambda: len(line.sent) > loses + 1)
+        scene.engine.run(run).signal("paid")
+
+    payer = threading.Thread(target=pay)
+    payer.start()
+    with Client(scene.address, scene.secret, retries=HASTY, transport=line) as client:
+        heard = list(client.stream_execution(run))
+    payer.join()
     entries = [each.value.sequence for each in heard if each.value is not None]
     assert entries == [each.sequence for each in scene.engine.run(run).history()]
-    assert heard[-1].name == "end"
+    assert [each.name for each in heard[-2:]] == ["entry", "end"]
     assert all(isinstance(each.value, HistoryEntry) for each in heard[:-1])
+    assert line.sent[-1].headers["last-event-id"] != "0"
 
 
 def test_a_stream_begins_behind_what_one_has(scene: Scene) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import textwrap
 
+import httpx
 import pytest
 from opentelemetry import trace as api
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -16,6 +18,7 @@ from opentelemetry.trace import StatusCode
 
 from holdfast import Actor, ConfigurationError, RejectedError, Rejection, RequestContext, Saga, StepContext
 from holdfast.contrib.opentelemetry import trace
+from holdfast.http import create_app
 from support.engines import Live, Place
 from support.samples import Act, Do, Puppet, act
 
@@ -169,6 +172,43 @@ def test_coroutines_and_transactions_have_the_span_of_their_call(live: Live) -> 
     ends = seen.named("holdfast command CompleteStep")
     calls = [seen.one("holdfast call wait"), seen.one("holdfast call write")]
     assert [sum(is_below(each, call) for each in ends) for call in calls] == [1, 1]
+
+
+def test_a_request_over_http_goes_on_from_its_client(live: Live) -> None:
+    """It has a span below the client's, or below that of whoever serves the application; the answer names it, and what is started is below it."""
+    seen = Seen()
+    engine = trace(live.engine().register(Saga("order").step("reserve", reserve).build()), seen.provider)
+    key = engine.keys.create("a client", actor="ann", capabilities=["*"]).secret
+    app = create_app(engine)
+    sent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+
+    async def ask(**headers: str) -> httpx.Response:
+        given = {"authorization": f"Bearer {key}", **headers}
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=app), base_url="http://here", headers=given
+        ) as client:
+            return await client.post("/api/v1/executions", json={"definition": "order"})
+
+    async def within() -> httpx.Response:
+        with seen.provider.get_tracer("web").start_as_current_span("the middleware"):
+            return await ask()
+
+    answers = [asyncio.run(ask(traceparent=sent)), asyncio.run(ask()), asyncio.run(within())]
+    assert [each.status_code for each in answers] == [201, 201, 201]
+    first, second = seen.named("POST /api/v1/executions")
+    commands = seen.named("holdfast command StartWorkflow")
+    assert [is_below(*pair) for pair in zip(commands, (first, second, seen.one("the middleware")), strict=True)] == [
+        True
+    ] * 3
+    assert first.parent is not None
+    assert (f"{first.parent.trace_id:032x}", f"{first.parent.span_id:016x}") == ("a" * 32, "b" * 16)
+    assert second.parent is None
+    for answer, span in zip(answers, (first, second, seen.one("the middleware")), strict=True):
+        assert span.context is not None
+        assert answer.headers["traceparent"].split("-")[1:3] == [
+            f"{span.context.trace_id:032x}",
+            f"{span.context.span_id:016x}",
+        ]
 
 
 def test_without_the_library_nothing_is_done() -> None:

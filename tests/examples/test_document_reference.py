@@ -17,7 +17,18 @@ PAGE = (ROOT / "docs/reference/document-format.md").read_text(encoding="utf-8")
 CONCEPTS = (ROOT / "docs/concepts/documents.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
 PARTS = (c.Contract, c.Lifecycle, c.LifecycleState, c.LifecycleTransition, c.Slot, c.ContractAction, c.Policy)
-BODIES = (b.Body, b.Base, b.Patch, b.PatchEdge, b.Approver, b.FlatRule)
+BODIES = (
+    b.Body,
+    b.Base,
+    b.Patch,
+    b.PatchEdge,
+    b.Approver,
+    b.FlatRule,
+    b.Scenario,
+    b.Act,
+    b.Expectation,
+    b.Player,
+)
 CHECKS = ("body_checks", "drafting", "patch_checks", "node_checks", "expressions")
 CODE = re.compile(r"(?:_report|report|_find)\(\s*\"(\w+)\"")
 

@@ -48,6 +48,7 @@ def work_of(desk: Desk) -> tuple[Any, list[Claim]]:
     return head, [owned.claim, TimerClaim(identity, "reminder", 1), InboxClaim(number), dead.claim]
 
 
+@pytest.mark.row("E-378", "E-493")
 @pytest.mark.row("D-051", "D-083")
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_claims_are_used_up_by_the_change_they_led_to(desk: Desk, place: int) -> None:
@@ -134,6 +135,7 @@ def test_a_lost_race_leaves_finished_work_alone(desk: Desk) -> None:
     assert desk.reader.observations() == []
 
 
+@pytest.mark.row("E-376", "E-945")
 @pytest.mark.row("D-111")
 def test_receipts_are_found_by_their_whole_key(desk: Desk) -> None:
     """A receipt is for one tenant, scope and key; the same key elsewhere is another command."""
@@ -146,6 +148,7 @@ def test_receipts_are_found_by_their_whole_key(desk: Desk) -> None:
         assert unit.receipts([*asked, missing]) == dict(zip(asked, kept, strict=True))
 
 
+@pytest.mark.row("E-375", "E-943")
 @pytest.mark.row("D-111")
 def test_a_receipt_is_given_once(desk: Desk) -> None:
     """A second commit with the same receipt loses, so that a command is carried out once."""

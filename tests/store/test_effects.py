@@ -131,6 +131,7 @@ def test_effects_of_other_handlers_stay_untouched(desk: Desk) -> None:
     assert (left.attempts, left.fence, left.owner) == (0, 0, None)
 
 
+@pytest.mark.row("E-492")
 @pytest.mark.row("D-075")
 def test_an_effect_has_one_owner(desk: Desk) -> None:
     """What one worker holds no other gets, from whatever desk it asks."""
@@ -149,6 +150,7 @@ def test_a_commit_can_lease_at_once(desk: Desk) -> None:
         assert unit.void([EffectClaim(identity, 0, worker, 1)]) == set()
 
 
+@pytest.mark.row("E-494")
 @pytest.mark.row("D-052", "D-119")
 def test_a_failed_attempt_is_kept_on_the_row(desk: Desk) -> None:
     """A retry keeps the error and the count, waits until its time, and the next claim has a new fence."""
@@ -212,6 +214,7 @@ def buried(owned: StoredEffect) -> DeadLetter:
     return letter("effect", instance=owned.instance, number=owned.number)
 
 
+@pytest.mark.row("E-373", "E-394", "E-495")
 @pytest.mark.row("D-052")
 def test_giving_up_moves_the_effect_to_the_dead_letters(desk: Desk) -> None:
     """The row goes and the letter comes, in one step; it is never claimed again."""

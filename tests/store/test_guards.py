@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -64,6 +65,20 @@ def test_events_never_change_in_a_partition(postgres: Desk, partition: str, chan
         postgres.run(change.format("{}", partition))
 
 
+@pytest.mark.row("E-342", "E-395", "E-396", "E-927", "E-944")
+def test_partitions_are_made_ahead(postgres: Desk) -> None:
+    """Housekeeping makes the partitions of this month and the next two; what is born in one lies there, and nothing is ever refused."""
+    for later in (0, 6):
+        moment = NOW.replace(year=2046) + timedelta(days=31 * later)
+        postgres.keeper.tidy(moment)
+        for ahead in (0, 2, 4):
+            postgres.born(born(new_id(moment + timedelta(days=30 * ahead))))
+    counted = "select tableoid::regclass::text, count(*) from {}events group by 1 order by 1"
+    found = [(name.removeprefix("holdfast."), count) for name, count in postgres.query(counted)]
+    months = ("2046_03", "2046_05", "2046_10", "2046_12")
+    assert found == [*((f"events_{month}", 1) for month in months), ("events_default", 2)]
+
+
 def test_retention_opens_one_instance_only(postgres: Desk) -> None:
     """The permission to delete an instance's events is for that instance and that transaction alone."""
     first, second = postgres.born(born()), postgres.born(born())
@@ -105,6 +120,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.row("E-054", "E-904")
 @pytest.mark.parametrize("change", [*CHANGES, "status = 'draft'"])
 @pytest.mark.parametrize("status", ["published", "retired"])
 def test_a_published_definition_never_changes(desk: Desk, status: str, change: str) -> None:
@@ -145,6 +161,7 @@ def test_the_identity_of_an_instance_never_changes(desk: Desk, change: str) -> N
         desk.run(f"update {{}}instances set {change}")
 
 
+@pytest.mark.row("E-345", "E-926")
 @pytest.mark.parametrize(
     "change",
     [
@@ -174,6 +191,7 @@ def refused(desk: Desk, records: list[Record], *, begun: list[Record], code: str
     assert len(desk.feed.read(after=0, limit=9)) == 1
 
 
+@pytest.mark.row("E-391", "E-393", "E-949")
 @pytest.mark.parametrize("end", ENDS)
 def test_a_step_that_has_ended_never_moves(desk: Desk, end: StepStatus) -> None:
     """A final status is final: a commit that moves the step again is refused whole."""
@@ -186,6 +204,7 @@ def test_a_step_that_has_ended_never_moves(desk: Desk, end: StepStatus) -> None:
     )
 
 
+@pytest.mark.row("E-344", "E-393")
 @pytest.mark.parametrize("end", ENDS)
 def test_an_open_step_may_end_in_each_way(desk: Desk, end: StepStatus) -> None:
     """From pending and running every status can be reached, and a final row may still learn its output."""
@@ -194,6 +213,21 @@ def test_an_open_step_may_end_in_each_way(desk: Desk, end: StepStatus) -> None:
     desk.commit(change)
     desk.commit(moved(change.header, records=[StepMoved(number=1, status=end, output=b"late")]))
     assert [step.status for step in desk.reader.rows(STEPS, head.id)] == [end, end]
+
+
+@pytest.mark.row("E-070", "E-391", "E-392", "E-949")
+@pytest.mark.parametrize(
+    "change", ["status = 'running'", "status = 'cancelled'", "status = 'running', ended_at = null", "ended_at = null"]
+)
+def test_an_instance_that_has_ended_stays_as_it_ended(desk: Desk, change: str) -> None:
+    """A run that is over never runs again and never ends in another way, also with SQL; one that runs may end."""
+    head = desk.born(born())
+    desk.run("update {}instances set status = 'paused'")
+    desk.run("update {}instances set status = 'running'")
+    desk.run(f"update {{}}instances set status = 'completed', ended_at = '{NOW.isoformat(timespec='microseconds')}'")
+    with pytest.raises(StoreError, match="HF107"):
+        desk.run(f"update {{}}instances set {change}")
+    assert desk.loaded(head.id).header.status == "completed"
 
 
 @pytest.mark.parametrize("outcome", ["rejected", "approved"])

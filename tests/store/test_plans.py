@@ -17,7 +17,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
-from holdfast.kernel.records import DeadLetterRaised, SubscriptionOpened, TaskOpened, TaskPlace
+from holdfast.kernel.records import STEPS, DeadLetterRaised, SubscriptionOpened, TaskOpened, TaskPlace
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.matches import AskedOf, Match
 from holdfast.store.opening import open_store
@@ -193,6 +193,7 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
 }
 
 
+@pytest.mark.row("E-334")
 def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
     """Whatever narrows a list, what is left out is not read; the answer has as many rows as it should."""
     crowd(desk)
@@ -324,9 +325,15 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     ),
     "events that are kept": (lambda reader: reader.publications(now=NOW, limit=3), "default"),
     "names of steps": (lambda reader: reader.step_names(PARENT, [1, 2]), "default"),
+    "the steps of an instance": (lambda reader: reader.rows(STEPS, PARENT), "default"),
+    "the steps of several": (lambda reader: reader.rows_of(STEPS, [PARENT, new_id()]), "default"),
+    "histories of several": (lambda reader: reader.histories([PARENT, new_id()]), "default"),
+    "work of several": (lambda reader: reader.effects_of([PARENT, new_id()]), "default"),
+    "snapshots of several": (lambda reader: reader.snapshots([PARENT, new_id()]), "default"),
 }
 
 
+@pytest.mark.row("E-353", "E-355", "E-358", "E-950")
 def test_questions_look_at_little(desk: Desk) -> None:
     """Questions of a caller cost what their answers are worth."""
     crowd(desk)
@@ -426,6 +433,7 @@ def given(sequence: int, actor: str) -> DecisionGiven:
     return DecisionGiven(number=1, sequence=sequence, actor=actor, outcome="confirmed")
 
 
+@pytest.mark.row("E-354")
 @pytest.mark.row("E-675")
 def test_an_inbox_looks_at_its_own_questions(desk: Desk) -> None:
     """However many questions wait for others, a list reads those that it shows; who is asked twice finds a question once."""
@@ -465,6 +473,7 @@ def _behind(reader: Reader) -> InstanceId:
     return reader.documents(DocumentQuery(type="invoice", limit=1))[0].instance
 
 
+@pytest.mark.row("E-962")
 @pytest.mark.row("E-332", "E-333")
 @pytest.mark.parametrize("list_", DOCUMENTS)
 def test_documents_are_found_among_many(desk: Desk, list_: str) -> None:

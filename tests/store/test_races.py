@@ -114,6 +114,7 @@ def drain(desk: Desk, taken: list[StoredEffect]) -> None:
         taken += found
 
 
+@pytest.mark.row("E-491", "E-955")
 @pytest.mark.row("D-075", "D-076", "D-080")
 def test_every_effect_is_claimed_once(desk: Desk) -> None:
     """Workers that claim at the same time share the work: nobody waits, nothing is claimed twice, nothing is left."""
@@ -132,6 +133,7 @@ def deliver(desk: Desk, delivered: list[str]) -> None:
             desk.commit(finished=(one.claim,))
 
 
+@pytest.mark.row("E-469")
 @pytest.mark.row("D-109")
 def test_every_message_is_delivered_once_and_in_order(desk: Desk) -> None:
     """However many drain the inbox, each target gets its messages once and in the order of acceptance."""

@@ -17,6 +17,7 @@ from psycopg import sql
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
+from holdfast.store.blueprints import PublishingRule
 from holdfast.store.chains import StoredChain
 from holdfast.store.charters import StoredCharter
 from holdfast.store.opening import open_store
@@ -35,6 +36,7 @@ from support.rows import (
     by_id,
     definition,
     effect,
+    effective,
     letter,
     message,
     moved,
@@ -55,6 +57,7 @@ SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
     "subscriptions", "observations", "pauses", "principals", "role_grants", "delegations", "absences", "directory_changes",
     "chains", "charters",
+    "blueprints", "publishing_rules",
 }  # fmt: skip
 
 Connection = psycopg.Connection[Any]
@@ -96,6 +99,10 @@ def full(desk: Desk, tenant: str) -> None:
         tenant=tenant, name="settings", version=0, body=b"{}", comment="", published_by="", published_at=NOW
     )
     desk.charters.publish(charter)
+    blueprints = desk.store.blueprints()
+    with blueprints.changing(tenant, "invoice") as unit:
+        unit.add(effective(tenant=tenant))
+    blueprints.set_rule(PublishingRule(tenant=tenant, two_person=True, set_by="ada", set_at=NOW))
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +144,7 @@ def tables(connection: Connection) -> dict[str, tuple[bool, bool, set[str]]]:
     return {name: (is_on, is_forced, set(policies)) for name, is_on, is_forced, policies in rows}
 
 
+@pytest.mark.row("E-892")
 def test_every_table_has_a_wall(connection: Connection) -> None:
     """Row-level security is on and forced for every table, with policies; exceptions are reviewed by name."""
     found = tables(connection)
@@ -147,7 +155,7 @@ def test_every_table_has_a_wall(connection: Connection) -> None:
     for name, (_, _, policies) in found.items():
         if name not in REVIEWED:
             own = {"engine", "identity"} if name == "meta" else {"engine"}
-            shared = {"shared"} if name == "definitions" else set()
+            shared = {"shared"} if name in {"definitions", "blueprints"} else set()
             assert policies == (own if name in WITHOUT_TENANT else {"engine", "tenant", *shared}), name
 
 
@@ -220,6 +228,7 @@ def test_a_tenant_that_has_left_is_forgotten(connection: Connection) -> None:
         assert [count(eyes, table) for table in ("instances", "events")] == [0, 0]
 
 
+@pytest.mark.row("E-377", "E-577", "E-952")
 @pytest.mark.parametrize(
     "table", sorted({"receipts", "migrations", "api_keys", "api_refusals"} | WITHOUT_TENANT - {"meta"})
 )
@@ -249,6 +258,7 @@ def test_the_committer_itself_finds_no_instance_of_another_tenant(postgres_desk:
             assert [found_headers(unit.connection, [each]) for each in foreign] == [[], []]
 
 
+@pytest.mark.row("E-346")
 @pytest.mark.parametrize("table", sorted(SEEN_BY_TENANTS))
 @pytest.mark.parametrize(
     "change", ["delete from holdfast.{}", "update holdfast.{} set tenant = tenant", "truncate holdfast.{}"]
@@ -348,6 +358,7 @@ def test_a_plain_user_with_the_engines_role_is_enough(postgres_dsn: str) -> None
         store.close()
 
 
+@pytest.mark.row("E-346")
 def test_the_engines_role_cannot_rewrite_history(postgres_dsn: str) -> None:
     """A login with the engine's role can neither truncate, nor switch off the guards, nor change the schema."""
     with login(postgres_dsn, "holdfast_engine") as dsn, closing(psycopg.connect(dsn, autocommit=True)) as user:

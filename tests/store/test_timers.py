@@ -37,6 +37,7 @@ def due(desk: Desk, at: timedelta = timedelta(0), limit: int = 10) -> list[str]:
     return [each.key for each in desk.timers.claim(NOW + at, words=WORDS, hold=HOLD, limit=limit).timers]
 
 
+@pytest.mark.row("E-352", "E-464")
 @pytest.mark.row("D-042", "D-061")
 def test_a_timer_is_never_early(desk: Desk) -> None:
     """A timer is claimable from its very instant on, and comes with all that was written."""

@@ -6,6 +6,7 @@ from holdfast import Engine, PayloadError
 from holdfast.app.verification import verified
 from holdfast.kernel.history import StoredEvent, check_sequence
 from holdfast.kernel.program import Program
+from holdfast.machine.graphs.document_checks import ENVELOPE
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header, InstanceQuery, Loaded, Snapshot
 
@@ -17,6 +18,7 @@ def assert_folded(engine: Engine, proved: set[object] | None = None) -> None:
 
     `proved` is for engines that remember nothing: what one of them has proved, another one with the same code need not prove again.
     """
+    has_documents = False
     with engine.service.store.reader(engine.request.tenant).look() as reader:
         for header in reader.instances(InstanceQuery(limit=_ALL)):
             if header.definition in engine.registry.names():
@@ -25,6 +27,11 @@ def assert_folded(engine: Engine, proved: set[object] | None = None) -> None:
                     instance.check()
                 if proved is not None:
                     proved.add(instance.proof)
+                has_documents = has_documents or header.kind == ENVELOPE
+    if has_documents:
+        found = engine.futures.invariants.check().result().items + engine.futures.invariants.workflows().result()
+        told = [(each.rule, each.document or each.definition, each.told) for each in found]
+        assert not told, f"rules of documents do not hold: {told}"
 
 
 class _Instance:

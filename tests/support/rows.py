@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, make_uuid7
+from holdfast.store.blueprints import StoredBlueprint
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import (
     DEFAULT_TENANT,
@@ -180,6 +181,45 @@ def definition(version: str = "1", **rest: Any) -> StoredDefinition:
         "compiler": "1",
     }
     return StoredDefinition(version=version, **(filled | rest))
+
+
+def blueprint(**rest: Any) -> StoredBlueprint:
+    """The draft of a body for invoices."""
+    return StoredBlueprint(
+        **{
+            "id": str(new_id()),
+            "tenant": DEFAULT_TENANT,
+            "type": "invoice",
+            "kind": "body",
+            "version": 0,
+            "status": "draft",
+            "is_default": False,
+            "name": "a body",
+            "envelope_version": 1,
+            "content": b"{}",
+            "hash": "h",
+            "replaces": 0,
+            "created_by": "ada",
+            "created_at": NOW,
+            "updated_by": "ada",
+            "updated_at": NOW,
+            **rest,
+        }
+    )
+
+
+def effective(**rest: Any) -> StoredBlueprint:
+    """A workflow that was compiled of the envelope of invoices."""
+    compiled = {
+        "header": b"{}",
+        "compiler": "1",
+        "graph_hash": "g",
+        "workflow": "1-org",
+        "envelope": "e",
+        "replaces": None,
+    }
+    state = {"kind": "effective", "version": 1, "status": "published", "published_by": "ada", "published_at": NOW}
+    return blueprint(**{**compiled, **state, **rest})
 
 
 def letter(source: str, **rest: Any) -> DeadLetter:

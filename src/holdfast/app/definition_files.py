@@ -8,17 +8,17 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.comparing import Change, compared
 from holdfast.app.definitions import version_age
 from holdfast.app.desk import Desk
+from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, definition_of
 from holdfast.authoring.process import load_processes
 from holdfast.authoring.rules import load_rules
 from holdfast.errors import DefinitionError, Diagnostic, NotFoundError, PayloadError, brief
 from holdfast.expressions.suggestions import suggestion
-from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.store.findings import PublishedDefinition
+from holdfast.store.shapes import InstanceQuery
 
 _COUNTED = 10_000
 """So many live runs of a version are counted at most."""
@@ -143,13 +143,17 @@ def _verdict(
 
 def _live(desk: Desk, name: str, version: str) -> LiveRuns:
     """How many there are is for whoever may publish, and tells nothing of any."""
-    runs = FutureRuns(desk.acting(RequestContext(tenant=desk.tenant, actor=SYSTEM)))
-    count, cursor = 0, None
+    reader = desk.service.store.reader(desk.tenant)
+    query = InstanceQuery(
+        definition=name, definition_version=version, kinds=KINDS, statuses=("running", "paused"), limit=_PAGE
+    )
+    count = 0
     while count < _COUNTED:
-        page = runs.list(definition=name, version=version, is_active=True, cursor=cursor, limit=_PAGE).result()
-        count, cursor = count + len(page), page.next
-        if cursor is None:
+        page = reader.instances(query)
+        count += len(page)
+        if len(page) < _PAGE:
             return LiveRuns(version=version, runs=count)
+        query = msgspec.structs.replace(query, before=page[-1].id)
     return LiveRuns(version=version, runs=count, is_counted_out=False)
 
 

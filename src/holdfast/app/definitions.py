@@ -96,8 +96,12 @@ class Library:
                 f"{graph.name!r} version {graph.version} was published before with another content; "
                 "a published definition never changes: give the new one another version"
             )
-        self._add(known.tenant, copied(graph))
-        self._note_newest(known.tenant, graph.name, graph.version)
+        self.note_published(known.tenant, graph)
+
+    def note_published(self, tenant: str, graph: Graph) -> None:
+        """A workflow is in the database: remember it, and have unversioned starts take it."""
+        self._add(tenant, copied(graph))
+        self._note_newest(tenant, graph.name, graph.version)
 
     def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
         """Take a version out of use, or back; whether there is one of this very tenant."""
@@ -171,6 +175,10 @@ class Library:
     def listed(self, tenant: str) -> list[PublishedDefinition]:
         """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
         return self._stored.listed(tenant)
+
+    def kept(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
+        """A version as it lies in the database, whatever this process remembers of it."""
+        return self._stored.get(tenant, name, version)
 
     def triggered(self, tenant: str, event: str) -> list[Graph]:
         """The workflows that an event starts for a tenant, each in its newest version; its own stand before shared ones of the same name."""

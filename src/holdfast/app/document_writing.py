@@ -8,9 +8,10 @@ from uuid import UUID, uuid5
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_key
+from holdfast.app.desk import Desk
 from holdfast.app.document_views import DocumentView
 from holdfast.app.documents import Found, found, known_from, view_of
+from holdfast.app.in_force import workflow_in_force
 from holdfast.errors import ConfigurationError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.decision import NOT_ALLOWED, Rejection
 from holdfast.kernel.moment import Moment
@@ -33,16 +34,6 @@ Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
 
 _MADE = UUID("5d1f9a52-7c0b-5b0e-9a57-1f0c8f3b7d11")
 """Where ids come from that follow from idempotency keys."""
-
-
-def workflow_of(desk: Desk, type_: str) -> tuple[str, str]:
-    """The workflow of a type, which has its name, and the version that a new document is pinned to."""
-    name = checked_key(type_, "type")
-    program = desk.registry.library.program(desk.tenant, name)
-    machine = None if program is None else program.decider
-    if program is None or not isinstance(machine, GraphMachine) or machine.graph.document is None:
-        raise NotFoundError("document type", name, hint="publish the workflow of its contract first")
-    return name, program.definition_version
 
 
 def spec_of(desk: Desk, name: str) -> DocumentSpec:
@@ -149,7 +140,7 @@ def amend(
     Without an `Amendment` it follows from an edit. The same idempotency key gives the same document, and no second one.
     """
     name, key = reference
-    _, version = workflow_of(desk, name)
+    _, version = workflow_in_force(desk, name)
     own, address = desk.looked_up(), address_of(desk, name, key)
     receipt = receipt_key(address, repeated)
     said = said_of(command) if asked is None else asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -33,6 +34,8 @@ from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.document_folds import AUDITED
 from holdfast.machine.runs.law import READ
+from holdfast.machine.runs.namespaces import actor_names
+from holdfast.machine.runs.policies import judged
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.windows import window_of
 from holdfast.runtime.commit.cache import CachedInstance
@@ -84,10 +87,25 @@ def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = Fa
 
 def known_from(tracked: CachedInstance, *, updated_by: str) -> Found:
     """A document as a transaction has it that is not committed yet; NotFoundError if the instance is none."""
-    header, state = tracked.header, tracked.state
-    document = state.document if isinstance(state, State) else None
-    if not isinstance(state, State) or document is None:
-        raise NotFoundError("document", f"{header.definition}/{header.key}")
+    state = tracked.state
+    if not isinstance(state, State) or state.document is None:
+        raise NotFoundError("document", f"{tracked.header.definition}/{tracked.header.key}")
+    return _in_hand(tracked.header, tracked.program, state, updated_by)
+
+
+def edited_in_hand(desk: Desk, header: Header, program: Program, state: object) -> DocumentView | None:
+    """A document right after an edit, by what the commit has in hand; None where only its rows tell who touched it last, and when."""
+    assert isinstance(state, State)
+    assert isinstance(program.decider, GraphMachine)
+    document = state.document
+    if document is None or document.superseded_by or window_of(program.decider.routes, state).window != "editable":
+        return None
+    return view_of(desk, _in_hand(header, program, state, desk.request.actor.id))
+
+
+def _in_hand(header: Header, program: Program, state: State, updated_by: str) -> Found:
+    document = state.document
+    assert document is not None
     row = StoredDocument(
         type=document.type,
         id=document.id,
@@ -100,7 +118,7 @@ def known_from(tracked: CachedInstance, *, updated_by: str) -> Found:
         created_at=header.created_at,
         updated_at=header.updated_at,
     )
-    return Found(header, state, document, row, tracked.program)
+    return Found(header, state, document, row, program)
 
 
 def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
@@ -150,7 +168,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         data=visible(known.parts.spec, document.data, actor),
         window="locked" if known.state.is_terminal else view.window,
         places=list(view.places),
-        transitions=_choices(known, actor),
+        transitions=_choices(known, actor, desk.service.shared.clock.now()),
         amended_from=document.amended_from,
         superseded_by=document.superseded_by,
         requester=row.requester,
@@ -167,11 +185,13 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
     )
 
 
-def _choices(known: Found, actor: Actor) -> list[TransitionChoice]:
+def _choices(known: Found, actor: Actor, now: datetime) -> list[TransitionChoice]:
     if known.state.is_terminal:
         return []
     found = []
     document = known.document
+    # The clock is that of the decision to come; a condition over it may be another one by then.
+    asked: Data = {"entity": document.names(), "actor": actor_names(actor), "org": document.org, "now": now}
     for each in known.parts.spec.transitions:
         if document.status not in each.sources:
             continue
@@ -179,6 +199,7 @@ def _choices(known: Found, actor: Actor) -> list[TransitionChoice]:
         why = "it is under way" if is_under_way else ""
         if not actor.may(each.capability):
             why = f"it needs the capability {each.capability!r}"
+        why = why or judged(known.parts, each.name, actor, asked).objection
         found.append(TransitionChoice(name=each.name, target=each.target, is_allowed=not why, why_not=why))
     return found
 
@@ -324,7 +345,7 @@ def rounds_of(reader: Reader, known: Found) -> list[DocumentRound]:
     """The rounds of a document, in order."""
     rounds: list[DocumentRound] = []
     for stored in reader.events(known.header.id):
-        event = known.program.decode(stored)
+        event = None if stored.is_system else known.program.decode(stored)
         match event:
             case e.DocumentCreated():
                 first = DocumentRound(round=1, started_at=stored.at, completed_at=None, status=event.status)

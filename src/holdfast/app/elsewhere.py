@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.app.desk import Desk, checked_key
-from holdfast.app.document_writing import address_of, called, changes_of, judge, looks_up, made_id, spec_of, workflow_of
+from holdfast.app.document_writing import address_of, called, changes_of, judge, looks_up, made_id, spec_of
 from holdfast.app.documents import Found, known_from
+from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ConfigurationError, HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
@@ -60,7 +61,7 @@ class Elsewhere:
 class _Deed:
     def __init__(self, desk: Desk, context: EffectContext, joint: Joint, errand: Errand) -> None:
         self._desk, self._context, self._joint, self._errand = desk, context, joint, errand
-        self._name, self._version = workflow_of(desk, errand.type)
+        self._name, _ = workflow_of(desk, errand.type)
 
     def do(self) -> Data:
         """Do it; the receipt."""
@@ -91,7 +92,8 @@ class _Deed:
             raise ConfigurationError(
                 f"{errand.action!r} has a handler, which a step cannot have called; take another action"
             )
-        self._carry_out(key, command, may_create=True, definition_version=self._version)
+        _, version = workflow_in_force(self._desk, self._name)
+        self._carry_out(key, command, may_create=True, definition_version=version)
         return self._receipt(key, 0)
 
     def _mutate(self) -> Data:

@@ -17,7 +17,6 @@ from holdfast.app.calls.run import final_state
 from holdfast.app.charters import Organisation, Rules
 from holdfast.app.consulting import answering
 from holdfast.app.desk import Desk, checked_tenant
-from holdfast.app.elsewhere import Elsewhere
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.handling import Handling, NamedHandlers
@@ -25,7 +24,7 @@ from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
-from holdfast.app.own import add_own, serve_own
+from holdfast.app.own import add_own, serve_own, serve_webhooks
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
@@ -44,10 +43,8 @@ from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
-from holdfast.machine.graphs.kinds.action import ELSEWHERE
-from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.machine import GRAPH_LANGUAGE
-from holdfast.machine.runs.errands import FindPeople, Notify, Post
+from holdfast.machine.runs.errands import FindPeople, Notify
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
@@ -147,15 +144,7 @@ class Engine(EngineCalls):
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            self._desk = Desk(
-                self.service,
-                self.registry,
-                endings,
-                self._answering,
-                directory=self.office.directory,
-                request=RequestContext(tenant=tenant, actor=SYSTEM),
-                resolvers=checked_resolvers(capabilities),
-            )
+            self._desk = self._own_desk(endings, tenant, capabilities)
             self._serve_runs()
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
@@ -166,14 +155,28 @@ class Engine(EngineCalls):
             self._store.close()
             raise
 
+    def _own_desk(
+        self,
+        endings: Endings,
+        tenant: str,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
+    ) -> Desk:
+        """Where the engine's own calls are made."""
+        return Desk(
+            self.service,
+            self.registry,
+            endings,
+            self._answering,
+            directory=self.office.directory,
+            request=RequestContext(tenant=tenant, actor=SYSTEM),
+            resolvers=checked_resolvers(capabilities),
+        )
+
     def _serve_runs(self) -> None:
         """Have done what events and workflows of documents have the engine itself do."""
-        shared = self.service.shared
         serve_own(self._desk, self.errands)
-        webhooks = Webhooks(self._invocations.outbound, shared.clock.now)
-        self.errands.add(Post, webhooks.run)
-        self._named.add(WEBHOOK, webhooks.call)
-        shared.handlers.register(ELSEWHERE.handler, Elsewhere(self._desk).run, joins=True)
+        webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
+        serve_webhooks(webhooks, self.errands, self._named)
         self.registry.charters.attach(self.service)
 
     # -- set-up

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -90,20 +90,52 @@ def _compare_header(header: Header, program: Program, state: object, events: Seq
 
 
 def _compare_rows(reader: Reader, instance: InstanceId, records: Sequence[Record]) -> Iterable[str]:
-    told: dict[RowKind[Record], dict[object, Row]] = {kind: {} for kind in kinds()}
+    told = rows_told(records)
+    for kind in kinds():
+        for each in row_differences(kind, reader.rows(kind, instance), told.get(kind, {})):
+            yield str(each)
+
+
+class RowDifference(NamedTuple):
+    """A row that is not what the history says of it."""
+
+    kind: RowKind[Record]
+    key: object
+    stored: Row | None
+    told: Row | None
+
+    def __str__(self) -> str:
+        """What is stored and what the history says."""
+        name = f"{self.kind.name} {_shown(self.key)}"
+        return f"{name}: stored is {self.stored!r}, the history says {self.told!r}"
+
+
+def rows_told(records: Sequence[Record]) -> dict[RowKind[Record], dict[object, Row]]:
+    """The rows that the merged records of a whole history leave, by their keys."""
+    told: dict[RowKind[Record], dict[object, Row]] = {}
     for record in records:
         kind, act, _ = writing_of(type(record))
         if act == "open":
-            told[kind][kind.key_of(record)] = msgspec.structs.asdict(record)
+            told.setdefault(kind, {})[kind.key_of(record)] = msgspec.structs.asdict(record)
         elif act == "change":
-            told[kind][kind.key_of(record)] = {"changed": "before it was opened"}
-    for kind, expected in told.items():
-        names = kind.row.__struct_fields__
-        stored = {kind.key_of(row): {name: getattr(row, name) for name in names} for row in reader.rows(kind, instance)}
-        keys: set[Any] = {*stored, *expected}  # Those of one kind can be sorted.
-        for key in sorted(keys):
-            if key in stored or not _may_be_gone(kind, expected[key]):
-                yield from _compare(f"{kind.name} {_shown(key)}", stored.get(key), expected.get(key))
+            told.setdefault(kind, {})[kind.key_of(record)] = {"changed": "before it was opened"}
+    return told
+
+
+def row_differences(
+    kind: RowKind[Record], found: Sequence[Record], told: Mapping[object, Row]
+) -> Iterator[RowDifference]:
+    """Where the stored rows of a kind are not those of the history."""
+    names = kind.row.__struct_fields__
+    stored = {kind.key_of(row): {name: getattr(row, name) for name in names} for row in found}
+    if stored == told:
+        return
+    keys: set[Any] = {*stored, *told}  # Those of one kind can be sorted.
+    for key in sorted(keys):
+        if key in stored or not _may_be_gone(kind, told[key]):
+            one, other = stored.get(key), told.get(key)
+            if one != other:
+                yield RowDifference(kind, key, one, other)
 
 
 def _may_be_gone(kind: RowKind[Record], row: Row) -> bool:

@@ -9,9 +9,11 @@ from holdfast.cli.batches import batch
 from holdfast.cli.beginning import dev, init
 from holdfast.cli.chains import chains
 from holdfast.cli.config import config
+from holdfast.cli.contracts import contracts
 from holdfast.cli.dead_letters import dlq, requeue
 from holdfast.cli.directory import directory
 from holdfast.cli.doctor import doctor, verify
+from holdfast.cli.documents import docs
 from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
@@ -20,6 +22,7 @@ from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
 from holdfast.cli.publishing import definitions, diff, publish
+from holdfast.cli.rehearsing import bodies
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.schedules import schedules
@@ -46,6 +49,7 @@ main.add_section("Writing workflows", validate, graph, diff, publish, definition
 main.add_section("Runs", start, list_runs, show, watch, history, why)
 main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
 main.add_section("Many runs", schedules, batch)
+main.add_section("Documents", docs, contracts, bodies)
 main.add_section("People", tasks, decide, processes, advance, directory, chains)
 main.add_section(
     "The engine",

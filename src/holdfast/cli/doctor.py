@@ -13,6 +13,7 @@ from holdfast.app.faces.blocking import Calls
 from holdfast.app.verification import Verification
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import complain, end, is_terminal, verb
+from holdfast.cli.invariants import look
 from holdfast.cli.options import listed
 from holdfast.cli.output import cell, json_option, print_json
 from holdfast.cli.place import Place, placed
@@ -31,14 +32,29 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
 
 
-@verb("doctor", "holdfast doctor", "holdfast doctor --json")
+@verb("doctor", "holdfast doctor", "holdfast doctor --json", "holdfast doctor --invariants --repair")
+@click.option("--invariants", "is_patrol", is_flag=True, help="Look at the rules that every document keeps instead.")
+@click.option("--repair", "repairs", is_flag=True, help="With --invariants: set right what the history tells.")
+@click.option(
+    "--anew", is_flag=True, help="With --invariants: begin with the newest, wherever the last look was stopped."
+)
+@click.option("--rule", "rules", multiple=True, metavar="CODE", help="With --invariants: only this rule; repeatable.")
 @json_option
 @placed
-def doctor(place: Place, *, as_json: bool) -> None:
-    """Look at a database as a whole: who works, what waits, what gave up, what is held back.
+def doctor(place: Place, *, as_json: bool, is_patrol: bool, repairs: bool, anew: bool, rules: tuple[str, ...]) -> None:
+    """Look at a database as a whole: who works, what waits, what gave up, what is held back; or at the rules of all documents.
 
-    Exit code 0: all is well. 1: there is a problem. The database itself is told by the codes 7 and 8.
+    Exit code 0: all is well. 1: there is a problem. The database itself is told by the codes 7 and 8. A look at the rules can be stopped at
+    any moment, takes no lock, and goes on where it was stopped.
     """
+    if is_patrol:
+        with place.calls() as calls:
+            look(calls, rules=rules, repairs=repairs, anew=anew, as_json=as_json)
+        return
+    if repairs or anew or rules:
+        raise ConfigurationError(
+            "--repair, --anew and --rule say how to look at the rules of documents; add --invariants"
+        )
     with place.engine() as engine:
         found = [*_of_engine(engine), *_of_tenant(place.acting(engine))]
     is_well = all(each.state != "problem" for each in found)

@@ -22,6 +22,11 @@ _LISTS: Final[Mapping[str, str]] = {
     "event": "events list",
     "step": "show RUN",
     "task": "tasks list",
+    "contract": "contracts list",
+    "body": "bodies list",
+    "draft": "bodies drafts",
+    "document": "docs list TYPE",
+    "document type": "contracts list",
 }
 """Which command shows what there is of a kind."""
 
@@ -31,6 +36,7 @@ _COMMANDS: Final = (
     (re.compile(r"\bprocesses\.resume\b"), "`holdfast processes resume`"),
     (re.compile(r"\btasks\.decide\b"), "`holdfast decide`"),
     (re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks)\.(put|list|publish|get)`"), r"`holdfast \1 \2`"),
+    (re.compile(r"`(bodies|contracts)\.(versions|drafts|publish|diff)`"), r"`holdfast \1 \2`"),
     (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
 )
 """Calls of the engine that its sentences name, and the commands that do the same."""

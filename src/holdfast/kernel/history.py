@@ -17,6 +17,9 @@ TIMER_CANCELLED = f"{SYSTEM_PREFIX}timer_cancelled"
 TIMER_REQUEUED = f"{SYSTEM_PREFIX}timer_requeued"
 """Written by the kernel when an operator puts a timer back that gave up."""
 
+ROWS_REBUILT = f"{SYSTEM_PREFIX}rows_rebuilt"
+"""Written by the kernel when an operator has rows of an instance made again from its history."""
+
 
 class StoredEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One fact in the history of an instance."""

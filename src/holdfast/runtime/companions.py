@@ -56,6 +56,19 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the effect once more; it raises what the handler's own reading would raise."""
 
 
+class RequestFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A request over HTTP that is about to be answered."""
+
+    method: str
+    route: str
+    """Its address as the API declares it, so that there are few of them."""
+    request_id: str
+    caller: str
+    """The `traceparent` that the client sent; empty if it sent none, or none that is sound."""
+    trace: str
+    """What the request is called otherwise."""
+
+
 class Passage(Protocol):
     """A companion's way with one command. Its calls come in this order, the first one for each try; they may come on different threads."""
 
@@ -88,6 +101,11 @@ class Companion:
     def caller(self, trace: str) -> str:
         """The trace of a command that will be decided later: the one that its call names, or that of whoever calls on this thread."""
         return trace
+
+    def request(self, facts: RequestFacts) -> Attendance | None:
+        """A request over HTTP is about to be answered, in its task; its answer, and what is done for it, are called what this says."""
+        del facts
+        return None
 
     def command(self, facts: CommandFacts) -> Passage | None:
         """A command is handed in, on the thread of whoever does so."""
@@ -124,6 +142,14 @@ class Companions:
             trace = _safely(partial(each.caller, trace)) or trace
         return trace
 
+    def with_request(
+        self, method: str, route: str, *, request_id: str, caller: str, trace: str
+    ) -> tuple[Sequence[Attendance], str]:
+        """Those who go along with a request, and the trace that it has by them."""
+        facts = RequestFacts(method=method, route=route, request_id=request_id, caller=caller, trace=trace)
+        found = [each for each in (_safely(partial(each.request, facts)) for each in self._all) if each is not None]
+        return found, next((each.trace for each in found if each.trace), trace)
+
     def with_command(self, facts: CommandFacts) -> tuple[Sequence[Passage], str]:
         """Those who go along with a command, and the trace that it has by them; each is told the one that it has by then."""
         found: list[Passage] = []
@@ -144,6 +170,12 @@ class Companions:
                 facts = msgspec.structs.replace(facts, trace=attendance.trace or facts.trace)
         return found, facts.trace
 
+    @staticmethod
+    def end(ways: Sequence[Passage | Attendance], error: BaseException | None) -> None:
+        """Tell all of them of the end, the last one first: what they keep for the thread is undone in that order."""
+        for each in reversed(ways):
+            _safely(partial(each.ended, error))
+
 
 def committed(passages: Sequence[Passage], seconds: float) -> None:
     """Tell all of them of a commit."""
@@ -151,10 +183,7 @@ def committed(passages: Sequence[Passage], seconds: float) -> None:
         _safely(partial(each.committed, seconds))
 
 
-def ended(ways: Sequence[Passage | Attendance], error: BaseException | None) -> None:
-    """Tell all of them of the end, the last one first: what they keep for the thread is undone in that order."""
-    for each in reversed(ways):
-        _safely(partial(each.ended, error))
+ended = Companions.end
 
 
 def _safely(call: Callable[[], T]) -> T | None:

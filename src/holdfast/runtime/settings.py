@@ -93,7 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_ttl: timedelta = timedelta(days=7)
     """How long a published event is kept for those who begin to wait later, where its publisher says nothing; 0 keeps none."""
     keep_receipts: timedelta = timedelta(days=30)
-    """How long a command id is remembered, whatever becomes of its instance."""
+    """How long a command id is remembered, whatever becomes of its instance; that of a document at least until the document ends."""
     keep_finished: timedelta | None = None
     """Finished instances are deleted this long after their end, or when nothing of them is needed any more; None keeps them for ever."""
     mail_host: str = ""

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.kernel.document_records import StoredDocument
 from holdfast.kernel.ids import InstanceId
+from holdfast.store.blueprints import InForce
 
 
 class DocumentQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,4 +33,8 @@ class Documents(Protocol):
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:
         """A page of documents, newest first."""
+        ...
+
+    def in_force(self, type_: str) -> InForce | None:
+        """The workflow that a new document of a type begins with, as it was published with its contract or a body; None if none was."""
         ...

@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.access import Access
+from holdfast.store.blueprints import Blueprints
 from holdfast.store.chains import Chains
 from holdfast.store.charters import StoredCharters
 from holdfast.store.definitions import Definitions
@@ -40,6 +42,7 @@ from holdfast.store.shapes import (
     StoredEffect,
     StoredMessage,
     TimerClaim,
+    Told,
     Wanted,
     Word,
     WorkerInfo,
@@ -114,6 +117,13 @@ class Unit(Protocol):
 
     def write(self, changes: Sequence[Change], now: datetime) -> None:
         """Write everything; LostRaceError if somebody else was first."""
+        ...
+
+    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
+        """Put the rows that a history tells in the place of all that an instance has of these kinds, with a change; its snapshot goes too.
+
+        The only way in which rows are written that no commit wrote: what they were before is lost, so whoever calls it has compared them.
+        """
         ...
 
     def consume(self, claims: Sequence[Claim]) -> None:
@@ -311,7 +321,7 @@ class Keeper(Protocol):
         ...
 
     def prune(self, *, receipts_before: datetime, limit: int) -> int:
-        """Delete receipts and unclaimed signals that are too old to matter; how many rows went."""
+        """Delete receipts that are too old to matter, but none of a document that lives; how many rows went."""
         ...
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
@@ -328,6 +338,18 @@ class Keeper(Protocol):
 
     def maintain(self, mode: Maintenance) -> None:
         """Switch maintenance mode."""
+        ...
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a word of the engine's own under a name, in the place of the one before; an empty one forgets it."""
+        ...
+
+    def noted(self, name: str) -> str:
+        """The word that is kept under a name; empty if there is none."""
+        ...
+
+    def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
+        """The receipts of these scopes."""
         ...
 
     def next_number(self, counter: str) -> int:
@@ -402,6 +424,10 @@ class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
 
     def charters(self) -> StoredCharters:
         """For what organisations say of their documents."""
+        ...
+
+    def blueprints(self) -> Blueprints:
+        """For whoever publishes contracts and bodies."""
         ...
 
     def access(self) -> Access:

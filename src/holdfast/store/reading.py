@@ -27,6 +27,7 @@ from holdfast.store.shapes import (
     StoredMessage,
     StoredTimer,
 )
+from holdfast.store.surveying import Surveying
 from holdfast.store.tasks import Tasks
 
 S = TypeVar("S", bound=Record)
@@ -123,7 +124,9 @@ class DeadLetters(Protocol):
         ...
 
 
-class Reader(Instances, Matches, Work, DeadLetters, PausedInstances, Publications, Tasks, Documents, Protocol):
+class Reader(
+    Instances, Matches, Work, DeadLetters, PausedInstances, Publications, Tasks, Documents, Surveying, Protocol
+):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
     def look(self) -> AbstractContextManager[Reader]:

@@ -421,6 +421,14 @@ class Change(msgspec.Struct, kw_only=True, gc=False):
     snapshot: Snapshot | None = None
 
 
+class Told(NamedTuple):
+    """What one commit of a history says about rows."""
+
+    at: datetime
+    """When it was."""
+    records: Sequence[Record]
+
+
 class StoredDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a definition."""
 

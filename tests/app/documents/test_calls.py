@@ -47,6 +47,7 @@ def test_an_invoice_is_created_edited_submitted_and_approved(place: Place) -> No
     assert done.workflow_version == "1"
 
 
+@pytest.mark.row("E-930")
 @pytest.mark.row("E-239", "E-882", "E-222")
 def test_refusals_have_stable_codes_and_change_nothing(place: Place) -> None:
     """Locked, illegal, not ready, stale, in conflict, invalid: each by its code, and the document is as it was."""
@@ -231,6 +232,7 @@ def test_who_is_asked_may_look_and_others_may_not(place: Place) -> None:
             call()
 
 
+@pytest.mark.row("E-052", "E-061", "E-902", "E-911")
 def test_a_repeated_call_is_carried_out_once(place: Place) -> None:
     """The same key gives the same answer and no second version; another edit under it is refused."""
     engine = opened(place)
@@ -242,6 +244,7 @@ def test_a_repeated_call_is_carried_out_once(place: Place) -> None:
         mine.mutate("invoice", "INV-1", {"total": 800}, idempotency_key="m")
 
 
+@pytest.mark.row("E-834")
 @pytest.mark.row("E-884", "E-933")
 def test_rules_and_settings_of_the_organisation_are_asked_each_time(place: Place) -> None:
     """What a tenant's rules say is judged with its settings, for its own documents alone."""
@@ -258,6 +261,7 @@ def test_rules_and_settings_of_the_organisation_are_asked_each_time(place: Place
     assert other.create("invoice", {**GIVEN, "total": 2000}).data["total"] == 2000
 
 
+@pytest.mark.row("E-953")
 @pytest.mark.row("E-420", "E-224")
 def test_the_handler_of_an_action_writes_in_the_same_transaction(place: Place) -> None:
     """It gets the document, the payload and the open connection; what it writes goes with a refusal, and it is not called where nothing may change."""

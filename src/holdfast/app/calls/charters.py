@@ -10,7 +10,8 @@ import msgspec
 
 from holdfast.app.charters import RULES, SETTINGS, KeptRules, body_of
 from holdfast.app.desk import Desk, checked_key, checked_text
-from holdfast.app.document_writing import spec_of, workflow_of
+from holdfast.app.document_writing import spec_of
+from holdfast.app.in_force import workflow_of
 from holdfast.app.rule_reading import read_rules
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError

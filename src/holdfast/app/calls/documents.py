@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -34,8 +35,8 @@ from holdfast.app.document_writing import (
     said_of,
     seen_after,
     spec_of,
-    workflow_of,
 )
+from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed
@@ -83,7 +84,7 @@ class FutureDocuments:
         `idempotency_key` makes the call safe to repeat: the same key gives the same document.
         """
         try:
-            name, version = workflow_of(self._desk, type)
+            name, version = workflow_in_force(self._desk, type)
             command = CreateDocument(
                 data=plain_data({} if data is None else data, "data", limit=self._desk.payload_limit),
                 reason=checked_text(reason, "reason"),
@@ -113,7 +114,7 @@ class FutureDocuments:
         """
         try:
             check_repairer(self._desk)
-            name, pinned = workflow_of(self._desk, type)
+            name, pinned = workflow_in_force(self._desk, type)
             command = CreateDocument(
                 data=plain_data(data, "data", limit=self._desk.payload_limit),
                 status=checked_key(status, "status"),
@@ -332,22 +333,25 @@ class FutureDocuments:
         sent = self._desk.command(
             address,
             command,
-            _version,
+            _as_it_became,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
             said=said_of(command),
             may_create=bool(version),
             definition_version=version,
+            view=partial(d.edited_in_hand, self._desk) if isinstance(command, Mutate) else None,
         )
 
-        def look(made: int) -> Reply[DocumentView]:
-            return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), made))
+        def look(outcome: Outcome) -> Reply[DocumentView]:
+            if isinstance(outcome.seen, DocumentView):
+                return Reply.of(outcome.seen)
+            return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
 
         return followed(sent, look, self._desk.reply())
 
 
-def _version(outcome: Outcome) -> int:
-    return outcome.version
+def _as_it_became(outcome: Outcome) -> Outcome:
+    return outcome
 
 
 def _as_it_is(view: DocumentView) -> Reply[DocumentView]:

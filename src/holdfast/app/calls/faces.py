@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
+from holdfast.app.calls.bodies import FutureBodies
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.charters import FutureCharters
+from holdfast.app.calls.contracts import FutureContracts
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
@@ -19,6 +21,7 @@ from holdfast.app.calls.documents import FutureDocuments
 from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.invariants import FutureInvariants
 from holdfast.app.calls.keys import FutureKeys
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
@@ -50,6 +53,10 @@ class FutureCalls:
     """Processes: starting and advancing them, and what a caller can do with one."""
     documents: FutureDocuments
     """Documents: creating, editing, approving and amending them, and what they were."""
+    contracts: FutureContracts
+    """Contracts: what a type of documents is."""
+    bodies: FutureBodies
+    """Bodies: what an organisation puts into the slots of its documents."""
     deciders: FutureDeciders
     """Commands to deciders, and questions about their instances."""
     tasks: FutureTasks
@@ -70,6 +77,8 @@ class FutureCalls:
     """Events that are published to whoever waits for them."""
     instances: FutureInstances
     """Instances of any kind, for operators."""
+    invariants: FutureInvariants
+    """Whether the rules hold that every document keeps, and what sets it right."""
     inbox: FutureInbox
     """Commands that were accepted and wait."""
     pauses: FuturePauses
@@ -91,6 +100,8 @@ class FutureCalls:
         self.runs = FutureRuns(desk)
         self.processes = FutureProcesses(desk)
         self.documents = FutureDocuments(desk)
+        self.contracts = FutureContracts(desk, owner=desk.request)
+        self.bodies = FutureBodies(desk)
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
         self.notifications = FutureNotifications(desk)
@@ -101,6 +112,7 @@ class FutureCalls:
         self.definitions = FutureDefinitions(desk, owner=desk.request)
         self.events = FutureEvents(desk)
         self.instances = FutureInstances(desk)
+        self.invariants = FutureInvariants(desk)
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
         self.keys = FutureKeys(desk)
@@ -199,6 +211,7 @@ class FutureEngineCalls(FutureCalls):
     def __init__(self, desk: Desk, projecting: Projecting) -> None:
         super().__init__(desk)
         self.definitions = FutureDefinitions(desk, owner=None)
+        self.contracts = FutureContracts(desk, owner=None)
         self.projections = FutureProjections(desk, projecting)
         self.admin = FutureAdmin(desk)
 

@@ -12,10 +12,21 @@ from typing import Any, Generic, Literal, overload
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
 from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus
+from holdfast.app.blueprint_views import (
+    BodyCheck,
+    BodyDraft,
+    BodyTemplate,
+    BodyVersion,
+    ContractCheck,
+    ContractVersion,
+    PublishingRules,
+)
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
+from holdfast.app.calls.bodies import BodyLike, FutureBodies
 from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.charters import Charter, FutureCharters
+from holdfast.app.calls.contracts import FutureContracts
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
 from holdfast.app.calls.definitions import FutureDefinitions
@@ -25,6 +36,7 @@ from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.invariants import FutureInvariants
 from holdfast.app.calls.keys import FutureKeys
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
@@ -50,6 +62,7 @@ from holdfast.app.document_views import (
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls
 from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -77,6 +90,7 @@ from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDeta
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.authoring.definition import Definition, I, R, TypedDefinition
+from holdfast.authoring.document import Contract, ContractChange, Difference, DryRun, ScenarioResult
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
@@ -613,6 +627,175 @@ class Documents:
     ) -> DocumentPage:
         """Documents of a type, newest first. Whoever may not look at all runs sees their own, with `requester`."""
         return self._futures.list(type, status=status, requester=requester, cursor=cursor, limit=limit).result()
+
+
+class Contracts:
+    """What can be asked of contracts, and published. To publish takes the capability `contracts:publish`.
+
+    What the engine itself publishes serves all tenants; what is published on behalf of a tenant is that tenant's own, and stands before a
+    shared one of the same type. Reading takes `execution:read`, or a capability of those who write bodies.
+    """
+
+    def __init__(self, futures: FutureContracts) -> None:
+        self._futures = futures
+
+    def publish(self, contract: str | bytes | Contract, *, force: bool = False, comment: str = "") -> ContractVersion:
+        """Publish a contract, given as YAML, as JSON or as what `read_contract` gives; its envelope becomes one with it.
+
+        New documents of tenants without a body of their own begin with the bare envelope. The same contract again changes nothing.
+        RejectedError if its version says something else already, if the lifecycle has changed without its version, or if published
+        bodies would not compile with it any more; `force` publishes it nevertheless: these bodies go on as they were compiled.
+        """
+        return self._futures.publish(contract, force=force, comment=comment).result()
+
+    def check(self, contract: str | bytes | Contract) -> ContractCheck:
+        """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
+        return self._futures.check(contract).result()
+
+    def get(self, type: str, version: int = 0) -> ContractVersion:
+        """One version of a contract, the newest if none is given."""
+        return self._futures.get(type, version).result()
+
+    def list(self) -> builtins.list[ContractVersion]:
+        """The newest version of each contract that the tenant has or shares, by type; its own stand before shared ones."""
+        return self._futures.list().result()
+
+    def versions(self, type: str) -> builtins.list[ContractVersion]:
+        """All versions of a contract, oldest first."""
+        return self._futures.versions(type).result()
+
+    def diff(self, type: str, old: int, new: int = 0) -> builtins.list[ContractChange]:
+        """What differs between two versions of a contract, the newest if `new` is not given."""
+        return self._futures.diff(type, old, new).result()
+
+    def export(self, type: str, version: int = 0) -> str:
+        """A version of a contract as YAML with its hash, to be kept in git; `publish` takes it back."""
+        return self._futures.export(type, version).result()
+
+
+class Bodies:
+    """What can be asked of an organisation's bodies, drafted and published.
+
+    Drafting takes the capability `bodies:design`, publishing and archiving `bodies:publish`; to publish steps that act in the name of
+    the engine or of a service account takes `bodies:run_as` too. Reading takes one of these, or `execution:read`.
+    """
+
+    def __init__(self, futures: FutureBodies) -> None:
+        self._futures = futures
+
+    def templates(self) -> builtins.list[BodyTemplate]:
+        """The templates that come with the package, with what can be said to each."""
+        return self._futures.templates().result()
+
+    def instantiate(
+        self, template: str, params: Mapping[str, str | int] | None = None, *, type: str = "", comment: str = ""
+    ) -> BodyDraft:
+        """Begin a draft from a template, for the newest envelope of its type, or of another type with the same slots."""
+        return self._futures.instantiate(template, params, type=type, comment=comment).result()
+
+    def save(self, body: BodyLike, *, draft: str = "", revision: int | None = None, comment: str = "") -> BodyDraft:
+        """Save a draft: a new one, or the next revision of one that is there. What is wrong with it comes with the answer, and is saved too.
+
+        DefinitionError if it is no body at all. `revision` is the one that the caller has seen: if there is another by now,
+        `DRAFT_CHANGED`. An exported file is taken as it is; one that was changed since is refused until its `hash` is removed.
+        """
+        return self._futures.save(body, draft=draft, revision=revision, comment=comment).result()
+
+    def drafts(self, type: str = "") -> builtins.list[BodyDraft]:
+        """The open drafts, of one type or of all, oldest first."""
+        return self._futures.drafts(type).result()
+
+    def draft(self, draft: str) -> BodyDraft:
+        """One draft, with everything that is wrong with it."""
+        return self._futures.draft(draft).result()
+
+    def discard(self, draft: str) -> None:
+        """Forget a draft."""
+        self._futures.discard(draft).result()
+
+    def rebase(self, type: str) -> BodyDraft:
+        """Begin a draft of the body in force for the newest envelope; what does not fit there any more comes with the answer."""
+        return self._futures.rebase(type).result()
+
+    def check(self, body: BodyLike) -> BodyCheck:
+        """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
+        return self._futures.check(body).result()
+
+    def publish(self, draft: str, *, replaces: int | None = None, comment: str = "") -> BodyVersion:
+        """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it; it never changes again.
+
+        The version before is archived; documents that began with it keep it. DefinitionError with everything that is wrong, and with
+        every scenario that fails. `replaces` is the version that is in force as the caller knows it; without it, the one that was when
+        the draft was begun: if another was published meanwhile, `BODY_SUPERSEDED`. Where the organisation wants two people, nobody
+        publishes what they drafted.
+        """
+        return self._futures.publish(draft, replaces=replaces, comment=comment).result()
+
+    def rollback(self, type: str, version: int, *, comment: str = "") -> BodyVersion:
+        """Publish an older version again, as a new one. Where the organisation wants two people, draft it and have somebody else publish it."""
+        return self._futures.rollback(type, version, comment=comment).result()
+
+    def archive(self, type: str, reason: str = "") -> BodyVersion:
+        """Take the body in force out of force: no document begins any more until one is published; those that have begun go on."""
+        return self._futures.archive(type, reason).result()
+
+    def recompile(self, type: str = "", *, dry_run: bool = False) -> builtins.list[BodyVersion]:
+        """Compile again what was compiled by another version of the compiler; those that were, or with `dry_run` would be.
+
+        Each becomes a new version of the workflow, for new documents.
+        """
+        return self._futures.recompile(type, dry_run=dry_run).result()
+
+    def list(self) -> builtins.list[BodyVersion]:
+        """The bodies in force, by type."""
+        return self._futures.list().result()
+
+    def versions(self, type: str) -> builtins.list[BodyVersion]:
+        """All versions of a type's body, oldest first."""
+        return self._futures.versions(type).result()
+
+    def get(self, type: str, version: int = 0) -> BodyVersion:
+        """One version of a body, the one in force if none is given."""
+        return self._futures.get(type, version).result()
+
+    def diff(self, type: str, version: int = 0, *, against: int | None = None, draft: str = "") -> Difference:
+        """What a version, the one in force if none is given, or a draft changes, slot by slot: beside the bare envelope, or another version."""
+        return self._futures.diff(type, version, against=against, draft=draft).result()
+
+    def export(self, type: str = "", version: int = 0, *, draft: str = "") -> str:
+        """A version of a body, or a draft, as YAML with its hash, to be reviewed and kept in git; `save` takes it back."""
+        return self._futures.export(type, version, draft=draft).result()
+
+    def scenarios(self, type: str = "", version: int = 0, *, draft: str = "") -> builtins.list[ScenarioResult]:
+        """Play the scenarios of a version, or of a draft: pure, with time of their own; nothing is written."""
+        return self._futures.scenarios(type, version, draft=draft).result()
+
+    def dry_run(
+        self,
+        type: str,
+        data: Mapping[str, object] | None = None,
+        *,
+        document: str = "",
+        draft: str = "",
+        decisions: Mapping[str, str] | None = None,
+        answers: Mapping[str, object] | None = None,
+    ) -> DryRun:
+        """Which way a document would take, with this content, or as one that is there has it: through what is in force, or through a draft.
+
+        Everybody who is asked agrees, unless `decisions` say otherwise, by node; handlers answer nothing, unless `answers` say what, by
+        handler. Rules and people are not looked up. Nothing is written.
+        """
+        return self._futures.dry_run(
+            type, data, document=document, draft=draft, decisions=decisions, answers=answers
+        ).result()
+
+    def rules(self) -> PublishingRules:
+        """What the organisation wants of those who publish."""
+        return self._futures.rules().result()
+
+    def govern(self, *, two_person: bool) -> PublishingRules:
+        """Say whether nobody may publish what they drafted. It takes the capability `bodies:govern`, and every change is kept."""
+        return self._futures.govern(two_person=two_person).result()
 
 
 class Deciders:
@@ -1309,6 +1492,47 @@ class Instances:
         self._futures.delete(instance, force=force).result()
 
 
+class Invariants:
+    """Whether the rules hold that every document of the tenant keeps. Looking takes no lock, and nobody waits for it."""
+
+    def __init__(self, futures: FutureInvariants) -> None:
+        self._futures = futures
+
+    def list(self) -> builtins.list[Invariant]:
+        """The rules, and what to do where one does not hold."""
+        return self._futures.list().result()
+
+    def workflows(self, *, rules: Sequence[str] = ()) -> builtins.list[Violation]:
+        """Where the published workflows of documents break a rule: those of the tenant, and those that all share."""
+        return self._futures.workflows(rules=rules).result()
+
+    def check(self, *, cursor: str | None = None, limit: int = 1000, rules: Sequence[str] = ()) -> InvariantPage:
+        """Look at a stretch of the documents, newest first: each history is folded again and held against all that is stored.
+
+        `cursor` is the `next` of the stretch before. What is read at once, some two hundred documents, is as of one moment.
+        """
+        return self._futures.check(cursor=cursor, limit=limit, rules=rules).result()
+
+    def patrol(self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False) -> InvariantPage:
+        """Look at the stretch behind the last one; the database remembers how far that was, so that a job can be stopped at any moment.
+
+        Behind the last document it begins again with the newest, as it does if `anew` says so.
+        """
+        return self._futures.patrol(limit=limit, rules=rules, anew=anew).result()
+
+    def of(self, document: InstanceLike) -> builtins.list[Violation]:
+        """Where one document breaks a rule; it is given by the id of its run."""
+        return self._futures.of(document).result()
+
+    def repair(self, document: InstanceLike, *, reason: str) -> Mended:
+        """Set a document right from its history: rows and status are made again, calls that are gone are made, others withdrawn.
+
+        It takes the capability `execution:repair`. Who asked for it and why stands in the history. ConflictError if the history itself
+        was changed: then only a backup helps.
+        """
+        return self._futures.repair(document, reason=reason).result()
+
+
 class Inbox:
     """What operators ask of commands that wait for their turn."""
 
@@ -1737,6 +1961,10 @@ class Calls:
     """Processes: starting and advancing them, and what a caller can do with one."""
     documents: Documents
     """Documents: creating, editing, approving and amending them, and what they were."""
+    contracts: Contracts
+    """Contracts: what a type of documents is."""
+    bodies: Bodies
+    """Bodies: what an organisation puts into the slots of its documents."""
     deciders: Deciders
     """Commands to deciders, and questions about their instances."""
     tasks: Tasks
@@ -1757,6 +1985,8 @@ class Calls:
     """Events that are published to whoever waits for them."""
     instances: Instances
     """Instances of any kind, for operators."""
+    invariants: Invariants
+    """Whether the rules hold that every document keeps, and what sets it right."""
     inbox: Inbox
     """Commands that were accepted and wait."""
     pauses: Pauses
@@ -1782,6 +2012,8 @@ class Calls:
         self.runs = Runs(futures.runs)
         self.processes = Processes(futures.processes)
         self.documents = Documents(futures.documents)
+        self.contracts = Contracts(futures.contracts)
+        self.bodies = Bodies(futures.bodies)
         self.deciders = Deciders(futures.deciders)
         self.tasks = Tasks(futures.tasks)
         self.notifications = Notifications(futures.notifications)
@@ -1792,6 +2024,7 @@ class Calls:
         self.definitions = Definitions(futures.definitions)
         self.events = Events(futures.events)
         self.instances = Instances(futures.instances)
+        self.invariants = Invariants(futures.invariants)
         self.inbox = Inbox(futures.inbox)
         self.pauses = Pauses(futures.pauses)
         self.keys = Keys(futures.keys)

@@ -98,6 +98,7 @@ class _Examination:
         }
         self._slot = ""
         self._unique(drafts)
+        self._scenarios()
         found = ordered(self._problems)
         if len(found) > MOST_PROBLEMS:
             more = f"there are {len(found) - MOST_PROBLEMS} more; mend these first"
@@ -139,6 +140,16 @@ class _Examination:
             report=self._report,
         )
         return None if shape is None else Checked(draft, shape, formulas)
+
+    def _scenarios(self) -> None:
+        """There are not so many, and none is so long, that publishing would take for ever."""
+        if len(self._body.scenarios) > b.MOST_SCENARIOS:
+            told = f"there are {len(self._body.scenarios)} scenarios, and {b.MOST_SCENARIOS} is the most; keep those that matter"
+            self._report("too_many", told, part=self._body, field="scenarios")
+        for each in self._body.scenarios:
+            if len(each.acts) > b.MOST_SCENARIOS:
+                told = f"the scenario {shown(each.name)} has {len(each.acts)} acts, and {b.MOST_SCENARIOS} is the most; make it shorter"
+                self._report("too_many", told, part=each, field="acts")
 
     def _unique(self, drafts: Mapping[str, Draft]) -> None:
         """Ids are unique over the whole graph."""

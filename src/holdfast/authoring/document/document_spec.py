@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import cast
 
 from holdfast.authoring.document.contract_format import (
@@ -18,6 +19,7 @@ from holdfast.authoring.document.effective import Effective
 from holdfast.authoring.document.formulas import Language, schema_type
 from holdfast.authoring.document.ids import IN, gate_id, proxy_id
 from holdfast.machine.graphs import document as d
+from holdfast.machine.graphs.document_checks import BUILT_IN
 
 
 def document_spec(effective: Effective) -> d.DocumentSpec:
@@ -33,6 +35,7 @@ def document_spec(effective: Effective) -> d.DocumentSpec:
         transitions=tuple(_transition(effective, each) for each in life.transitions),
         actions=_actions(contract),
         regions=_regions(effective),
+        policies=_policies(contract),
         windows=dict(effective.windows),
         stable=tuple(effective.stable),
         amendment=contract.amendment,
@@ -101,6 +104,26 @@ def _actions(contract: Contract) -> tuple[d.DocumentAction, ...]:
             creates=each.creates,
         )
         for each in contract.actions
+    )
+
+
+def _policies(contract: Contract) -> tuple[d.DocumentPolicy, ...]:
+    """The policies, with the patterns of their actions spelt out."""
+    language = Language(contract, schema_type(contract), {})
+    known = {verb(contract, each.name): None for each in contract.actions}
+    known |= dict.fromkeys((*BUILT_IN, *(each.name for each in contract.lifecycle.transitions)))
+    return tuple(
+        d.DocumentPolicy(
+            name=policy.name,
+            actions=tuple(
+                name
+                for name in known
+                if any(fnmatchcase(f"{contract.entity_type}.{name}", pattern) for pattern in policy.actions)
+            ),
+            roles=tuple(policy.roles),
+            when=None if policy.when is None else language.condition(policy.when),
+        )
+        for policy in contract.policies
     )
 
 

@@ -52,3 +52,8 @@ def edge_id(source: str, target: str, number: int = 1) -> str:
     """The id of an edge that its author gave none."""
     name = f"edge:{source}->{target}"
     return name if number == 1 else f"{name}#{number}"
+
+
+def local_name(node: str) -> str:
+    """A node as its author names it; system nodes have no other name than their id."""
+    return node.rsplit(":", 1)[-1] if node.startswith("usr:") else node

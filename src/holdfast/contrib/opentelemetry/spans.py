@@ -14,7 +14,7 @@ from opentelemetry.util.types import AttributeValue
 
 from holdfast.app.accompanying import step_call
 from holdfast.errors import RejectedError
-from holdfast.runtime.companions import CallFacts, CommandFacts, Companion
+from holdfast.runtime.companions import CallFacts, CommandFacts, Companion, RequestFacts
 
 _HEADER = "traceparent"
 _NANO = 1_000_000_000
@@ -31,11 +31,24 @@ class Spans(Companion):
         """The span that the caller is in, unless the call has a name of another kind."""
         return trace if _is_name(trace) else _written(api.get_current_span()) or trace
 
+    def request(self, facts: RequestFacts) -> CurrentSpan | Caller:
+        """Begin the span of a request, unless whoever serves the application has one already."""
+        if api.get_current_span().get_span_context().is_valid:
+            return Caller(api.get_current_span())
+        told: dict[str, AttributeValue] = {
+            "http.request.method": facts.method,
+            "http.route": facts.route,
+            "holdfast.request": facts.request_id,
+        }
+        parent = _read(facts.caller)
+        span = self._tracer.start_span(f"{facts.method} {facts.route}", parent, kind=SpanKind.SERVER, attributes=told)
+        return CurrentSpan(span, parent)
+
     def command(self, facts: CommandFacts) -> CommandSpan:
         """Begin the span of a command."""
         return CommandSpan(self._tracer, facts)
 
-    def call(self, facts: CallFacts) -> CallSpan:
+    def call(self, facts: CallFacts) -> CurrentSpan:
         """Tell how long the work waited, and begin the span of the call."""
         parent = _read(facts.trace)
         called = step_call(facts)
@@ -50,7 +63,10 @@ class Spans(Companion):
         waited = int((facts.claimed_at - facts.created_at).total_seconds() * _NANO)
         # Its length is what counts; when it was is told by the clock of the database, which need not be this one.
         self._tracer.start_span("holdfast claim", parent, attributes=told, start_time=now - max(0, waited)).end(now)
-        return CallSpan(self._tracer, facts, parent, told)
+        span = self._tracer.start_span(
+            f"holdfast call {facts.handler}", parent, kind=SpanKind.CONSUMER, attributes=told
+        )
+        return CurrentSpan(span, parent, is_named=_is_name(facts.trace))
 
 
 class CommandSpan:
@@ -83,22 +99,30 @@ class CommandSpan:
         self._span.end()
 
 
-class CallSpan:
-    """A call of a handler: the current span while it runs."""
+class CurrentSpan:
+    """A span that is the current one from now on, until it ends on the same thread or in the same task."""
 
-    def __init__(self, tracer: Tracer, facts: CallFacts, parent: Context, told: dict[str, AttributeValue]) -> None:
-        self._span = tracer.start_span(
-            f"holdfast call {facts.handler}", parent, kind=SpanKind.CONSUMER, attributes=told
-        )
-        self._token: Token[Context] = contexts.attach(api.set_span_in_context(self._span, parent))
-        self.trace = "" if _is_name(facts.trace) else _written(self._span)
+    def __init__(self, span: Span, parent: Context, *, is_named: bool = False) -> None:
+        self._span = span
+        self._token: Token[Context] = contexts.attach(api.set_span_in_context(span, parent))
+        self.trace = "" if is_named else _written(span)
 
     def ended(self, error: BaseException | None) -> None:
-        """The handler has come back."""
+        """What it is about has come to its end."""
         contexts.detach(self._token)
         if error is not None:
             _fail(self._span, error)
         self._span.end()
+
+
+class Caller:
+    """The span of somebody else, who ends it."""
+
+    def __init__(self, span: Span) -> None:
+        self.trace = _written(span)
+
+    def ended(self, error: BaseException | None) -> None:
+        """Nothing is to be done."""
 
 
 def _attributes(definition: str, tenant: str, instance: str, trace: str) -> dict[str, AttributeValue]:

@@ -80,6 +80,18 @@ class DocumentAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Whether it makes a document, and is done to none."""
 
 
+class DocumentPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Who may do something. Where policies name an action or a transition, only those may for whom one of them holds."""
+
+    name: str
+    actions: tuple[str, ...]
+    """Names of actions and transitions."""
+    roles: tuple[str, ...] = ()
+    """To whom it is allowed; none given means everybody."""
+    when: Stored | None = None
+    """Under which condition; None means always."""
+
+
 class Region(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A slot: the part between two system nodes that an organisation fills."""
 
@@ -108,6 +120,7 @@ class DocumentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     actions: tuple[DocumentAction, ...] = ()
     """`create` and `update` are there also where none is declared."""
     regions: tuple[Region, ...] = ()
+    policies: tuple[DocumentPolicy, ...] = ()
     windows: dict[str, Window] = {}
     """How a document may be edited while a token is at a node; those that are not named are editable."""
     stable: tuple[str, ...] = ()

@@ -55,6 +55,7 @@ def check_document(draft: Draft, kind: Kind, spec: DocumentSpec | None) -> Itera
         yield from _transition(spec, transition)
     for action in spec.actions:
         yield from _action(action)
+    yield from _policies(spec)
     yield from _nodes(draft, spec)
     for region in spec.regions:
         yield from _region(draft, region)
@@ -122,6 +123,17 @@ def _action(action: DocumentAction) -> Iterator[Diagnostic]:
             Diagnostic("payload", f"{what}: {each.message}", action.name)
             for each in form_findings(action.name, action.payload)
         )
+
+
+def _policies(spec: DocumentSpec) -> Iterator[Diagnostic]:
+    known = {*actions_of(spec), *(each.name for each in spec.transitions)}
+    for policy in spec.policies:
+        what = f"the policy {policy.name!r}"
+        yield from name_findings("", "policy", "the name of a policy", policy.name)
+        for name in sorted(set(policy.actions) - known):
+            yield Diagnostic("policy", f"{what} is about {name!r}; there are {listed(sorted(known))}", policy.name)
+        if policy.when is not None:
+            yield from expression_findings(policy.name, f"the condition of {what}", policy.when)
 
 
 def _nodes(draft: Draft, spec: DocumentSpec) -> Iterator[Diagnostic]:

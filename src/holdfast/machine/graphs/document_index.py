@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.expressions import Expression
-from holdfast.machine.graphs.document import WINDOWS, DocumentSpec, Region, Transition, Window
+from holdfast.machine.graphs.document import WINDOWS, DocumentPolicy, DocumentSpec, Region, Transition, Window
 from holdfast.machine.graphs.document_checks import actions_of
 from holdfast.machine.graphs.forms import Form
 from holdfast.machine.graphs.graph import Graph, Proxy, State
@@ -19,6 +19,10 @@ class DocumentIndex:
         self.spec = spec
         self.actions = actions_of(spec)
         self.transitions = {each.name: each for each in spec.transitions}
+        self._policies = {
+            name: [each for each in spec.policies if name in each.actions]
+            for name in (*self.actions, *self.transitions)
+        }
         self.regions = {each.id: each for each in spec.regions}
         self.stable = frozenset(spec.stable)
         self.system = frozenset(name for name, field in spec.fields.items() if field.system)
@@ -41,6 +45,10 @@ class DocumentIndex:
     def way_out(self, slot: str) -> str:
         """The node by which it leaves the slot."""
         return self._proxies.get((slot, "out"), "")
+
+    def policies(self, name: str) -> list[DocumentPolicy]:
+        """The policies about an action or a transition; none if everybody may who has its capability."""
+        return self._policies.get(name, [])
 
     def payload(self, action: str) -> Form | None:
         """What has to be given for an action, if it says so."""

@@ -21,6 +21,7 @@ from holdfast.machine.runs.event_keys import key_or_none
 from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
 from holdfast.machine.runs.fields import Data, defaults_of, faults_of, not_given, with_computed
 from holdfast.machine.runs.namespaces import text_names
+from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import begin_round
 from holdfast.machine.runs.rules import follow, judge
@@ -72,7 +73,7 @@ def mutate(turn: Turn, command: Mutate) -> Answer | None:
     refusal = (
         _payload_refusal(turn, action, command)
         or _content_refusal(turn, changes)
-        or may_do(turn, action, turn.moment.actor)
+        or may_do(turn, action, turn.moment.actor, org=command.org)
         or _window_refusal(turn, command)
         or version_refusal(turn, command.expected_version)
     )
@@ -118,10 +119,12 @@ def invalid(what: str, faults: list[str]) -> Rejection | None:
     return refused(Refusal.INVALID_DOCUMENT, f"{what} does not fit the contract: {'; '.join(faults)}")
 
 
-def may_do(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
-    """Why somebody may not do something to a document."""
+def may_do(
+    turn: Turn, action: DocumentAction, actor: Actor, *, content: Data | None = None, org: Data | None = None
+) -> Rejection | None:
+    """Why somebody may not do something to a document, or create one with a content."""
     if actor.may(action.capability):
-        return None
+        return policy_refusal(turn, action.name, actor, content=content, org=org)
     told = f"{actor.id!r} may not do {action.name!r}: that needs the capability {action.capability!r}"
     return refused(Refusal.NOT_ALLOWED, f"{told} on {index_of(turn.routes).spec.entity_type!r}")
 

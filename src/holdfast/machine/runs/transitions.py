@@ -17,6 +17,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.leaving import finish
 from holdfast.machine.runs.mutations import Author, Draft, change, created, drafted, may_do, version_refusal
+from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.rounds import begin_round
 from holdfast.machine.runs.rules import follow
@@ -90,7 +91,7 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
         possible = ", ".join(map(repr, sorted(known)))
         told = f"a document cannot be taken over as {command.status!r}; it can be {possible}"
         return refused(Refusal.NO_DOCUMENT, told)
-    return may_do(turn, action, turn.moment.actor)
+    return may_do(turn, action, turn.moment.actor, content=command.data, org=command.org)
 
 
 def ended(state: State) -> Rejection:
@@ -141,6 +142,9 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
     if not actor.may(transition.capability):
         told = f"{actor.id!r} may not ask for {name!r}: that needs the capability {transition.capability!r}"
         return refused(Refusal.NOT_ALLOWED, told)
+    barred = policy_refusal(turn, name, actor)
+    if barred is not None:
+        return barred
     if not turn.routes.ways(index.state_of[document.status], name):
         told = f"no way leads from {document.status!r} to the gate of {name!r}; {possible}"
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)

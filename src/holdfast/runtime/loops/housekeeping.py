@@ -19,6 +19,7 @@ from holdfast.store.shapes import Address
 _log = logging.getLogger("holdfast.housekeeping")
 
 _INTERVAL = timedelta(seconds=30)
+_RECEIPTS_INTERVAL = timedelta(hours=1)
 _MOST = 1000
 _KEEP_EVENTS = timedelta(days=1)
 """How long a published event that is over can still be looked at, whatever is kept of other instances."""
@@ -33,6 +34,8 @@ class Housekeeping:
         self._shared = shared
         self._tidy_at: datetime | None = None
         """When to tidy up next; None means now."""
+        self._receipts_at: datetime | None = None
+        """When to look for old receipts next; None means now."""
         self._throttle = Throttle(shared)
         self.missing = MissingHandlers(parts, shared)
         self.unread = UnreadWork(parts, shared)
@@ -49,7 +52,7 @@ class Housekeeping:
         now, turns = self._shared.clock.now(), Turns()
         if self._tidy_at is None or not self._tidy_at - _INTERVAL <= now < self._tidy_at:
             turns.take(lambda: self._keeper.tidy(now), None)
-            has_more = turns.take(self.prune, 0) > 0 or turns.error is not None
+            has_more = turns.take(self._prune_in_turn, 0) > 0 or turns.error is not None
             self._tidy_at = None if has_more else now + _INTERVAL
         turns.take(lambda: bool(self.missing.look()), otherwise=False)
         turns.take(lambda: bool(self.unread.look()), otherwise=False)
@@ -72,10 +75,26 @@ class Housekeeping:
         self.resuming.look()
         self.incidents.look()
 
+    def _prune_in_turn(self) -> int:
+        """What is past its time; receipts rarely, because those of documents that live are looked at each time and stay."""
+        now = self._shared.clock.now()
+        is_due = self._receipts_at is None or not self._receipts_at - _RECEIPTS_INTERVAL <= now < self._receipts_at
+        forgotten = self._prune_receipts() if is_due else 0
+        if is_due and forgotten < _MOST:
+            self._receipts_at = now + _RECEIPTS_INTERVAL
+        return forgotten + self._prune_instances()
+
     def prune(self) -> int:
         """Delete what is past its time; how much of it there was, up to a limit."""
+        return self._prune_receipts() + self._prune_instances()
+
+    def _prune_receipts(self) -> int:
+        before = self._shared.clock.now() - self._shared.settings.keep_receipts
+        return self._keeper.prune(receipts_before=before, limit=_MOST)
+
+    def _prune_instances(self) -> int:
         settings, now = self._shared.settings, self._shared.clock.now()
-        gone = self._keeper.prune(receipts_before=now - settings.keep_receipts, limit=_MOST)
+        gone = 0
         turns = Turns()
         for address in self._keeper.expired(ended_before=now - _KEEP_EVENTS, limit=_MOST, kind=EVENT_KIND):
             gone += turns.take(partial(self._delete, address), otherwise=False)

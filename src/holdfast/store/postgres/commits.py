@@ -18,6 +18,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.postgres.commit_parts import (
     Part,
     consumed_parts,
@@ -40,6 +41,7 @@ from holdfast.store.postgres.loading import (
 from holdfast.store.postgres.packing import columns_of, kinds_of, pack_instant, pack_long
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
 from holdfast.store.postgres.records import STATEMENTS, letter_row, record_parts
+from holdfast.store.postgres.rewriting import empty
 from holdfast.store.shapes import (
     Address,
     Borrower,
@@ -52,6 +54,7 @@ from holdfast.store.shapes import (
     Receipt,
     ReceiptKey,
     StoredMessage,
+    Told,
 )
 from holdfast.store.statements import numbered, read_statements
 
@@ -140,6 +143,14 @@ class PostgresUnit:
         floor = max(self._floor, newest_position(self.connection, changes))
         self.written += [change.header.id for change in changes]
         run(self.connection, chain(parts_of(changes, now), record_parts(changes, now)), self._base, floor=floor)
+
+    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
+        """Put the rows that a history tells in the place of all that there are of these kinds."""
+        empty(self.connection, change.header, kinds)
+        for at, records in told:
+            part = Change(header=change.header, expected=change.expected, records=records)
+            run(self.connection, record_parts([part], at), self._base)
+        self.write([change], now)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

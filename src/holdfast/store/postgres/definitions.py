@@ -46,9 +46,7 @@ class PostgresDefinitions:
         """Store a definition unless its version exists; what is stored."""
         with self._turn, self._line.use() as connection, connection.transaction():
             # Whoever publishes the same at this moment is waited for, and then it is read what stands.
-            values = [*msgspec.structs.astuple(definition)[:-1], now]
-            if connection.execute(_sql.publish, values).rowcount:
-                connection.execute(_sql.adopt, [definition.name, definition.tenant])
+            if publish_within(connection, definition, now):
                 for event in triggers:
                     connection.execute(_sql.note_trigger, [event, definition.tenant, definition.name])
             found = _get(connection, [definition.tenant, definition.name, definition.version])
@@ -94,6 +92,15 @@ class PostgresDefinitions:
             found = cast("list[rows.Row]", connection.execute(statement, values).fetchall())
         names = PublishedDefinition.__struct_fields__
         return [PublishedDefinition(**dict(zip(names, row, strict=True))) for row in found]
+
+
+def publish_within(connection: Connection, definition: StoredDefinition, now: datetime) -> bool:
+    """Store a definition in an open transaction; False if its version exists."""
+    values = [*msgspec.structs.astuple(definition)[:-1], now]
+    is_new = bool(connection.execute(_sql.publish, values).rowcount)
+    if is_new:
+        connection.execute(_sql.adopt, [definition.name, definition.tenant])
+    return is_new
 
 
 def _get(connection: Connection, key: Sequence[str]) -> StoredDefinition | None:

@@ -8,6 +8,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from holdfast.kernel.document_records import DOCUMENTS, StoredDocument
+from holdfast.store.blueprints import InForce
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.paging import LAST_ID
 from holdfast.store.postgres.records import reading
@@ -20,6 +21,7 @@ class _Sql(msgspec.Struct, frozen=True):
     documents_of_type: str
     documents_of_status: str
     documents_of_requester: str
+    in_force: str
 
 
 _sql = read_statements(_Sql, __package__, "documents.sql")
@@ -47,6 +49,11 @@ class DocumentReads:
         else:
             found = self._all(_sql.documents_of_type, values)
         return [_read(row) for row in found]
+
+    def in_force(self, type_: str) -> InForce | None:
+        """The workflow that a new document begins with."""
+        found = self._all(_sql.in_force, [self._tenant, type_])
+        return InForce(found[0][0], found[0][1], bool(found[0][2])) if found else None
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
         raise NotImplementedError

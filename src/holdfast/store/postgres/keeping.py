@@ -20,7 +20,7 @@ from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.records import deleting
 from holdfast.store.postgres.workers import free_orphans
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
-from holdfast.store.shapes import Address, DeadLetter, Maintenance, Word
+from holdfast.store.shapes import Address, DeadLetter, Maintenance, Receipt, ReceiptKey, Word
 from holdfast.store.statements import read_numbered
 
 
@@ -41,6 +41,10 @@ class _Sql(msgspec.Struct, frozen=True):
     make_partitions: str
     set_maintenance: str
     end_maintenance: str
+    note: str
+    forget: str
+    noted: str
+    receipted: str
     next_number: str
     backlog: str
     unhandled: str
@@ -125,6 +129,23 @@ class PostgresKeeper:
                 connection.execute(_sql.set_maintenance, [mode])
             else:
                 connection.execute(_sql.end_maintenance)
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a word under a name."""
+        with self._line.use() as connection:
+            connection.execute(*((_sql.note, [name, value]) if value else (_sql.forget, [name])))
+
+    def noted(self, name: str) -> str:
+        """The word that is kept under a name."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.noted, [name]).fetchone()
+        return cast("str", row[0]) if row else ""
+
+    def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
+        """The receipts of these scopes."""
+        with self._line.use() as connection:
+            found = connection.execute(_sql.receipted, [tenant, Texts(scopes)], binary=True).fetchall()
+        return [Receipt(ReceiptKey(*row[:3]), *row[3:]) for row in cast("list[rows.Row]", found)]
 
     def next_number(self, counter: str) -> int:
         """The next number of a counter."""

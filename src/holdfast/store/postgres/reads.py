@@ -31,6 +31,7 @@ from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPausedInstances
 from holdfast.store.postgres.rows import Row
+from holdfast.store.postgres.surveying import SurveyReads
 from holdfast.store.postgres.tasks import TaskReads
 from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
@@ -91,7 +92,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 
 
-class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentReads):
+class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentReads, SurveyReads):
     """Questions about the instances of one tenant, of one partition of it if one is named."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str, partition: str = "") -> None:

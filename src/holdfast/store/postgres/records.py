@@ -90,6 +90,17 @@ def selecting(kind: RowKind[Record]) -> str:
 
 
 @cache
+def selecting_many(kind: RowKind[Record]) -> str:
+    """The statement that finds the rows of several instances, each looked up by its id: see `surveying.sql`."""
+    words = ", ".join(f"'{word}'" for word in kind.own_words)
+    only = f" and {kind.shared_by} in ({words})" if words else ""
+    names = ", ".join(f"s.{column.name}" for column in kind.columns)
+    found = f"select * from holdfast.{kind.table} where instance = u.instance and tenant = $1::text{only} offset 0"  # noqa: S608 - our own
+    order = ", ".join(f"s.{each}" for each in ("instance", *kind.key))
+    return f"select {names} from unnest($2::uuid[]) as u (instance) cross join lateral ({found}) as s order by {order}"  # noqa: S608 - our own
+
+
+@cache
 def reading(kind: RowKind[S]) -> Callable[[Sequence[Any]], S]:
     """The function that makes a row what it was declared as; its values are in the order of the declaration."""
     make: Callable[..., S] = kind.stored
@@ -102,6 +113,11 @@ def deleting() -> str:
     tables = [kind.table for kind in kinds() if kind.goes_with_instance]
     parts = [f"{each} as (delete from holdfast.{each} where instance = $1::uuid)" for each in tables]  # noqa: S608 - our own
     return f"with {_joined(parts)} select 1"
+
+
+def emptying(kind: RowKind[Record]) -> str:
+    """The statement that deletes the rows of an instance, of one kind."""
+    return f"delete from holdfast.{kind.table} where instance = $1::uuid"  # noqa: S608 - our own
 
 
 def _opening(kind: RowKind[Record]) -> str:

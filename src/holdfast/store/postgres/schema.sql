@@ -89,6 +89,54 @@ create table holdfast.audit (
     constraint audit_tenant_check CHECK ((tenant <> ''::text))
 );
 
+create table holdfast.blueprints (
+    id text not null,
+    tenant text not null,
+    type text not null,
+    kind text not null,
+    version integer not null,
+    status text not null,
+    is_default boolean not null,
+    name text not null,
+    envelope_version integer not null,
+    content bytea not null,
+    hash text not null,
+    skeleton bytea,
+    header bytea,
+    compiler text,
+    graph_hash text,
+    workflow text,
+    envelope text,
+    body text,
+    replaces integer,
+    revision integer not null,
+    drafted_by text not null,
+    comment text not null,
+    created_by text not null,
+    created_at timestamp with time zone not null,
+    updated_by text not null,
+    updated_at timestamp with time zone not null,
+    published_by text,
+    published_at timestamp with time zone,
+    archived_by text,
+    archived_at timestamp with time zone,
+    archived_why text not null,
+    constraint blueprints_pkey PRIMARY KEY (id),
+    constraint blueprints_check CHECK (((status = 'draft'::text) = (version = 0))),
+    constraint blueprints_check1 CHECK ((((status = 'draft'::text) = (published_at IS NULL)) AND ((published_by IS NULL) = (published_at IS NULL)))),
+    constraint blueprints_check2 CHECK ((((status = 'archived'::text) = (archived_at IS NOT NULL)) AND ((archived_by IS NULL) = (archived_at IS NULL)))),
+    constraint blueprints_check3 CHECK (((kind <> 'envelope'::text) OR (is_default AND (status = 'published'::text) AND (skeleton IS NOT NULL) AND (header IS NULL) AND (compiler IS NULL) AND (graph_hash IS NULL) AND (workflow IS NULL) AND (envelope IS NULL) AND (body IS NULL) AND (replaces IS NULL)))),
+    constraint blueprints_check4 CHECK (((kind <> 'body'::text) OR ((NOT is_default) AND (tenant <> '*'::text) AND (replaces IS NOT NULL) AND (skeleton IS NULL) AND (header IS NULL) AND (compiler IS NULL) AND (graph_hash IS NULL) AND (workflow IS NULL) AND (envelope IS NULL) AND (body IS NULL)))),
+    constraint blueprints_check5 CHECK (((kind <> 'effective'::text) OR ((NOT is_default) AND (status <> 'draft'::text) AND (compiler IS NOT NULL) AND (graph_hash IS NOT NULL) AND (header IS NOT NULL) AND (workflow IS NOT NULL) AND (envelope IS NOT NULL) AND (skeleton IS NULL) AND (replaces IS NULL)))),
+    constraint blueprints_hash_check CHECK ((hash <> ''::text)),
+    constraint blueprints_kind_check CHECK ((kind = ANY (ARRAY['envelope'::text, 'body'::text, 'effective'::text]))),
+    constraint blueprints_revision_check CHECK ((revision >= 1)),
+    constraint blueprints_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'published'::text, 'archived'::text]))),
+    constraint blueprints_tenant_check CHECK ((tenant <> ''::text)),
+    constraint blueprints_type_check CHECK ((type <> ''::text)),
+    constraint blueprints_version_check CHECK ((version >= 0))
+);
+
 create table holdfast.chains (
     tenant text not null,
     name text not null,
@@ -504,6 +552,16 @@ create table holdfast.published_events (
     constraint published_events_tenant_check CHECK ((tenant <> ''::text))
 );
 
+create table holdfast.publishing_rules (
+    tenant text not null,
+    number integer not null,
+    two_person boolean not null,
+    set_by text not null,
+    set_at timestamp with time zone not null,
+    constraint publishing_rules_pkey PRIMARY KEY (tenant, number),
+    constraint publishing_rules_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.receipts (
     tenant text not null,
     scope text not null,
@@ -688,6 +746,10 @@ CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, a
 CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
 CREATE INDEX api_sessions_by_age ON holdfast.api_sessions USING btree (tenant, expires_at);
 CREATE INDEX api_sessions_by_tenant ON holdfast.api_sessions USING btree (tenant, id);
+CREATE UNIQUE INDEX blueprints_by_version ON holdfast.blueprints USING btree (tenant, type, kind, version) WHERE (version > 0);
+CREATE INDEX blueprints_drafts ON holdfast.blueprints USING btree (tenant, type, id) WHERE (status = 'draft'::text);
+CREATE INDEX blueprints_everywhere ON holdfast.blueprints USING btree (type, tenant) WHERE ((kind = 'body'::text) AND (status = 'published'::text));
+CREATE UNIQUE INDEX blueprints_in_force ON holdfast.blueprints USING btree (tenant, type, kind) WHERE ((status = 'published'::text) AND (kind <> 'envelope'::text));
 CREATE INDEX dead_letters_by_instance ON holdfast.dead_letters USING btree (instance, source, number);
 CREATE INDEX dead_letters_by_tenant ON holdfast.dead_letters USING btree (tenant, id);
 CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, giver, id);
@@ -755,6 +817,7 @@ alter table holdfast.api_keys enable row level security, force row level securit
 alter table holdfast.api_refusals enable row level security, force row level security;
 alter table holdfast.api_sessions enable row level security, force row level security;
 alter table holdfast.audit enable row level security, force row level security;
+alter table holdfast.blueprints enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
 alter table holdfast.charters enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
@@ -778,6 +841,7 @@ alter table holdfast.pauses enable row level security, force row level security;
 alter table holdfast.principals enable row level security, force row level security;
 alter table holdfast.projections enable row level security, force row level security;
 alter table holdfast.published_events enable row level security, force row level security;
+alter table holdfast.publishing_rules enable row level security, force row level security;
 alter table holdfast.receipts enable row level security, force row level security;
 alter table holdfast.resume_requests enable row level security, force row level security;
 alter table holdfast.role_grants enable row level security, force row level security;
@@ -800,6 +864,9 @@ create policy engine on holdfast.api_sessions as permissive for all to holdfast_
 create policy tenant on holdfast.api_sessions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.audit as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.audit as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.blueprints as permissive for all to holdfast_engine using (true) with check (true);
+create policy shared on holdfast.blueprints as permissive for select to holdfast_tenant using ((tenant = '*'::text));
+create policy tenant on holdfast.blueprints as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.chains as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.charters as permissive for all to holdfast_engine using (true) with check (true);
@@ -846,6 +913,8 @@ create policy tenant on holdfast.principals as permissive for all to holdfast_te
 create policy engine on holdfast.projections as permissive for all to holdfast_engine using (true) with check (true);
 create policy engine on holdfast.published_events as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.published_events as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.publishing_rules as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.publishing_rules as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.receipts as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.receipts as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.resume_requests as permissive for all to holdfast_engine using (true) with check (true);
@@ -1001,6 +1070,10 @@ end $function$
 
 CREATE TRIGGER audit_never_change BEFORE UPDATE ON holdfast.audit FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
 CREATE TRIGGER audit_never_go BEFORE DELETE ON holdfast.audit FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
+CREATE TRIGGER blueprints_default BEFORE UPDATE ON holdfast.blueprints FOR EACH ROW WHEN (old.is_default) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER blueprints_drafted BEFORE UPDATE OF id, tenant, type, kind, is_default, created_by, created_at ON holdfast.blueprints FOR EACH ROW WHEN (((old.status = 'draft'::text) AND ((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.type <> old.type) OR (new.kind <> old.kind) OR (new.is_default <> old.is_default) OR (new.created_by <> old.created_by) OR (new.created_at <> old.created_at)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a draft stays what it is a draft of');
+CREATE TRIGGER blueprints_frozen BEFORE UPDATE ON holdfast.blueprints FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((old.status <> 'published'::text) OR (new.status <> 'archived'::text) OR (new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.type <> old.type) OR (new.kind <> old.kind) OR (new.version <> old.version) OR (new.is_default <> old.is_default) OR (new.name <> old.name) OR (new.envelope_version <> old.envelope_version) OR (new.content <> old.content) OR (new.hash <> old.hash) OR (new.skeleton IS DISTINCT FROM old.skeleton) OR (new.header IS DISTINCT FROM old.header) OR (new.compiler IS DISTINCT FROM old.compiler) OR (new.graph_hash IS DISTINCT FROM old.graph_hash) OR (new.workflow IS DISTINCT FROM old.workflow) OR (new.envelope IS DISTINCT FROM old.envelope) OR (new.body IS DISTINCT FROM old.body) OR (new.replaces IS DISTINCT FROM old.replaces) OR (new.revision <> old.revision) OR (new.drafted_by <> old.drafted_by) OR (new.comment <> old.comment) OR (new.created_by <> old.created_by) OR (new.created_at <> old.created_at) OR (new.updated_by <> old.updated_by) OR (new.updated_at <> old.updated_at) OR (new.published_by IS DISTINCT FROM old.published_by) OR (new.published_at IS DISTINCT FROM old.published_at)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER blueprints_never_go BEFORE DELETE ON holdfast.blueprints FOR EACH ROW WHEN ((old.status <> 'draft'::text)) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never goes');
 CREATE TRIGGER chains_never_change BEFORE DELETE OR UPDATE ON holdfast.chains FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER charters_never_change BEFORE DELETE OR UPDATE ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
@@ -1013,10 +1086,13 @@ CREATE TRIGGER documents_identity BEFORE UPDATE OF instance, type, id, tenant, d
 CREATE TRIGGER documents_never_go BEFORE DELETE ON holdfast.documents FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF133', 'documents are not deleted');
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON holdfast.events FOR EACH ROW EXECUTE FUNCTION holdfast.keep_events();
 CREATE TRIGGER human_tasks_final BEFORE UPDATE ON holdfast.human_tasks FOR EACH ROW WHEN ((old.closed_at IS NOT NULL)) EXECUTE FUNCTION holdfast.refuse('HF106', 'a decision that was made never changes');
+CREATE TRIGGER instances_final BEFORE UPDATE OF status, ended_at ON holdfast.instances FOR EACH ROW WHEN (((old.ended_at IS NOT NULL) AND ((new.status <> old.status) OR (new.ended_at IS NULL)) AND (COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.id)::text))) EXECUTE FUNCTION holdfast.refuse('HF107', 'an instance that has ended stays as it ended');
 CREATE TRIGGER instances_history BEFORE UPDATE OF version ON holdfast.instances FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
 CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at, partition ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at) OR (new.partition IS DISTINCT FROM old.partition))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
 CREATE TRIGGER mutations_never_change BEFORE UPDATE ON holdfast.mutations FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER mutations_never_go BEFORE DELETE ON holdfast.mutations FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
+CREATE TRIGGER publishing_rules_never_change BEFORE UPDATE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
+CREATE TRIGGER publishing_rules_never_go BEFORE DELETE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');
 CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, token, visit, kind, compensates, retry_of ON holdfast.steps FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.number <> old.number) OR (new.tenant <> old.tenant) OR (new.node <> old.node) OR (new.token <> old.token) OR (new.visit <> old.visit) OR (new.kind <> old.kind) OR (new.compensates IS DISTINCT FROM old.compensates) OR (new.retry_of IS DISTINCT FROM old.retry_of))) EXECUTE FUNCTION holdfast.refuse('HF104', 'the identity of a step never changes');
 CREATE TRIGGER task_decisions_applied BEFORE UPDATE OF applied ON holdfast.task_decisions FOR EACH ROW WHEN (((old.applied IS NOT NULL) AND (new.applied IS DISTINCT FROM old.applied))) EXECUTE FUNCTION holdfast.refuse('HF137', 'an approval is used up or void once and for all');
@@ -1055,6 +1131,8 @@ grant delete, insert, select, update on table holdfast.api_refusals to holdfast_
 grant delete, insert, select, update on table holdfast.api_sessions to holdfast_engine;
 grant delete, insert, select, update on table holdfast.audit to holdfast_engine;
 grant select on table holdfast.audit to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.blueprints to holdfast_engine;
+grant select on table holdfast.blueprints to holdfast_tenant;
 grant insert, select on table holdfast.chains to holdfast_engine;
 grant select on table holdfast.chains to holdfast_tenant;
 grant insert, select on table holdfast.charters to holdfast_engine;
@@ -1101,6 +1179,8 @@ grant select on table holdfast.principals to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.projections to holdfast_engine;
 grant delete, insert, select, update on table holdfast.published_events to holdfast_engine;
 grant select on table holdfast.published_events to holdfast_tenant;
+grant insert, select on table holdfast.publishing_rules to holdfast_engine;
+grant select on table holdfast.publishing_rules to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.receipts to holdfast_engine;
 grant delete, insert, select, update on table holdfast.resume_requests to holdfast_engine;
 grant select on table holdfast.resume_requests to holdfast_tenant;

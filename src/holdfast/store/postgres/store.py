@@ -15,6 +15,7 @@ from holdfast.errors import ConfigurationError, SchemaMismatchError
 from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.access import PostgresAccess
+from holdfast.store.postgres.blueprints import PostgresBlueprints
 from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.chains import PostgresChains
 from holdfast.store.postgres.charters import PostgresCharters
@@ -113,6 +114,10 @@ class PostgresParts:
     def charters(self) -> PostgresCharters:
         """For what organisations say of their documents."""
         return PostgresCharters(self._next_line())
+
+    def blueprints(self) -> PostgresBlueprints:
+        """For whoever publishes contracts and bodies."""
+        return PostgresBlueprints(self._next_line())
 
     def access(self) -> PostgresAccess:
         """For those who come with keys, and for whoever looks after these."""

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, id_text
+from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import (
     Address,
@@ -31,11 +32,13 @@ from holdfast.store.shapes import (
     StoredRecall,
     StoredTimer,
     TimerClaim,
+    Told,
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.lending import LentConnection, Loan
 from holdfast.store.sqlite.records import write_records
+from holdfast.store.sqlite.rewriting import emptied
 from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
 
@@ -139,6 +142,14 @@ class SQLiteUnit:
     def write(self, changes: Sequence[Change], now: datetime) -> None:
         """Write everything."""
         _write(self.connection, changes, text(now))
+
+    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
+        """Put the rows that a history tells in the place of all that there are of these kinds."""
+        with emptied(self.connection, change.header, kinds) as name:
+            for at, records in told:
+                part = Change(header=change.header, expected=change.expected, records=records)
+                write_records(self.connection, [(name, part)], text(at))
+            self.write([change], now)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

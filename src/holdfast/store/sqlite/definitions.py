@@ -43,9 +43,7 @@ class SQLiteDefinitions:
     ) -> StoredDefinition:
         """Store a definition unless its version exists; what is stored."""
         with self._database.writing() as connection:
-            values = msgspec.structs.astuple(definition)[:-1]
-            if connection.execute(_sql.publish, (*values, text(now))).rowcount:
-                connection.execute(_sql.adopt, (definition.name, definition.tenant))
+            if publish_within(connection, definition, now):
                 connection.executemany(
                     _sql.note_trigger, [(event, definition.tenant, definition.name) for event in triggers]
                 )
@@ -89,6 +87,15 @@ class SQLiteDefinitions:
         with self._database.reading() as connection:
             found = connection.execute(_sql.triggered, {"tenant": tenant, "event": event})
             return [rows.published(row) for row in found]
+
+
+def publish_within(connection: sqlite3.Connection, definition: StoredDefinition, now: datetime) -> bool:
+    """Store a definition in an open transaction; False if its version exists."""
+    values = msgspec.structs.astuple(definition)[:-1]
+    is_new = bool(connection.execute(_sql.publish, (*values, text(now))).rowcount)
+    if is_new:
+        connection.execute(_sql.adopt, (definition.name, definition.tenant))
+    return is_new
 
 
 def _get(connection: sqlite3.Connection, tenant: str, name: str, version: str) -> StoredDefinition | None:

@@ -15,7 +15,7 @@ from holdfast.kernel.rows import kinds
 from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
-from holdfast.store.shapes import Address, DeadLetter, Maintenance
+from holdfast.store.shapes import Address, DeadLetter, Maintenance, Receipt, ReceiptKey
 from holdfast.store.skipping import readable
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.claims import effect_words, read_clock, waiting_handlers, words_of
@@ -51,6 +51,10 @@ class _Sql(msgspec.Struct, frozen=True):
     late_readers: str
     set_maintenance: str
     end_maintenance: str
+    note: str
+    forget: str
+    noted: str
+    receipted: str
     next_number: str
     backlog: str
     waiting_work: str
@@ -137,6 +141,23 @@ class SQLiteKeeper:
                 connection.execute(_sql.set_maintenance, (mode,))
             else:
                 connection.execute(_sql.end_maintenance)
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a word under a name."""
+        with self._database.writing() as connection:
+            connection.execute(*((_sql.note, (name, value)) if value else (_sql.forget, (name,))))
+
+    def noted(self, name: str) -> str:
+        """The word that is kept under a name."""
+        with self._database.reading() as connection:
+            row = connection.execute(_sql.noted, (name,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
+        """The receipts of these scopes."""
+        with self._database.reading() as connection:
+            found = connection.execute(_sql.receipted, {"tenant": tenant, "scopes": json.dumps(scopes)}).fetchall()
+        return [Receipt(ReceiptKey(*row[:3]), rows.instance_or_none(row[3]), row[4], row[5]) for row in found]
 
     def next_number(self, counter: str) -> int:
         """The next number of a counter."""

@@ -38,6 +38,7 @@ from holdfast.store.sqlite.matches import MatchReads
 from holdfast.store.sqlite.records import S, reading, selecting
 from holdfast.store.sqlite.resuming import SQLitePausedInstances
 from holdfast.store.sqlite.rows import Row, text, text_or_none
+from holdfast.store.sqlite.surveying import SurveyReads
 from holdfast.store.sqlite.tasks import TaskReads
 from holdfast.store.statements import read_statements
 
@@ -76,7 +77,7 @@ _sql = read_statements(_Sql, __package__, "reads.sql")
 _NO_LIMIT = -1
 
 
-class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads):
+class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, SurveyReads):
     """Questions about the instances of one tenant, of one partition of it if one is named."""
 
     def __init__(self, database: Database, tenant: str, partition: str = "") -> None:

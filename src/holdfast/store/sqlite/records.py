@@ -91,6 +91,17 @@ def selecting(kind: RowKind[Record]) -> str:
 
 
 @cache
+def selecting_many(kind: RowKind[Record]) -> str:
+    """The statement that finds the rows of several instances, each looked up by its id: see `surveying.sql`."""
+    words = ", ".join(f"'{word}'" for word in kind.own_words)
+    only = f" and +s.{kind.shared_by} in ({words})" if words else ""
+    names = ", ".join(f"s.{column.name}" for column in kind.columns)
+    order = ", ".join(f"s.{each}" for each in ("instance", *kind.key))
+    found = f"json_each(:instances) as i cross join {kind.table} s on s.instance = i.value"
+    return f"select {names} from {found} where +s.tenant = :tenant{only} order by {order}"  # noqa: S608 - our own
+
+
+@cache
 def reading(kind: RowKind[S]) -> Callable[[Row], S]:
     """The function that makes a row what it was declared as; its values are in the order of the declaration."""
     make: Callable[..., S] = kind.stored

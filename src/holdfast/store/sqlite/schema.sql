@@ -72,6 +72,50 @@ CREATE TABLE audit (
     primary key (instance, sequence)
 ) strict, without rowid;
 
+CREATE TABLE blueprints (
+    id               text not null primary key,
+    tenant           text not null check (tenant <> ''),
+    type             text not null check (type <> ''),
+    kind             text not null check (kind in ('envelope', 'body', 'effective')),
+    version          integer not null check (version >= 0),
+    status           text not null check (status in ('draft', 'published', 'archived')),
+    is_default       integer not null check (is_default in (0, 1)),
+    name             text not null,
+    envelope_version integer not null,
+    content          blob not null,
+    hash             text not null check (hash <> ''),
+    skeleton         blob,
+    header           blob,
+    compiler         text,
+    graph_hash       text,
+    workflow         text,
+    envelope         text,
+    body             text,
+    replaces         integer,
+    revision         integer not null check (revision >= 1),
+    drafted_by       text not null,
+    comment          text not null,
+    created_by       text not null,
+    created_at       text not null,
+    updated_by       text not null,
+    updated_at       text not null,
+    published_by     text,
+    published_at     text,
+    archived_by      text,
+    archived_at      text,
+    archived_why     text not null,
+    check ((status = 'draft') = (version = 0)),
+    check ((status = 'draft') = (published_at is null) and (published_by is null) = (published_at is null)),
+    check ((status = 'archived') = (archived_at is not null) and (archived_by is null) = (archived_at is null)),
+    check (kind <> 'envelope' or (is_default = 1 and status = 'published' and skeleton is not null and header is null and compiler is null
+        and graph_hash is null and workflow is null and envelope is null and body is null and replaces is null)),
+    check (kind <> 'body' or (is_default = 0 and tenant <> '*' and replaces is not null and skeleton is null and header is null
+        and compiler is null and graph_hash is null and workflow is null and envelope is null and body is null)),
+    check (kind <> 'effective' or (is_default = 0 and status <> 'draft' and compiler is not null and graph_hash is not null
+        and header is not null and workflow is not null and envelope is not null
+        and skeleton is null and replaces is null))
+) strict, without rowid;
+
 CREATE TABLE chains (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
     name         text not null check (name <> ''),
@@ -434,6 +478,15 @@ CREATE TABLE published_events (
     primary key (instance, number)
 ) strict, without rowid;
 
+CREATE TABLE publishing_rules (
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    number     integer not null,
+    two_person integer not null check (two_person in (0, 1)),
+    set_by     text not null,
+    set_at     text not null,
+    primary key (tenant, number)
+) strict, without rowid;
+
 CREATE TABLE receipts (
     tenant     text not null check (tenant <> ''),
     scope      text not null,
@@ -607,6 +660,14 @@ CREATE INDEX api_sessions_by_age on api_sessions (tenant, expires_at);
 
 CREATE INDEX api_sessions_by_tenant on api_sessions (tenant, id);
 
+CREATE UNIQUE INDEX blueprints_by_version on blueprints (tenant, type, kind, version) where version > 0;
+
+CREATE INDEX blueprints_drafts on blueprints (tenant, type, id) where status = 'draft';
+
+CREATE INDEX blueprints_everywhere on blueprints (type, tenant) where kind = 'body' and status = 'published';
+
+CREATE UNIQUE INDEX blueprints_in_force on blueprints (tenant, type, kind) where status = 'published' and kind <> 'envelope';
+
 CREATE INDEX dead_letters_by_instance on dead_letters (instance, source, number);
 
 CREATE INDEX delegations_by_giver on delegations (tenant, giver, id);
@@ -717,6 +778,32 @@ CREATE TRIGGER audit_never_go before delete on audit
 when not exists (select 1 from retention where instance = old.instance)
 begin select raise(abort, 'HF136 the audit is never rewritten'); end;
 
+CREATE TRIGGER blueprints_default before update on blueprints when old.is_default = 1
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER blueprints_drafted before update of id, tenant, type, kind, is_default, created_by, created_at on blueprints
+when old.status = 'draft' and (
+    new.id <> old.id or new.tenant <> old.tenant or new.type <> old.type or new.kind <> old.kind or new.is_default <> old.is_default
+    or new.created_by <> old.created_by or new.created_at <> old.created_at
+)
+begin select raise(abort, 'HF102 a draft stays what it is a draft of'); end;
+
+CREATE TRIGGER blueprints_frozen before update on blueprints when old.status <> 'draft' and (
+    old.status <> 'published' or new.status <> 'archived'
+    or new.id <> old.id or new.tenant <> old.tenant or new.type <> old.type or new.kind <> old.kind or new.version <> old.version
+    or new.is_default <> old.is_default or new.name <> old.name or new.envelope_version <> old.envelope_version
+    or new.content <> old.content or new.hash <> old.hash or new.skeleton is not old.skeleton or new.header is not old.header
+    or new.compiler is not old.compiler or new.graph_hash is not old.graph_hash or new.workflow is not old.workflow
+    or new.envelope is not old.envelope or new.body is not old.body or new.replaces is not old.replaces or new.revision <> old.revision
+    or new.drafted_by <> old.drafted_by or new.comment <> old.comment or new.created_by <> old.created_by or new.created_at <> old.created_at
+    or new.updated_by <> old.updated_by or new.updated_at <> old.updated_at
+    or new.published_by is not old.published_by or new.published_at is not old.published_at
+)
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER blueprints_never_go before delete on blueprints when old.status <> 'draft'
+begin select raise(abort, 'HF102 a published definition never goes'); end;
+
 CREATE TRIGGER chains_never_change before update on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
@@ -776,6 +863,11 @@ CREATE TRIGGER human_tasks_final before update on human_tasks
 when old.closed_at is not null
 begin select raise(abort, 'HF106 a decision that was made never changes'); end;
 
+CREATE TRIGGER instances_final before update of status, ended_at on instances
+when old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
+    and not exists (select 1 from retention where instance = old.id)
+begin select raise(abort, 'HF107 an instance that has ended stays as it ended'); end;
+
 CREATE TRIGGER instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
@@ -790,6 +882,12 @@ begin select raise(abort, 'HF135 what was done to a document is never rewritten'
 CREATE TRIGGER mutations_never_go before delete on mutations
 when not exists (select 1 from retention where instance = old.instance)
 begin select raise(abort, 'HF135 what was done to a document is never rewritten'); end;
+
+CREATE TRIGGER publishing_rules_never_change before update on publishing_rules
+begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
+
+CREATE TRIGGER publishing_rules_never_go before delete on publishing_rules
+begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
 
 CREATE TRIGGER steps_final before update of status on steps
 when old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status

@@ -14,6 +14,7 @@ from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import Migration, bring_up, read_migrations
 from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.access import SQLiteAccess
+from holdfast.store.sqlite.blueprints import SQLiteBlueprints
 from holdfast.store.sqlite.borrowing import borrowed
 from holdfast.store.sqlite.chains import SQLiteChains
 from holdfast.store.sqlite.charters import SQLiteCharters
@@ -101,6 +102,10 @@ class SQLiteParts:
     def charters(self) -> SQLiteCharters:
         """For what organisations say of their documents."""
         return SQLiteCharters(self._database)
+
+    def blueprints(self) -> SQLiteBlueprints:
+        """For whoever publishes contracts and bodies."""
+        return SQLiteBlueprints(self._database)
 
     def access(self) -> SQLiteAccess:
         """For those who come with keys, and for whoever looks after these."""

@@ -12,6 +12,7 @@ from holdfast.machine.runs.acting import acting
 from holdfast.machine.runs.events import ApprovalsApplied, DocumentMoved
 from holdfast.machine.runs.leaving import pass_through
 from holdfast.machine.runs.nodes.kind import Kind
+from holdfast.machine.runs.policies import POLICY, asked_of, judged
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
@@ -64,10 +65,12 @@ class PolicyGateKind(Kind):
             return
         action = index_of(turn.routes).actions[node.op.action]
         actor = acting(turn, node.run_as)
-        if actor.may(action.capability):
-            pass_through(turn, token, node, OK)
+        judgement = judged(index_of(turn.routes), action.name, actor, asked_of(turn, actor), is_lent=bool(node.run_as))
+        if actor.may(action.capability) and not judgement.objection:
+            pass_through(turn, token, node, OK, output={POLICY: judgement.policy} if judgement.policy else None)
         elif turn.routes.ways(node.id, DENIED):
             pass_through(turn, token, node, DENIED)
         else:
-            told = f"{actor.id!r} may not do {action.name!r}: that needs the capability {action.capability!r}"
+            why = judgement.objection or f"that needs the capability {action.capability!r}"
+            told = f"{actor.id!r} may not do {action.name!r}: {why}"
             self.fail(turn, token, node, told)

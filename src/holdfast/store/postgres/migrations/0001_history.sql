@@ -123,6 +123,10 @@ execute function holdfast.refuse('HF103', 'the identity of an instance never cha
 create trigger instances_history before update of version on holdfast.instances for each row
 when (new.version < old.version)
 execute function holdfast.refuse('HF103', 'the identity of an instance never changes');
+create trigger instances_final before update of status, ended_at on holdfast.instances for each row
+when (old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
+    and coalesce(current_setting('holdfast.retention', true), '') <> old.id::text)
+execute function holdfast.refuse('HF107', 'an instance that has ended stays as it ended');
 
 create table holdfast.events (
     instance     uuid not null,
@@ -743,6 +747,96 @@ create table holdfast.charters (
 create trigger charters_never_change before update or delete on holdfast.charters for each row
 execute function holdfast.refuse('HF102', 'a published definition never changes');
 
+-- Blueprints of documents: contracts with the envelope that follows from them, bodies that organisations put into the slots, and what was compiled of both.
+-- The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the version 0. Envelopes are the defaults: nothing of them
+-- ever changes. What is published is only ever archived. `publishing_rules` are added to, and the last one of a tenant holds.
+
+create table holdfast.blueprints (
+    id               text not null primary key,
+    tenant           text not null check (tenant <> ''),
+    type             text not null check (type <> ''),
+    kind             text not null check (kind in ('envelope', 'body', 'effective')),
+    version          integer not null check (version >= 0),
+    status           text not null check (status in ('draft', 'published', 'archived')),
+    is_default       boolean not null,
+    name             text not null,
+    envelope_version integer not null,
+    content          bytea not null,
+    hash             text not null check (hash <> ''),
+    skeleton         bytea,
+    header           bytea,
+    compiler         text,
+    graph_hash       text,
+    workflow         text,
+    envelope         text,
+    body             text,
+    replaces         integer,
+    revision         integer not null check (revision >= 1),
+    drafted_by       text not null,
+    comment          text not null,
+    created_by       text not null,
+    created_at       timestamptz not null,
+    updated_by       text not null,
+    updated_at       timestamptz not null,
+    published_by     text,
+    published_at     timestamptz,
+    archived_by      text,
+    archived_at      timestamptz,
+    archived_why     text not null,
+    check ((status = 'draft') = (version = 0)),
+    check ((status = 'draft') = (published_at is null) and (published_by is null) = (published_at is null)),
+    check ((status = 'archived') = (archived_at is not null) and (archived_by is null) = (archived_at is null)),
+    check (kind <> 'envelope' or (is_default and status = 'published' and skeleton is not null and header is null and compiler is null
+        and graph_hash is null and workflow is null and envelope is null and body is null and replaces is null)),
+    check (kind <> 'body' or (not is_default and tenant <> '*' and replaces is not null and skeleton is null and header is null
+        and compiler is null and graph_hash is null and workflow is null and envelope is null and body is null)),
+    check (kind <> 'effective' or (not is_default and status <> 'draft' and compiler is not null and graph_hash is not null
+        and header is not null and workflow is not null and envelope is not null
+        and skeleton is null and replaces is null))
+);
+create unique index blueprints_by_version on holdfast.blueprints (tenant, type, kind, version) where version > 0;
+create unique index blueprints_in_force on holdfast.blueprints (tenant, type, kind) where status = 'published' and kind <> 'envelope';
+create index blueprints_drafts on holdfast.blueprints (tenant, type, id) where status = 'draft';
+create index blueprints_everywhere on holdfast.blueprints (type, tenant) where kind = 'body' and status = 'published';
+create trigger blueprints_default before update on holdfast.blueprints for each row
+when (old.is_default)
+execute function holdfast.refuse('HF102', 'a published definition never changes');
+create trigger blueprints_frozen before update on holdfast.blueprints for each row
+when (old.status <> 'draft' and (
+    old.status <> 'published' or new.status <> 'archived'
+    or new.id <> old.id or new.tenant <> old.tenant or new.type <> old.type or new.kind <> old.kind or new.version <> old.version
+    or new.is_default <> old.is_default or new.name <> old.name or new.envelope_version <> old.envelope_version
+    or new.content <> old.content or new.hash <> old.hash or new.skeleton is distinct from old.skeleton or new.header is distinct from old.header
+    or new.compiler is distinct from old.compiler or new.graph_hash is distinct from old.graph_hash or new.workflow is distinct from old.workflow
+    or new.envelope is distinct from old.envelope or new.body is distinct from old.body or new.replaces is distinct from old.replaces or new.revision <> old.revision
+    or new.drafted_by <> old.drafted_by or new.comment <> old.comment or new.created_by <> old.created_by or new.created_at <> old.created_at
+    or new.updated_by <> old.updated_by or new.updated_at <> old.updated_at
+    or new.published_by is distinct from old.published_by or new.published_at is distinct from old.published_at
+))
+execute function holdfast.refuse('HF102', 'a published definition never changes');
+create trigger blueprints_drafted before update of id, tenant, type, kind, is_default, created_by, created_at on holdfast.blueprints for each row
+when (old.status = 'draft' and (
+    new.id <> old.id or new.tenant <> old.tenant or new.type <> old.type or new.kind <> old.kind or new.is_default <> old.is_default
+    or new.created_by <> old.created_by or new.created_at <> old.created_at
+))
+execute function holdfast.refuse('HF102', 'a draft stays what it is a draft of');
+create trigger blueprints_never_go before delete on holdfast.blueprints for each row
+when (old.status <> 'draft')
+execute function holdfast.refuse('HF102', 'a published definition never goes');
+
+create table holdfast.publishing_rules (
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    number     integer not null,
+    two_person boolean not null,
+    set_by     text not null,
+    set_at     timestamptz not null,
+    primary key (tenant, number)
+);
+create trigger publishing_rules_never_change before update on holdfast.publishing_rules for each row
+execute function holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
+create trigger publishing_rules_never_go before delete on holdfast.publishing_rules for each row
+execute function holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
+
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
 
@@ -928,12 +1022,16 @@ do $$
 declare
     name text;
 begin
-    foreach name in array array['principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters'] loop
+    foreach name in array array[
+        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'blueprints', 'publishing_rules'
+    ] loop
         perform holdfast.wall_off(name);
         execute format('grant select on holdfast.%I to holdfast_tenant', name);
     end loop;
 end $$;
-revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters from holdfast_engine;
+revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.publishing_rules from holdfast_engine;
+-- Shared contracts serve all tenants.
+create policy shared on holdfast.blueprints for select to holdfast_tenant using (tenant = '*');
 
 -- Keys and refusals are the engine's: a tenant's own code never sees the hash of a secret.
 select holdfast.wall_off('api_keys');

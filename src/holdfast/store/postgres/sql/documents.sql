@@ -25,3 +25,9 @@ select d.type, d.id, d.status, d.version, d.data, d.amended_from, d.superseded_b
 from holdfast.documents d where d.tenant = $1::text and d.requester = $6::text and d.type = $2::text and d.instance < $3::uuid
     and ($5::text = '' or d.partition = $5::text)
 order by d.instance desc limit $4::int8
+
+-- name: in_force
+-- What a tenant itself has published stands before what is shared, also if all of it is archived.
+select workflow, status, tenant = '*' from holdfast.blueprints
+where tenant in ($1::text, '*') and type = $2::text and kind = 'effective' and version > 0
+order by tenant = '*', status = 'archived', version desc limit 1

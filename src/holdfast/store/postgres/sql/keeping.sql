@@ -63,8 +63,11 @@ with a as (delete from holdfast.effects where instance = $1::uuid),
 delete from holdfast.dead_letters where instance = $1::uuid
 
 -- name: prune_receipts
+-- Those of a document stay for as long as it lives, however old they are: an old call that is repeated must not count again.
 delete from holdfast.receipts where ctid = any (array(
-    select ctid from holdfast.receipts where created_at < ?::timestamptz limit ?::int8
+    select r.ctid from holdfast.receipts r where r.created_at < ?::timestamptz and not exists (
+        select 1 from holdfast.instances i where i.id = r.instance and i.kind = 'envelope' and i.ended_at is null
+    ) limit ?::int8
 ))
 
 -- name: expired
@@ -123,6 +126,20 @@ insert into holdfast.meta (name, value) values ('maintenance', ?::text) on confl
 
 -- name: end_maintenance
 delete from holdfast.meta where name = 'maintenance'
+
+-- name: note
+insert into holdfast.meta (name, value) values ('note:' || ?::text, ?::text) on conflict (name) do update set value = excluded.value
+
+-- name: forget
+delete from holdfast.meta where name = 'note:' || ?::text
+
+-- name: noted
+select value from holdfast.meta where name = 'note:' || ?::text
+
+-- name: receipted
+select r.tenant, r.scope, r.key, r.instance, r.version, r.digest
+from (select ?::text as tenant) as t cross join unnest(?::text[]) as u (scope)
+cross join lateral (select * from holdfast.receipts where tenant = t.tenant and scope = u.scope offset 0) as r
 
 -- name: next_number
 insert into holdfast.meta (name, value) values ('counter:' || ?::text, '0')

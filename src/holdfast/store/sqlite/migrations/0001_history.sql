@@ -102,6 +102,10 @@ when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.defin
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 create trigger instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
+create trigger instances_final before update of status, ended_at on instances
+when old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
+    and not exists (select 1 from retention where instance = old.id)
+begin select raise(abort, 'HF107 an instance that has ended stays as it ended'); end;
 
 create table events (
     position     integer primary key autoincrement,
@@ -713,6 +717,93 @@ create trigger charters_never_change before update on charters
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger charters_never_go before delete on charters
 begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+-- Blueprints of documents: contracts with the envelope that follows from them, bodies that organisations put into the slots, and what was compiled of both.
+-- The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the version 0. Envelopes are the defaults: nothing of them
+-- ever changes. What is published is only ever archived. `publishing_rules` are added to, and the last one of a tenant holds.
+
+create table blueprints (
+    id               text not null primary key,
+    tenant           text not null check (tenant <> ''),
+    type             text not null check (type <> ''),
+    kind             text not null check (kind in ('envelope', 'body', 'effective')),
+    version          integer not null check (version >= 0),
+    status           text not null check (status in ('draft', 'published', 'archived')),
+    is_default       integer not null check (is_default in (0, 1)),
+    name             text not null,
+    envelope_version integer not null,
+    content          blob not null,
+    hash             text not null check (hash <> ''),
+    skeleton         blob,
+    header           blob,
+    compiler         text,
+    graph_hash       text,
+    workflow         text,
+    envelope         text,
+    body             text,
+    replaces         integer,
+    revision         integer not null check (revision >= 1),
+    drafted_by       text not null,
+    comment          text not null,
+    created_by       text not null,
+    created_at       text not null,
+    updated_by       text not null,
+    updated_at       text not null,
+    published_by     text,
+    published_at     text,
+    archived_by      text,
+    archived_at      text,
+    archived_why     text not null,
+    check ((status = 'draft') = (version = 0)),
+    check ((status = 'draft') = (published_at is null) and (published_by is null) = (published_at is null)),
+    check ((status = 'archived') = (archived_at is not null) and (archived_by is null) = (archived_at is null)),
+    check (kind <> 'envelope' or (is_default = 1 and status = 'published' and skeleton is not null and header is null and compiler is null
+        and graph_hash is null and workflow is null and envelope is null and body is null and replaces is null)),
+    check (kind <> 'body' or (is_default = 0 and tenant <> '*' and replaces is not null and skeleton is null and header is null
+        and compiler is null and graph_hash is null and workflow is null and envelope is null and body is null)),
+    check (kind <> 'effective' or (is_default = 0 and status <> 'draft' and compiler is not null and graph_hash is not null
+        and header is not null and workflow is not null and envelope is not null
+        and skeleton is null and replaces is null))
+) strict, without rowid;
+create unique index blueprints_by_version on blueprints (tenant, type, kind, version) where version > 0;
+create unique index blueprints_in_force on blueprints (tenant, type, kind) where status = 'published' and kind <> 'envelope';
+create index blueprints_drafts on blueprints (tenant, type, id) where status = 'draft';
+create index blueprints_everywhere on blueprints (type, tenant) where kind = 'body' and status = 'published';
+create trigger blueprints_default before update on blueprints when old.is_default = 1
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+create trigger blueprints_frozen before update on blueprints when old.status <> 'draft' and (
+    old.status <> 'published' or new.status <> 'archived'
+    or new.id <> old.id or new.tenant <> old.tenant or new.type <> old.type or new.kind <> old.kind or new.version <> old.version
+    or new.is_default <> old.is_default or new.name <> old.name or new.envelope_version <> old.envelope_version
+    or new.content <> old.content or new.hash <> old.hash or new.skeleton is not old.skeleton or new.header is not old.header
+    or new.compiler is not old.compiler or new.graph_hash is not old.graph_hash or new.workflow is not old.workflow
+    or new.envelope is not old.envelope or new.body is not old.body or new.replaces is not old.replaces or new.revision <> old.revision
+    or new.drafted_by <> old.drafted_by or new.comment <> old.comment or new.created_by <> old.created_by or new.created_at <> old.created_at
+    or new.updated_by <> old.updated_by or new.updated_at <> old.updated_at
+    or new.published_by is not old.published_by or new.published_at is not old.published_at
+)
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+create trigger blueprints_drafted before update of id, tenant, type, kind, is_default, created_by, created_at on blueprints
+when old.status = 'draft' and (
+    new.id <> old.id or new.tenant <> old.tenant or new.type <> old.type or new.kind <> old.kind or new.is_default <> old.is_default
+    or new.created_by <> old.created_by or new.created_at <> old.created_at
+)
+begin select raise(abort, 'HF102 a draft stays what it is a draft of'); end;
+create trigger blueprints_never_go before delete on blueprints when old.status <> 'draft'
+begin select raise(abort, 'HF102 a published definition never goes'); end;
+
+create table publishing_rules (
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    number     integer not null,
+    two_person integer not null check (two_person in (0, 1)),
+    set_by     text not null,
+    set_at     text not null,
+    primary key (tenant, number)
+) strict, without rowid;
+create trigger publishing_rules_never_change before update on publishing_rules
+begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
+create trigger publishing_rules_never_go before delete on publishing_rules
+begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
 
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.

@@ -25,3 +25,8 @@ select d.type, d.id, d.status, d.version, d.data, d.amended_from, d.superseded_b
 from documents d where d.tenant = :tenant and d.requester = :requester and d.type = :type and d.instance < :before
     and (:partition = '' or d.partition = :partition)
 order by d.instance desc limit :limit;
+
+-- name: in_force
+-- What a tenant itself has published stands before what is shared, also if all of it is archived.
+select workflow, status, tenant = '*' from blueprints where tenant in (:tenant, '*') and type = :type and kind = 'effective' and version > 0
+order by tenant = '*', status = 'archived', version desc limit 1;

@@ -69,7 +69,12 @@ delete from notification_reads where notification in (select n.id from notificat
 delete from notifications where instance = ?;
 
 -- name: prune_receipts
-delete from receipts where (tenant, scope, key) in (select tenant, scope, key from receipts where created_at < ? limit ?);
+-- Those of a document stay for as long as it lives, however old they are: an old call that is repeated must not count again.
+delete from receipts where (tenant, scope, key) in (
+    select r.tenant, r.scope, r.key from receipts r where r.created_at < ? and not exists (
+        select 1 from instances i where i.id = r.instance and i.kind = 'envelope' and i.ended_at is null
+    ) limit ?
+);
 
 -- name: expired
 -- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended
@@ -122,6 +127,19 @@ insert into meta (name, value) values ('maintenance', ?) on conflict (name) do u
 
 -- name: end_maintenance
 delete from meta where name = 'maintenance';
+
+-- name: note
+insert into meta (name, value) values ('note:' || ?, ?) on conflict (name) do update set value = excluded.value;
+
+-- name: forget
+delete from meta where name = 'note:' || ?;
+
+-- name: noted
+select value from meta where name = 'note:' || ?;
+
+-- name: receipted
+select r.tenant, r.scope, r.key, r.instance, r.version, r.digest
+from json_each(:scopes) as s cross join receipts r on r.tenant = :tenant and r.scope = s.value;
 
 -- name: next_number
 insert into meta (name, value) values ('counter:' || ?, '0')

@@ -1,0 +1,41 @@
+"""Which workflow the documents of a type go through: the one that new ones begin with, and whether there is any."""
+
+from __future__ import annotations
+
+from holdfast.app.blueprint_refusals import BlueprintRefusal, refused
+from holdfast.app.desk import Desk, checked_key
+from holdfast.authoring.document import start_problem
+from holdfast.errors import NotFoundError
+from holdfast.machine.machine import GraphMachine
+
+
+def workflow_of(desk: Desk, type_: str) -> tuple[str, str]:
+    """The workflow of a type, which has its name, and the version that a new document is pinned to."""
+    name = checked_key(type_, "type")
+    program = desk.registry.library.program(desk.tenant, name)
+    machine = None if program is None else program.decider
+    if program is None or not isinstance(machine, GraphMachine) or machine.graph.document is None:
+        raise NotFoundError("document type", name, hint="publish the workflow of its contract first")
+    return name, program.definition_version
+
+
+def workflow_in_force(desk: Desk, type_: str) -> tuple[str, str]:
+    """The workflow that a new document of a type begins with: what was published last of a contract or a body, or was registered by code.
+
+    It is looked up each time: what is archived in one process begins in none.
+    """
+    name = checked_key(type_, "type")
+    found_ = desk.reader.in_force(name)
+    if found_ is None:
+        return workflow_of(desk, name)
+    if found_.status == "archived":
+        told = f"all workflows of {name!r} are archived, so no document of it begins; publish a body"
+        raise refused(BlueprintRefusal.WORKFLOW_ARCHIVED, told)
+    program = desk.registry.library.program(desk.tenant, name, found_.workflow)
+    assert program is not None, "what is in force is published"
+    assert isinstance(program.decider, GraphMachine)
+    spec = program.decider.graph.document
+    problem = None if spec is None else start_problem(spec.compiler_version)
+    if problem is not None:
+        raise refused(BlueprintRefusal.WORKFLOW_COMPILER_STALE, problem.message)
+    return name, found_.workflow

@@ -1,0 +1,64 @@
+"""All that is stored of documents, read for many of them at once and as of one moment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.rows import Record, RowKind, kinds
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, Header, Receipt, Snapshot, StoredEffect
+
+S = TypeVar("S", StoredEvent, StoredEffect, Record)
+
+
+class Evidence(NamedTuple):
+    """What is stored of one document."""
+
+    header: Header
+    events: Sequence[StoredEvent]
+    snapshot: Snapshot | None
+    rows: Mapping[RowKind[Record], Sequence[Record]]
+    effects: Sequence[StoredEffect]
+    receipts: Sequence[Receipt]
+
+
+def gathered(reader: Reader, headers: Sequence[Header], receipts: Sequence[Receipt]) -> list[Evidence]:
+    """What is stored of these; the reader answers as of one moment, and the receipts are older than that."""
+    names = [each.id for each in headers]
+    events = _by_instance(reader.histories(names))
+    effects = _by_instance(reader.effects_of(names))
+    snapshots = reader.snapshots(names)
+    rows = {kind: _by_instance(reader.rows_of(kind, names)) for kind in kinds()}
+    by_scope: defaultdict[str, list[Receipt]] = defaultdict(list)
+    for receipt in receipts:
+        by_scope[receipt.key.scope].append(receipt)
+    return [
+        Evidence(
+            header=header,
+            events=events.get(header.id, ()),
+            snapshot=snapshots.get(header.id),
+            rows={kind: found[header.id] for kind, found in rows.items() if header.id in found},
+            effects=effects.get(header.id, ()),
+            receipts=[each for scope in scopes_of(header) for each in by_scope.get(scope, ())],
+        )
+        for header in headers
+    ]
+
+
+def scopes_of(header: Header) -> tuple[str, str]:
+    """Under which names commands for an instance have receipts: its id, and its definition and key."""
+    return (
+        Address(tenant=header.tenant, instance=header.id).name,
+        Address(tenant=header.tenant, definition=header.definition, key=header.key).name,
+    )
+
+
+def _by_instance(found: Sequence[S]) -> dict[InstanceId, list[S]]:
+    grouped: defaultdict[InstanceId, list[S]] = defaultdict(list)
+    for each in found:
+        grouped[each.instance].append(each)  # type: ignore[attr-defined]
+    return dict(grouped)

@@ -1,0 +1,172 @@
+"""A history folded once more, event by event: what each of them must not have done, and the rows that all of them leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from holdfast.app.invariants.rules import Found
+from holdfast.errors import HoldfastError
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.program import Program
+from holdfast.kernel.rows import Record, merge
+from holdfast.machine.graphs.graph import Human, Join
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.document import Data
+from holdfast.machine.runs.state import State
+from holdfast.machine.runs.windows import index_of, window_of
+from holdfast.store.shapes import Told
+
+Visit = tuple[str, str, int, int | None]
+"""A token, a node, the how manieth time, and the step that is repeated."""
+
+
+class Walk:
+    """The fold of a document's history. It ends at the first event that cannot have followed from those before it."""
+
+    def __init__(self, program: Program, events: Sequence[StoredEvent]) -> None:
+        assert isinstance(program.decider, GraphMachine)
+        self._program, self._machine = program, program.decider
+        self._routes = program.decider.routes
+        self.state = State()
+        self.found: list[Found] = []
+        self.is_whole = True
+        """Whether all events could be folded."""
+        self.commits: list[Told] = []
+        """What the commits say about rows, in order."""
+        self.visits: dict[Visit, int] = {}
+        """The steps that there were, by where they were."""
+        self._completed: set[int] = set()
+        self._versions: dict[int, Data] = {}
+        """The content that approvals may have been about."""
+        self._writers: dict[int, int] = {}
+        """The steps that wrote versions. One that takes no time is told only after what it did."""
+        self._drift: tuple[str, str] | None = None
+        """The cause of a change that only an amendment in place may have made, and what is wrong with it otherwise."""
+        self._fold(events)
+
+    def _fold(self, events: Sequence[StoredEvent]) -> None:
+        records: list[Record] = []
+        for place, stored in enumerate(events):
+            if not stored.is_system and not self._step(stored, records):
+                self.is_whole = False
+                return
+            is_last = place + 1 == len(events) or events[place + 1].at != stored.at
+            if is_last and records:
+                self.commits.append(Told(stored.at, merge(records)))
+                records = []
+        known = {*self.visits.values()}
+        for version, step in self._writers.items():
+            if step not in known:
+                self.found.append(Found("WF-09", f"version {version} was written by step {step}, which there was not"))
+        if self._drift is not None:
+            self.found.append(Found("WF-05", self._drift[1]))
+
+    @property
+    def records(self) -> list[Record]:
+        """All that the history says about rows."""
+        return merge([record for commit in self.commits for record in commit.records])
+
+    def _step(self, stored: StoredEvent, records: list[Record]) -> bool:
+        """Fold one event; whether that could be done."""
+        try:
+            event = cast("e.Event", self._program.decode(stored))
+            before = len(self.found)
+            self.found += self._looked_at(stored, event)
+            if any(each.rule in _UNFOLDABLE for each in self.found[before:]):
+                return False
+            records += self._machine.rows_of(self.state, event)
+            self.state = self._machine.evolve(self.state, event)
+        except (HoldfastError, LookupError, AssertionError, AttributeError, TypeError, ValueError) as error:
+            told = f"event {stored.sequence}, {stored.type}, does not follow from those before it: {error!r}"
+            self.found.append(Found("WF-15", told))
+            return False
+        if self.state.document is not None and isinstance(event, e.DocumentCreated | e.DocumentChanged):
+            self._versions[event.version] = self.state.document.data
+        return True
+
+    def _looked_at(self, stored: StoredEvent, event: e.Event) -> Iterator[Found]:
+        match event:
+            case e.StepStarted():
+                yield from self._entered(event, event.node)
+            case e.StepCompleted():
+                yield from self._ended(event)
+            case e.DocumentChanged():
+                yield from self._changed(stored, event)
+            case e.DocumentMoved():
+                yield from self._moved(stored, event)
+            case e.ApprovalsApplied():
+                yield from self._applied(event)
+            case _:
+                pass
+
+    def _entered(self, event: e.StepStarted | e.StepCompleted, node: str) -> Iterator[Found]:
+        visit = (event.token, node, event.visit, event.retry_of)
+        other = self.visits.setdefault(visit, event.step)
+        if other != event.step:
+            rule = "WF-16" if isinstance(self._routes.node(node).op, Join) else "WF-02"
+            told = (
+                f"steps {other} and {event.step} are both visit {event.visit} of {node!r} by the token {event.token!r}"
+            )
+            yield Found(rule, told)
+
+    def _ended(self, event: e.StepCompleted) -> Iterator[Found]:
+        if event.node:
+            yield from self._entered(event, event.node)
+        if event.step in self._completed:
+            yield Found("WF-02", f"step {event.step} is completed twice")
+        self._completed.add(event.step)
+
+    def _changed(self, stored: StoredEvent, event: e.DocumentChanged) -> Iterator[Found]:
+        assert self.state.document is not None
+        if event.step:
+            self._writers[event.version] = event.step
+        if event.version != self.state.document.version + 1:
+            yield Found("K-01", f"version {event.version} follows {self.state.document.version}")
+        view = window_of(self._routes, self.state)
+        action = index_of(self._routes).actions.get(event.action)
+        may_be_own = bool(event.step) and action is not None and action.workflow_allowed
+        if view.window == "editable" or may_be_own:
+            return
+        where = ", ".join(view.places) or self.state.document.status
+        self._drift = (
+            stored.cause,
+            f"version {event.version} was written by {event.action!r} of {event.by!r} at {where}, which is {view.window}",
+        )
+
+    def _moved(self, stored: StoredEvent, event: e.DocumentMoved) -> Iterator[Found]:
+        assert self.state.document is not None
+        if event.how == "amended" and self._drift is not None and self._drift[0] == stored.cause:
+            self._drift = None
+        transition = index_of(self._routes).transitions.get(event.transition)
+        status = self.state.document.status
+        if event.how == "passed" and (
+            transition is None or transition.target != event.status or status not in transition.sources
+        ):
+            yield Found("N1", f"{event.transition!r} has moved it from {status!r} to {event.status!r}")
+
+    def _applied(self, event: e.ApprovalsApplied) -> Iterator[Found]:
+        document = self.state.document
+        assert document is not None
+        for number in event.steps:
+            approval = document.approvals.get(number)
+            if approval is None or approval.verdict != "approved":
+                yield Found(
+                    "WF-03", f"{event.transition!r} used up the approval of step {number}, which does not stand"
+                )
+                continue
+            op = self._routes.node(approval.node).op
+            covers = set(op.covers) if isinstance(op, Human) else set()
+            names = (
+                covers or {*self._versions.get(approval.version, {}), *document.data} - index_of(self._routes).system
+            )
+            seen = self._versions.get(approval.version, {})
+            changed = sorted(name for name in names if seen.get(name) != document.data.get(name))
+            if changed:
+                told = f"step {number} approved version {approval.version}, and {', '.join(changed)} changed before the gate"
+                yield Found("WF-03", told)
+
+
+_UNFOLDABLE = frozenset({"WF-02", "WF-16"})
+"""What is found about an event that must not be folded a second time."""

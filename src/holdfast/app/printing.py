@@ -1,0 +1,145 @@
+"""From a draft to what is in force: compiled, allowed, tried out, and handed to the publisher. And what only is tried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from holdfast.app.blueprint_refusals import RUN_AS, permit
+from holdfast.app.blueprint_views import BodyVersion, drafters_of
+from holdfast.app.blueprints import Shelf, body_of, contract_of
+from holdfast.app.bodies import played
+from holdfast.app.desk import Desk, checked_key
+from holdfast.app.documents import found
+from holdfast.app.in_force import workflow_in_force
+from holdfast.app.publishing import Compiled, Publisher
+from holdfast.app.step_handlers import plain_data
+from holdfast.authoring.document import COMPILER_VERSION, Body, DryRun, dry_run, generate_envelope, graph_of
+from holdfast.authoring.document.body_format import Action
+from holdfast.authoring.document.scenarios import failures
+from holdfast.errors import DefinitionError, HoldfastError, PayloadError
+from holdfast.kernel.actor import Actor
+from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.document_commands import CreateDocument
+from holdfast.store.blueprints import StoredBlueprint
+
+
+class Press:
+    """Makes of drafts what documents go through."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.shelf = Shelf(desk)
+        self._publisher = Publisher(desk, desk.tenant)
+
+    def publish(self, row: StoredBlueprint, *, replaces: int | None, comment: str) -> BodyVersion:
+        """Publish a draft."""
+        self._publisher.check_second_person(drafters_of(row))
+        body = body_of(row)
+        self._check_run_as(body)
+        compiled = self._compiled(row, body)
+        seen = row.replaces or 0 if replaces is None else replaces
+        published = self._publisher.publish_body(compiled, replaces=seen, comment=comment)
+        return self.shelf.version_of(published)
+
+    def roll_back(self, row: StoredBlueprint, comment: str) -> BodyVersion:
+        """Publish an older version again; nothing is left behind if it cannot be."""
+        self._publisher.check_second_person([self._desk.request.actor.id])
+        told = comment or f"rolled back to version {row.version}"
+        draft = self._publisher.begin(body_of(row), replaces=self.shelf.in_force(row.type), comment=told)
+        try:
+            return self.publish(draft, replaces=None, comment=told)
+        except HoldfastError:
+            self._publisher.discard(draft)
+            raise
+
+    def recompile(self, type_: str, *, is_dry: bool) -> list[BodyVersion]:
+        """Compile again what another version of the compiler has compiled."""
+        stale = [
+            each
+            for each in self.shelf.effectives(type_)
+            if each.status == "published" and each.body is not None and each.compiler != COMPILER_VERSION
+        ]
+        bodies = [self.shelf.body_row(each.type, 0) for each in stale]
+        for row in () if is_dry else bodies:
+            self._publisher.recompile(self._compiled(row, body_of(row)))
+        return [self.shelf.version_of(each, with_body=False) for each in bodies]
+
+    def _compiled(self, row: StoredBlueprint, body: Body) -> Compiled:
+        """A body with what it compiles to; DefinitionError if that is nothing, or if a scenario fails."""
+        contract = self.shelf.contract_for(body)
+        effective = self.shelf.compiled(generate_envelope(contract_of(contract)), body)
+        failed = failures(played(graph_of(effective), body)) if body.scenarios else []
+        if failed:
+            raise DefinitionError(f"the body of {row.type}", failed)
+        return Compiled(effective, contract, row)
+
+    def _check_run_as(self, body: Body) -> None:
+        """ForbiddenError for steps that act in a name that whoever publishes may not lend."""
+        names = {
+            node.run_as
+            for patch in body.slots.values()
+            for node in patch.nodes
+            if isinstance(node, Action) and node.run_as != "actor"
+        }
+        if names:
+            what = f"publish steps that act as {', '.join(sorted(names))}"
+            permit(self._desk.request.actor, what, RUN_AS)
+
+    # -- trying out
+
+    def dry_run(
+        self,
+        type_: str,
+        data: Mapping[str, object] | None,
+        *,
+        document: str,
+        draft: str,
+        decisions: Mapping[str, str] | None,
+        answers: Mapping[str, object] | None,
+    ) -> DryRun:
+        """Which way a document would take."""
+        graph = self._graph(type_, draft)
+        desk, given = self._desk, data
+        status, version = "", 1
+        if document:
+            with desk.reader.look() as reader:
+                known = found(desk, reader, type_, document)
+            given = {**known.document.data, **(data or {})}
+            status, version = known.document.status, known.document.version
+        command = CreateDocument(
+            data=plain_data({} if given is None else given, "data", limit=desk.payload_limit),
+            status=status,
+            version=version,
+            org=plain_data(desk.registry.charters.org_of(desk.tenant), "organisation", limit=desk.payload_limit),
+        )
+        actor = desk.request.actor
+        # Whoever tries a document out tries it for somebody who may do what the way asks for.
+        player = Actor(id=actor.id, roles=actor.roles, capabilities=frozenset({"*"}))
+        return dry_run(
+            graph,
+            command,
+            player,
+            decisions=cast("Mapping[str, str]", _texts(decisions, "decisions")),
+            answers=plain_data({} if answers is None else answers, "answers", limit=desk.payload_limit),
+        )
+
+    def _graph(self, type_: str, draft: str) -> Graph:
+        if draft:
+            row = self.shelf.draft_row(checked_key(draft, "id of a draft"))
+            body = body_of(row)
+            return graph_of(self.shelf.compiled(self.shelf.envelope_for(body), body))
+        name, version = workflow_in_force(self._desk, type_)
+        program = self._desk.registry.library.program(self._desk.tenant, name, version)
+        assert program is not None
+        assert isinstance(program.decider, GraphMachine)
+        return program.decider.graph
+
+
+def _texts(given: object, what: str) -> dict[object, object]:
+    if given is None:
+        return {}
+    if isinstance(given, Mapping) and all(isinstance(each, str) for pair in given.items() for each in pair):
+        return dict(given)
+    raise PayloadError(f"the {what} are given by node, as texts, not as {given!r:.200}")

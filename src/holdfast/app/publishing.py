@@ -1,0 +1,338 @@
+"""How contracts and bodies become true: compiled, tried out, and then written at once with what is pinned to documents.
+
+What takes long is done before the transaction, on what was seen; the transaction looks whether that still stands, and otherwise nothing was
+done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.app.blueprint_refusals import BlueprintRefusal, refused
+from holdfast.app.blueprint_views import drafters_of
+from holdfast.app.blueprints import content_of
+from holdfast.app.desk import Desk
+from holdfast.authoring.document import Body, Contract, Effective, Envelope, effective_data, graph_of
+from holdfast.authoring.document.contract_loading import content_hash
+from holdfast.errors import ConfigurationError, ForbiddenError, RejectedError
+from holdfast.kernel.canonical import canonical_bytes
+from holdfast.machine.graphs.compiler import graph_bytes
+from holdfast.machine.graphs.graph import IR_VERSION, Graph
+from holdfast.store.blueprints import BlueprintChange, StoredBlueprint
+from holdfast.store.port import Parts
+from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
+
+T = TypeVar("T")
+
+_TRIES: Final = 5
+"""How often a number is taken anew that others were faster to take."""
+
+
+class _TakenError(Exception):
+    """Somebody else has the number by now."""
+
+
+class Compiled(NamedTuple):
+    """What is about to be published."""
+
+    effective: Effective
+    envelope: StoredBlueprint
+    body: StoredBlueprint | None
+
+
+class Publisher:
+    """Writes the blueprints of one owner: a tenant, or all of them."""
+
+    def __init__(self, desk: Desk, owner: str) -> None:
+        self._desk = desk
+        self._owner = owner
+        self._now = desk.service.shared.clock.now()
+        self._actor = desk.request.actor
+        self._added: Graph | None = None
+        """The graph that the transaction has published, if it has."""
+
+    # -- drafts
+
+    def begin(self, body: Body, *, replaces: int, comment: str) -> StoredBlueprint:
+        """A new draft."""
+        actor, now = self._actor.id, self._now
+        row = StoredBlueprint(
+            id=self._new_id(),
+            tenant=self._owner,
+            type=body.base.entity_type,
+            kind="body",
+            version=0,
+            status="draft",
+            is_default=False,
+            name=body.name,
+            envelope_version=body.base.envelope_version,
+            content=content_of(body),
+            hash=content_hash(body),
+            replaces=replaces,
+            drafted_by=self._drafters([]),
+            comment=comment,
+            created_by=actor,
+            created_at=now,
+            updated_by=actor,
+            updated_at=now,
+        )
+        self._change(row.type, lambda unit: unit.add(row))
+        return row
+
+    def save(self, row: StoredBlueprint, body: Body, *, comment: str) -> StoredBlueprint:
+        """The next revision of a draft."""
+        saved = replace(
+            row,
+            name=body.name,
+            envelope_version=body.base.envelope_version,
+            content=content_of(body),
+            hash=content_hash(body),
+            revision=row.revision + 1,
+            drafted_by=self._drafters(drafters_of(row)),
+            comment=comment,
+            updated_by=self._actor.id,
+            updated_at=self._now,
+        )
+        if not self._change(row.type, lambda unit: unit.save(saved)):
+            raise draft_changed(row)
+        return saved
+
+    def discard(self, row: StoredBlueprint) -> None:
+        """Forget a draft."""
+        if not self._change(row.type, lambda unit: unit.discard(row.id)):
+            raise draft_changed(row)
+
+    def check_second_person(self, drafters: Sequence[str]) -> None:
+        """ForbiddenError if the organisation wants two people, and whoever publishes is one of those who drafted."""
+        rule = self._desk.service.survey(lambda parts: parts.blueprints().rule(self._owner))
+        own = {self._actor.id, self._actor.on_behalf_of} - {""}
+        if rule is None or not rule.two_person or own.isdisjoint(drafters):
+            return
+        told = f"{self._actor.id!r} drafted it, and the organisation wants two people; have somebody else publish it"
+        raise ForbiddenError(reason=BlueprintRefusal.SECOND_PERSON_REQUIRED, message=told)
+
+    # -- bodies
+
+    def publish_body(self, compiled: Compiled, *, replaces: int, comment: str) -> StoredBlueprint:
+        """Make a draft the body in force, and what was compiled of it the workflow of new documents."""
+        draft = compiled.body
+        assert draft is not None
+
+        def write(unit: BlueprintChange, number: int, graph: Graph) -> StoredBlueprint:
+            bodies = unit.listed("body")
+            former = next((each for each in bodies if each.status == "published"), None)
+            if (0 if former is None else former.version) != replaces:
+                raise _superseded(former, replaces)
+            self._archive(unit, "another version was published")
+            published = replace(
+                draft,
+                version=max((each.version for each in bodies), default=0) + 1,
+                status="published",
+                comment=comment or draft.comment,
+                published_by=self._actor.id,
+                published_at=self._now,
+            )
+            if not unit.publish(published):
+                raise draft_changed(draft)
+            self._add_effective(unit, compiled, number, graph)
+            return published
+
+        return self._publish(compiled.effective, write)
+
+    def recompile(self, compiled: Compiled) -> None:
+        """Put what was compiled anew in the place of what is in force; the body stays."""
+
+        def write(unit: BlueprintChange, number: int, graph: Graph) -> None:
+            self._archive_effective(unit, "it was compiled again")
+            self._add_effective(unit, compiled, number, graph)
+
+        self._publish(compiled.effective, write)
+
+    def archive(self, type_: str, why: str) -> StoredBlueprint | None:
+        """Archive the body in force with what was compiled of it; None if there is none."""
+        return self._change(type_, lambda unit: self._archive(unit, why))
+
+    def _archive(self, unit: BlueprintChange, why: str) -> StoredBlueprint | None:
+        former = next((each for each in unit.listed("body") if each.status == "published"), None)
+        if former is not None:
+            unit.archive(former.id, by=self._actor.id, at=self._now, why=why)
+        self._archive_effective(unit, why)
+        return former
+
+    def _archive_effective(self, unit: BlueprintChange, why: str) -> None:
+        for each in unit.listed("effective"):
+            if each.status == "published":
+                unit.archive(each.id, by=self._actor.id, at=self._now, why=why)
+                unit.retire_workflow(each.workflow or "")
+
+    # -- contracts
+
+    def publish_contract(self, envelope: Envelope, effective: Effective, *, comment: str) -> StoredBlueprint:
+        """Store a contract with its envelope; unless the owner has a body of its own, new documents begin with the bare one."""
+        contract = envelope.contract
+        row = self._contract_row(envelope, comment)
+
+        def write(unit: BlueprintChange, number: int, graph: Graph) -> StoredBlueprint:
+            known = unit.listed("envelope")
+            if known and known[-1].version >= contract.version:
+                raise refused(BlueprintRefusal.CONTRACT_VERSION_REUSED, reused(contract, known[-1].version))
+            unit.add(row)
+            if not any(each.status != "draft" for each in unit.listed("body")):
+                self._archive_effective(unit, "another version of the contract was published")
+                self._add_effective(unit, Compiled(effective, row, None), number, graph)
+            return row
+
+        return self._publish(effective, write)
+
+    def _contract_row(self, envelope: Envelope, comment: str) -> StoredBlueprint:
+        contract, actor, now = envelope.contract, self._actor.id, self._now
+        plain = msgspec.to_builtins(envelope)
+        return StoredBlueprint(
+            id=self._new_id(),
+            tenant=self._owner,
+            type=contract.entity_type,
+            kind="envelope",
+            version=contract.version,
+            status="published",
+            is_default=True,
+            name=contract.title,
+            envelope_version=envelope.version,
+            content=content_of(contract),
+            hash=content_hash(contract),
+            skeleton=canonical_bytes({name: plain[name] for name in ("nodes", "edges", "slots", "hash")}),
+            drafted_by=self._drafters([]),
+            comment=comment,
+            created_by=actor,
+            created_at=now,
+            updated_by=actor,
+            updated_at=now,
+            published_by=actor,
+            published_at=now,
+        )
+
+    # -- what both have in common
+
+    def _publish(self, effective: Effective, write: Callable[[BlueprintChange, int, Graph], T]) -> T:
+        """Compile under the next number, and write; once more if somebody else took it meanwhile."""
+        type_ = effective.entity_type
+        for _ in range(_TRIES):
+            number = self._next_number(type_)
+            graph = graph_of(effective, version=self._workflow(number))
+            self._desk.registry.check_free(graph)
+
+            def attempt(unit: BlueprintChange, number: int = number, graph: Graph = graph) -> T:
+                if _next(unit.listed("effective")) != number:
+                    raise _TakenError
+                return write(unit, number, graph)
+
+            try:
+                made = self._change(type_, attempt)
+            except _TakenError:
+                continue
+            if self._added is not None:
+                self._desk.registry.library.note_published(self._owner, self._added)
+            return made
+        told = f"others publish workflows of {type_!r} all the time; try again"
+        raise refused(BlueprintRefusal.BODY_SUPERSEDED, told)
+
+    def _add_effective(self, unit: BlueprintChange, compiled: Compiled, number: int, graph: Graph) -> None:
+        effective, actor, now = compiled.effective, self._actor.id, self._now
+        row = StoredBlueprint(
+            id=self._new_id(),
+            tenant=self._owner,
+            type=effective.entity_type,
+            kind="effective",
+            version=number,
+            status="published",
+            is_default=False,
+            name=effective.contract.title,
+            envelope_version=effective.envelope_version,
+            content=canonical_bytes(effective_data(effective)),
+            hash=effective.hash,
+            header=msgspec.json.encode(effective.header),
+            compiler=effective.compiler_version,
+            graph_hash=effective.graph_hash,
+            workflow=graph.version,
+            envelope=compiled.envelope.id,
+            body=None if compiled.body is None else compiled.body.id,
+            created_by=actor,
+            created_at=now,
+            updated_by=actor,
+            updated_at=now,
+            published_by=actor,
+            published_at=now,
+        )
+        unit.add(row)
+        if not unit.publish_workflow(self._definition(graph, row), now):
+            told = f"the version {graph.version!r} of {graph.name!r} was registered by code"
+            raise ConfigurationError(f"{told}; give that one another version")
+        self._added = graph
+
+    def _definition(self, graph: Graph, row: StoredBlueprint) -> StoredDefinition:
+        return StoredDefinition(
+            tenant=self._owner,
+            name=graph.name,
+            version=graph.version,
+            kind=graph.kind,
+            source=b"",
+            compiled=graph_bytes(graph),
+            hash=graph.hash,
+            compiler=str(IR_VERSION),
+            description=row.name,
+            published_by=self._actor.id,
+        )
+
+    def _workflow(self, number: int) -> str:
+        """What a compiled workflow is called; one of a tenant and a shared one never have the same name."""
+        return f"{number}-std" if self._owner == SHARED_TENANT else f"{number}-org"
+
+    def _next_number(self, type_: str) -> int:
+        found = self._desk.service.survey(
+            lambda parts: parts.blueprints().listed(self._owner, kind="effective", type_=type_)
+        )
+        return _next([each for each in found if each.tenant == self._owner])
+
+    def _change(self, type_: str, work: Callable[[BlueprintChange], T]) -> T:
+        def change(parts: Parts) -> T:
+            with parts.blueprints().changing(self._owner, type_) as unit:
+                return work(unit)
+
+        return self._desk.service.operate(change)
+
+    def _drafters(self, known: Sequence[str]) -> str:
+        own = [each for each in (self._actor.id, self._actor.on_behalf_of) if each]
+        return msgspec.json.encode(list(dict.fromkeys([*known, *own]))).decode()
+
+    def _new_id(self) -> str:
+        return str(self._desk.service.shared.chance.new_id(self._now))
+
+
+def draft_changed(row: StoredBlueprint) -> RejectedError:
+    """What is said to those who come too late to a draft."""
+    told = f"the draft {row.id} of {row.type!r} was saved, published or discarded since you read it as revision {row.revision}"
+    return refused(BlueprintRefusal.DRAFT_CHANGED, f"{told}; read it again, and decide anew")
+
+
+def reused(contract: Contract, newest: int) -> str:
+    """What is said of a contract whose version is taken."""
+    told = f"version {newest} of the contract of {contract.entity_type!r} is published, and this one says {contract.version}"
+    return f"{told}; raise `version` above it"
+
+
+def _superseded(former: StoredBlueprint | None, replaces: int) -> RejectedError:
+    if former is None:
+        told = f"the draft was made to replace version {replaces}, and none is in force any more"
+    else:
+        since = f"{former.published_by!r} has published version {former.version} meanwhile"
+        told = f"{since}, and the draft was made to replace {f'version {replaces}' if replaces else 'none'}"
+    number = 0 if former is None else former.version
+    hint = f"compare them with `bodies.diff`, and publish it with replaces={number} if it is to take its place"
+    return refused(BlueprintRefusal.BODY_SUPERSEDED, f"{told}; {hint}")
+
+
+def _next(effectives: Sequence[StoredBlueprint]) -> int:
+    return max((each.version for each in effectives), default=0) + 1

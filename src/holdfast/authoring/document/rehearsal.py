@@ -1,0 +1,305 @@
+"""A document that is played through a compiled workflow: no database, no handlers, and time that goes by as it is told.
+
+The machine decides as it does for real. What it would ask of the world is answered by rote: handlers answer what they are said to, people
+who have to be looked for are found under the name by which they are looked for, and nobody is told anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.authoring.document.ids import local_name
+from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.decision import Decision, Effect, Rejection
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import Moment
+from holdfast.machine.graphs.asks import CHAIN, ROLE, Ask, Stage
+from holdfast.machine.graphs.graph import Graph, Human
+from holdfast.machine.graphs.graph import State as StateNode
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.candidates import question_of
+from holdfast.machine.runs.document import Document
+from holdfast.machine.runs.document_commands import CreateDocument
+from holdfast.machine.runs.errands import FindEvents, FindPeople, Notify, Person, Sought
+from holdfast.machine.runs.policies import POLICY
+from holdfast.machine.runs.published import Published
+from holdfast.machine.runs.question import person_of, shown
+from holdfast.machine.runs.state import State, Step
+
+Data = dict[str, object]
+
+BEGINNING: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
+"""When every rehearsal begins: the same one always comes out the same."""
+_INSTANCE: Final = InstanceId(UUID(int=1))
+_MOST: Final = 20_000
+"""Commands of one rehearsal: whatever takes more goes round in circles."""
+
+
+class Passage(msgspec.Struct, kw_only=True):
+    """A node that the document came through."""
+
+    node: str
+    """As the author names it; system nodes have their whole id."""
+    slot: str = ""
+    """The slot that it belongs to; empty for nodes of the envelope."""
+    outcome: str = ""
+    """What it was left by; empty as long as it was not."""
+    note: str = ""
+    """What there is to say about it: who is asked, what failed."""
+    is_assumed: bool = False
+    """Whether the outcome is a guess: nobody was really asked, and nothing really happened."""
+
+
+class EndlessError(Exception):
+    """A rehearsal does not come to an end."""
+
+
+class Rehearsal:
+    """One document on its way."""
+
+    def __init__(
+        self, graph: Graph, *, answers: Mapping[str, object] | None = None, failing: Iterable[str] = ()
+    ) -> None:
+        self.machine = GraphMachine(graph)
+        self.state = self.machine.initial()
+        self.now = BEGINNING
+        self.trail: list[Passage] = []
+        """The nodes, in the order in which they were entered."""
+        self._answers = dict(answers or {})
+        self._failing = frozenset(failing)
+        self._entered: dict[int, Passage] = {}
+        self._calls: dict[int, Effect] = {}
+        self._timers: dict[str, tuple[datetime, c.Command]] = {}
+        self._pending: list[c.Command] = []
+        self._sought: dict[int, list[Sought]] = {}
+        self._version = self._issued = self._decided = self._people = 0
+
+    # -- what can be asked of it
+
+    def begin(self, command: CreateDocument, actor: Actor) -> Rejection | None:
+        """Begin the life of the document; why not, if it cannot be."""
+        return self.say(command, actor)
+
+    def say(self, command: c.Command, actor: Actor) -> Rejection | None:
+        """Ask something of the document, and let everything happen that follows by itself; why it was refused, if it was."""
+        refusal = self._tell(command, actor)
+        self._settle()
+        return refusal
+
+    def answer(self, step: Step, outcome: str, *, actor: Actor | None = None, reason: str = "") -> Rejection | None:
+        """Decide an open question: as somebody, or as everybody who is asked, as far as it takes."""
+        told = c.AnswerStep(
+            step=step.number, outcome=outcome, comment=reason or "rehearsed", document_version=self._seen(step)
+        )
+        if actor is not None:
+            return self.say(told, actor)
+        while step.number in self.state.open:
+            refusal = self.say(told, self._somebody(step))
+            if refusal is not None:
+                return refusal
+        return None
+
+    def publish(self, event: str, payload: object = None, *, key: str | None = None) -> bool:
+        """An event comes from outside, by default with the key that is waited for; whether anybody waits for it."""
+        waiting = [
+            (number, each) for number, sought in self._sought.items() for each in sought if number in self.state.open
+        ]
+        found = [(n, each) for n, each in waiting if each.event == event and key in {None, each.key}]
+        for number, each in found:
+            published = Published(id=f"event {self._decided}", event=event, key=each.key, payload=payload)
+            self.say(c.TakeEvents(step=number, events=[published]), SYSTEM)
+        return bool(found)
+
+    def let_pass(self, duration: timedelta) -> None:
+        """Let time go by; what comes due on the way happens at its time."""
+        end = self.now + duration
+        while (due := self.next_due()) is not None and due <= end:
+            self.fire_next()
+        self.now = end
+
+    def next_due(self) -> datetime | None:
+        """When the next thing happens by itself; None if nothing does."""
+        return min((due for due, _ in self._timers.values()), default=None)
+
+    def fire_next(self) -> None:
+        """Let time go by until the next thing happens by itself."""
+        key = min(self._timers, key=lambda name: (self._timers[name][0], name))
+        due, command = self._timers[key]
+        self.now = max(self.now, due)
+        self._tell(command, SYSTEM, timer=key)
+        self._settle()
+
+    # -- how it stands
+
+    @property
+    def document(self) -> Document | None:
+        """The document; None if it could not be created."""
+        return self.state.document
+
+    @property
+    def questions(self) -> list[Step]:
+        """The open questions to people."""
+        return [step for step in self.state.open.values() if isinstance(self._op(step), Human)]
+
+    @property
+    def rests(self) -> bool:
+        """Whether the document waits in a state for somebody to ask for a transition."""
+        return any(isinstance(self._op(step), StateNode) for step in self.state.open.values())
+
+    @property
+    def awaited(self) -> list[Sought]:
+        """The events that are waited for."""
+        return [each for number, sought in self._sought.items() if number in self.state.open for each in sought]
+
+    def asked(self, step: Step) -> list[str]:
+        """Who is asked, in words."""
+        question = question_of(self.machine.routes, self.state, step)
+        return [shown(seat.person) for _, seat in question.asked if seat.is_free]
+
+    def name(self, node: str) -> str:
+        """A node as its author names it."""
+        return local_name(node)
+
+    # -- how
+
+    def _op(self, step: Step) -> object:
+        return self.machine.routes.node(step.node).op
+
+    def _seen(self, step: Step) -> str:
+        document = self.state.document
+        approval = None if document is None else document.approvals.get(step.number)
+        return "" if approval is None else str(approval.version)
+
+    def _somebody(self, step: Step) -> Actor:
+        """One of those who are asked."""
+        seats = question_of(self.machine.routes, self.state, step).asked
+        seat = next((each for _, each in seats if each.is_free), None)
+        capability = self.machine.routes.node(step.node).capability
+        capabilities = frozenset({capability} - {""})
+        self._people += 1
+        if seat is None or seat.person.kind == "role":
+            roles = frozenset() if seat is None else frozenset({seat.person.name})
+            return Actor(id=f"somebody {self._people}", roles=roles, capabilities=capabilities)
+        return Actor(id=seat.person.name, capabilities=capabilities)
+
+    def _tell(
+        self, command: c.Command, actor: Actor, *, effect: int | None = None, timer: str | None = None
+    ) -> Rejection | None:
+        self._decided += 1
+        if self._decided > _MOST:
+            raise EndlessError
+        moment = Moment(
+            now=self.now,
+            instance=_INSTANCE,
+            key="rehearsal",
+            actor=actor,
+            version=self._version,
+            issued=self._issued,
+            pending_timers={key: due for key, (due, _) in self._timers.items() if key != timer},
+            fired_timer=timer or "",
+        )
+        answer = self.machine.decide(self.state, command, moment)
+        if effect is not None:
+            self._calls.pop(effect, None)
+        if timer is not None:
+            del self._timers[timer]
+        if isinstance(answer, Decision):
+            self._accept(answer)
+        return answer if isinstance(answer, Rejection) else None
+
+    def _accept(self, decision: Decision) -> None:
+        assert isinstance(decision.state, State), "the machine evolves while it decides"
+        self.state = decision.state
+        for event in decision.events:
+            self._note(event)
+        for key in decision.cancelled_timers:
+            self._timers.pop(key, None)
+        self._version += len(decision.events)
+        for effect in decision.effects:
+            self._calls[self._issued] = effect
+            self._issued += 1
+        for each in decision.timers:
+            command = cast("c.Command", each.command)
+            self._timers[each.key or f"#{self._issued}"] = (each.due(self.now), command)
+            self._issued += 1
+        for number in decision.withdrawn_effects:
+            self._calls.pop(number, None)
+        for recall in decision.recalls:
+            if self._calls.pop(recall.effect, None) is not None:
+                self._pending.append(cast("c.Command", recall.command))
+        if self.state.is_terminal:
+            self._timers.clear()
+
+    def _settle(self) -> None:
+        """Everything that follows by itself, at once: calls that are put off are made when their time has come."""
+        while self._pending or self._calls:
+            if self._pending:
+                self._tell(self._pending.pop(0), SYSTEM)
+                continue
+            number, effect = next(iter(self._calls.items()))
+            self.now += effect.delay
+            command = self._replied(effect)
+            if command is None:
+                del self._calls[number]
+            else:
+                self._tell(command, SYSTEM, effect=number)
+
+    def _replied(self, effect: Effect) -> c.Command | None:
+        """What the world answers, by rote."""
+        match effect.body:
+            case c.RunStep() as call if effect.handler in self._failing:
+                return c.FailStep(step=call.step, error=f"{effect.handler} fails, as was said", is_final=True)
+            case c.RunStep() as call:
+                return c.CompleteStep(step=call.step, output=self._answers.get(effect.handler, {}))
+            case FindPeople() as errand:
+                return _found(errand)
+            case FindEvents() as errand:
+                self._sought[errand.step] = errand.sought
+                return None
+            case Notify(waits=True) as notice:
+                return c.EndNotice(step=notice.step, key=notice.key, channel=notice.channel, to=notice.to)
+            case _:
+                return None
+
+    def _note(self, event: object) -> None:
+        match event:
+            case e.StepStarted(step=step, node=node):
+                self._entered[step] = self._passed(node)
+            case e.StepCompleted(step=step, outcome=outcome, node=node, output=output):
+                passage = self._passed(node) if node else self._entered.get(step)
+                if passage is not None:
+                    passage.outcome = outcome
+                    if node and isinstance(output, dict) and POLICY in output:
+                        passage.note = f"by the policy {output[POLICY]!r}"
+            case e.StepAnswered(step=step, outcome=outcome) if step in self._entered:
+                self._entered[step].outcome = outcome
+            case e.StepFailed(step=step, error=error) | e.StepPaused(step=step, error=error) if step in self._entered:
+                self._entered[step].outcome, self._entered[step].note = "error", error
+            case _:
+                pass
+
+    def _passed(self, node: str) -> Passage:
+        region = self.machine.routes.node(node).region
+        passage = Passage(node=self.name(node), slot=region)
+        self.trail.append(passage)
+        return passage
+
+
+def _found(errand: FindPeople) -> c.PeopleFound:
+    """Whoever is looked for is found: people and roles by their names, all others as a role that is named after how they are looked for."""
+    chain = next((each for each in errand.asks if each.by == CHAIN), None)
+    if chain is not None:
+        stage = Stage(asks=[Ask(by=ROLE, of=chain.words)])
+        return c.PeopleFound(step=errand.step, stages=[stage], chain_version="rehearsed")
+    people = [
+        person_of(each) if each.by in {"user", ROLE} else Person(kind="role", name=each.words, via="rehearsed")
+        for each in errand.asks
+    ]
+    return c.PeopleFound(step=errand.step, people=people)

@@ -1,0 +1,86 @@
+"""`holdfast bodies scenarios` and `dry-run`: what a body would do, with nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from holdfast.authoring.document import ScenarioResult
+from holdfast.cli.bodies import bodies, check_one, draft_option, pair_of, print_lines, version_option
+from holdfast.cli.documents import app_option, equipped, type_argument
+from holdfast.cli.exits import Exit
+from holdfast.cli.frame import end
+from holdfast.cli.options import JsonObject
+from holdfast.cli.output import Columns, json_option, print_json, print_list
+from holdfast.cli.place import Place, placed
+
+__all__ = ["bodies"]
+
+SCENARIOS: Columns[ScenarioResult] = {
+    "SCENARIO": lambda each: each.name,
+    "PASSED": lambda each: each.is_passed,
+    "STATUS": lambda each: each.status,
+    "ACCOUNT": lambda each: "" if each.is_passed else each.account(),
+}
+
+
+@bodies.command(
+    "scenarios",
+    examples=[
+        "holdfast bodies scenarios invoice",
+        "holdfast bodies scenarios --draft 01a1e766-3ad5-7618-92bc-aee7fef0c9eb",
+    ],
+)
+@click.argument("kind", metavar="[TYPE]", default="")
+@version_option
+@draft_option
+@json_option
+@placed
+def run_scenarios(place: Place, *, kind: str, version: int | None, draft: str, as_json: bool) -> None:
+    """Play the scenarios of a body. Exit code 0: all come out as they should. 1: one does not."""
+    check_one(kind, draft)
+    with place.calls() as calls:
+        found = calls.bodies.scenarios(kind, version or 0, draft=draft)
+    print_list(found, SCENARIOS, as_json=as_json)
+    end(Exit.DONE if all(each.is_passed for each in found) else Exit.NO)
+
+
+@bodies.command(
+    "dry-run",
+    examples=[
+        'holdfast bodies dry-run invoice \'{"number": "R-1", "vendor_id": "V-1", "grand_total": 500}\'',
+        "holdfast bodies dry-run invoice --document I-1 --decide manager=rejected",
+    ],
+)
+@type_argument
+@click.argument("data", type=JsonObject(), default="{}")
+@click.option("--document", default="", help="A document that is there; DATA is laid over its fields.")
+@draft_option
+@click.option(
+    "--decide",
+    "decisions",
+    multiple=True,
+    metavar="NODE=DECISION",
+    help="How an approval is decided, if not by agreeing.",
+)
+@click.option("--answers", type=JsonObject(), default="{}", help="What handlers answer, by their names.")
+@app_option
+@json_option
+@placed
+def dry_run(
+    place: Place,
+    *,
+    kind: str,
+    data: dict[str, object],
+    document: str,
+    draft: str,
+    decisions: Sequence[str],
+    answers: dict[str, object],
+    as_json: bool,
+) -> None:
+    """Which way a document would take. Nothing is written; what is only supposed is marked with a question mark."""
+    decided = dict(map(pair_of, decisions))
+    with equipped(place) as calls:
+        found = calls.bodies.dry_run(kind, data, document=document, draft=draft, decisions=decided, answers=answers)
+    print_json(found) if as_json else print_lines(found.to_text())

@@ -1,0 +1,75 @@
+"""Who may do what to a document, by the policies of its contract: one of those that name the action has to hold."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from holdfast.errors import ExpressionError
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.document_index import DocumentIndex
+from holdfast.machine.runs.namespaces import actor_names
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import index_of
+
+Data = dict[str, object]
+
+POLICY: Final = "policy"
+"""The name under which a policy gate tells which policy has let something through."""
+
+
+class Judgement(NamedTuple):
+    """What policies say."""
+
+    policy: str = ""
+    """The one that allows it; empty if none has a say, or none does."""
+    objection: str = ""
+    """Why none of them does; empty if it is allowed."""
+
+
+def judged(index: DocumentIndex, name: str, actor: Actor, asked: Data, *, is_lent: bool = False) -> Judgement:
+    """Whether the policies let somebody do something.
+
+    In a name that was lent to a step by its publishers nobody is asked for a role; the conditions hold for everybody. One that cannot be
+    judged does not hold.
+    """
+    policies = index.policies(name)
+    if not policies:
+        return Judgement()
+    notes = []
+    for each in policies:
+        if each.roles and not is_lent and not actor.is_one_of(frozenset(each.roles)):
+            notes.append(f"{each.name!r} takes the role {' or '.join(each.roles)}")
+            continue
+        try:
+            if each.when is None or index.rule(each.when).holds(asked):
+                return Judgement(policy=each.name)
+            notes.append(f"the condition of {each.name!r} does not hold")
+        except ExpressionError as error:
+            notes.append(f"the condition of {each.name!r} cannot be judged: {error}")
+    return Judgement(objection="; ".join(notes))
+
+
+def policy_refusal(
+    turn: Turn, name: str, actor: Actor, *, content: Data | None = None, org: Data | None = None
+) -> Rejection | None:
+    """Why the policies do not let somebody do something to the document, or create one with a content."""
+    judgement = judged(index_of(turn.routes), name, actor, asked_of(turn, actor, content=content, org=org))
+    if not judgement.objection:
+        return None
+    told = f"{actor.id!r} may not do {name!r} by the policies of the contract: {judgement.objection}"
+    return refused(Refusal.NOT_ALLOWED, told)
+
+
+def asked_of(turn: Turn, actor: Actor, *, content: Data | None = None, org: Data | None = None) -> Data:
+    """What the conditions of policies read."""
+    document = turn.state.document
+    known = {} if document is None else document.names()
+    settings = {} if document is None else document.org
+    return {
+        "entity": {**known, **(content or {})},
+        "actor": actor_names(actor),
+        "org": settings if org is None else org,
+        "now": turn.moment.now,
+    }

@@ -1,0 +1,72 @@
+-- Blueprints of documents. Lists leave out the contents, which may be large.
+
+-- name: hold
+-- Whoever changes the same type at the same time waits, and sees what the other has done.
+select pg_advisory_xact_lock(hashtextextended('holdfast blueprints ' || ?::text || ' ' || ?::text, 0))
+
+-- name: add
+insert into holdfast.blueprints (
+    id, tenant, type, kind, version, status, is_default, name, envelope_version, content, hash, skeleton, header, compiler, graph_hash, workflow,
+    envelope, body, replaces, revision, drafted_by, comment, created_by, created_at, updated_by, updated_at, published_by, published_at, archived_by,
+    archived_at, archived_why
+) values (?::text, ?::text, ?::text, ?::text, ?::integer, ?::text, ?::boolean, ?::text, ?::integer, ?::bytea, ?::text, ?::bytea, ?::bytea, ?::text, ?::text, ?::text, ?::text, ?::text, ?::integer, ?::integer, ?::text, ?::text, ?::text, ?::timestamptz, ?::text, ?::timestamptz, ?::text, ?::timestamptz, ?::text, ?::timestamptz, ?::text)
+
+-- name: save
+update holdfast.blueprints set name = ?::text, envelope_version = ?::integer, content = ?::bytea, hash = ?::text, replaces = ?::integer,
+    revision = revision + 1, drafted_by = ?::text, comment = ?::text, updated_by = ?::text, updated_at = ?::timestamptz
+where id = ?::text and tenant = ?::text and status = 'draft' and revision = ?::integer
+
+-- name: publish
+update holdfast.blueprints set version = ?::integer, status = 'published', comment = ?::text, published_by = ?::text, published_at = ?::timestamptz
+where id = ?::text and tenant = ?::text and status = 'draft' and revision = ?::integer
+
+-- name: archive
+update holdfast.blueprints set status = 'archived', archived_by = ?::text, archived_at = ?::timestamptz, archived_why = ?::text
+where id = ?::text and tenant = ?::text and status = 'published'
+
+-- name: discard
+delete from holdfast.blueprints where id = ?::text and tenant = ?::text and status = 'draft'
+
+-- name: retire_workflow
+update holdfast.definitions set status = 'retired' where tenant = ?::text and name = ?::text and version = ?::text and status = 'published'
+
+-- name: own
+select id, tenant, type, kind, version, status, is_default, name, envelope_version, ''::bytea as content, hash, skeleton, header, compiler, graph_hash, workflow,
+    envelope, body, replaces, revision, drafted_by, comment, created_by, created_at, updated_by, updated_at, published_by, published_at, archived_by,
+    archived_at, archived_why
+from holdfast.blueprints where tenant = ?::text and type = ?::text and kind = ?::text order by version = 0, version, id
+
+-- name: get
+select id, tenant, type, kind, version, status, is_default, name, envelope_version, content, hash, skeleton, header, compiler, graph_hash, workflow,
+    envelope, body, replaces, revision, drafted_by, comment, created_by, created_at, updated_by, updated_at, published_by, published_at, archived_by,
+    archived_at, archived_why
+from holdfast.blueprints where id = ?::text and tenant in (?::text, '*')
+
+-- name: version
+-- A tenant's own one stands before the shared one.
+select id, tenant, type, kind, version, status, is_default, name, envelope_version, content, hash, skeleton, header, compiler, graph_hash, workflow,
+    envelope, body, replaces, revision, drafted_by, comment, created_by, created_at, updated_by, updated_at, published_by, published_at, archived_by,
+    archived_at, archived_why
+from holdfast.blueprints where tenant in (?::text, '*') and type = ?::text and kind = ?::text and version = ?::integer and version > 0
+order by tenant = '*' limit 1
+
+-- name: listed
+select id, tenant, type, kind, version, status, is_default, name, envelope_version, ''::bytea as content, hash, skeleton, header, compiler, graph_hash, workflow,
+    envelope, body, replaces, revision, drafted_by, comment, created_by, created_at, updated_by, updated_at, published_by, published_at, archived_by,
+    archived_at, archived_why
+from holdfast.blueprints where tenant in (?::text, '*') and kind = ?::text and ?::text in ('', type) order by type, tenant = '*', version = 0, version, id
+
+-- name: in_force_everywhere
+select id, tenant, type, kind, version, status, is_default, name, envelope_version, content, hash, skeleton, header, compiler, graph_hash, workflow,
+    envelope, body, replaces, revision, drafted_by, comment, created_by, created_at, updated_by, updated_at, published_by, published_at, archived_by,
+    archived_at, archived_why
+from holdfast.blueprints where type = ?::text and kind = 'body' and status = 'published' order by tenant
+
+-- name: rule
+select tenant, two_person, set_by, set_at from holdfast.publishing_rules where tenant = ?::text order by number desc limit 1
+
+-- name: set_rule
+insert into holdfast.publishing_rules (tenant, number, two_person, set_by, set_at)
+select u.tenant, (select coalesce(max(r.number), 0) + 1 from holdfast.publishing_rules r where r.tenant = u.tenant),
+    ?::boolean, ?::text, ?::timestamptz
+from (select ?::text as tenant) as u

@@ -1,0 +1,15 @@
+-- Many instances at once. The cross join and the plus keep the planner from reading a whole table instead of those that are named.
+
+-- name: histories
+select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause, e.on_behalf_of,
+    e.trace
+from json_each(:instances) as i cross join events e on e.instance = i.value where +e.tenant = :tenant order by e.instance, e.sequence;
+
+-- name: snapshots
+select s.instance, s.version, s.state_version, s.data
+from json_each(:instances) as i cross join snapshots s on s.instance = i.value where +s.tenant = :tenant;
+
+-- name: effects
+select e.instance, e.number, e.tenant, e.definition, e.language, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
+    e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.claimed_at, e.stop_requested, e.context
+from json_each(:instances) as i cross join effects e on e.instance = i.value where +e.tenant = :tenant order by e.instance, e.number;

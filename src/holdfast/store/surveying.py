@@ -1,0 +1,33 @@
+"""What is asked of a database by who looks at many instances at once: the same questions as of one, in a statement for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.rows import Record, RowKind
+from holdfast.store.shapes import Snapshot, StoredEffect
+
+S = TypeVar("S", bound=Record)
+
+
+class Surveying(Protocol):
+    """Many instances of one tenant at once. Every answer is in the order of the instances' ids, and within one in its own order."""
+
+    def histories(self, instances: Sequence[InstanceId]) -> list[StoredEvent]:
+        """All events of these instances, also those that their rows do not count."""
+        ...
+
+    def snapshots(self, instances: Sequence[InstanceId]) -> dict[InstanceId, Snapshot]:
+        """The snapshots that there are."""
+        ...
+
+    def rows_of(self, kind: RowKind[S], instances: Sequence[InstanceId]) -> list[S]:
+        """The rows of a declared kind that these instances have."""
+        ...
+
+    def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
+        """Their live effects."""
+        ...

@@ -1,0 +1,173 @@
+"""Scenarios of an organisation, and dry runs: a document is played through its workflow, with no database and no time lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.authoring.document import (
+    Body,
+    DryRun,
+    ScenarioResult,
+    check_body,
+    compile_effective,
+    dry_run,
+    generate_envelope,
+    graph_of,
+    instantiate,
+    read_body,
+    ready_contract,
+    run_scenario,
+)
+from holdfast.errors import DefinitionError
+from holdfast.kernel.actor import Actor
+from holdfast.machine.runs.document_commands import CreateDocument
+
+BODY = """
+base: {entity_type: invoice, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    entry: branch
+    exit: join
+    nodes:
+      - {id: manager, type: approval, approvers: [{role: manager}, {role: cfo}], agree: all, timeout: 3d}
+      - {id: late, type: notification, to: ["role:cfo"], subject: late}
+      - {id: paid, type: wait_event, event: payment, key: "{entity.number}", timeout: 2d}
+      - {id: check, type: task, handler: check, attempts: 1}
+    edges:
+      - {from: in, to: manager, when: "entity.grand_total > 1000"}
+      - {from: in, to: check}
+      - {from: manager, to: out, on: approved}
+      - {from: manager, to: late, on: timeout}
+      - {from: late, to: out}
+      - {from: check, to: paid}
+      - {from: paid, to: out, on: event}
+      - {from: paid, to: out, on: timeout}
+"""
+DATA = "data: {number: R-1, vendor_id: V-1, grand_total: TOTAL}"
+ANYBODY = Actor(id="bob", capabilities=frozenset({"*"}))
+
+
+def body(*scenarios: str, total: int = 5000) -> Body:
+    """A body with scenarios."""
+    written = "".join(f"  - {{name: s, {DATA.replace('TOTAL', str(total))}, {each}}}\n" for each in scenarios)
+    return read_body(BODY + (f"scenarios:\n{written}" if written else ""))
+
+
+def played(*scenarios: str, total: int = 5000) -> list[ScenarioResult]:
+    """What comes of scenarios."""
+    given = body(*scenarios, total=total)
+    graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), given))
+    return [run_scenario(graph, each) for each in given.scenarios]
+
+
+GOOD = [
+    "acts: [{ask: submit}, {decide: manager}], expect: {status: active, path: [manager, 'sys:gate:approve'], avoids: [late], asks_nobody: true}",
+    "acts: [{ask: submit}], expect: {status: submitted, asks: [manager]}",
+    "acts: [{ask: submit}, {decide: manager, decision: rejected, reason: no}], expect: {status: draft, asks_nobody: true}",
+    "acts: [{ask: submit}, {wait: 71h}], expect: {asks: [manager], avoids: [late]}",
+    "acts: [{ask: submit}, {wait: 72h}], expect: {path: [manager, late], status: active}",
+    "acts: [{edit: {note: x}}, {ask: submit, refused: not_allowed, by: eve}], people: {eve: {}}, expect: {status: draft, data: {note: x}}",
+    "acts: [{ask: submit}, {decide: manager, by: mia}], people: {mia: {roles: [manager]}}, expect: {status: submitted, asks: [manager]}",
+    "acts: [{ask: submit}, {decide: manager, by: eve, refused: not_allowed}], expect: {asks: [manager]}",
+    "acts: [{ask: submit}, {edit: {note: y}, refused: WORKFLOW_AMENDMENT_REQUIRED}], expect: {status: submitted}",
+]
+"""Scenarios that come out as they should."""
+
+
+@pytest.mark.row("EO-14")
+@pytest.mark.parametrize("scenario", GOOD)
+def test_a_scenario_that_comes_out_right(scenario: str) -> None:
+    """Transitions, decisions by those who are asked or by name, edits, refusals, time that goes by: all as for real."""
+    (result,) = played(scenario)
+    assert result.is_passed, result.account()
+
+
+@pytest.mark.row("EO-14")
+def test_handlers_and_events_of_a_scenario() -> None:
+    """Handlers answer what they are said to, or fail; events come by their key, or never do."""
+    results = played(
+        "acts: [{ask: submit}, {event: payment}], answers: {check: {fine: true}}, expect: {status: active, path: [check, paid]}",
+        "acts: [{ask: submit}, {event: payment, key: R-1}], expect: {status: active}",
+        "acts: [{ask: submit}, {wait: 3d}], expect: {status: active, path: [paid]}",
+        "acts: [{ask: submit}], failing: [check], expect: {status: submitted, paused: true}",
+        "acts: [{ask: submit}, {event: payment, key: R-2}], expect: {status: active}",
+        "acts: [{ask: submit}], failing: [check], expect: {status: submitted}",
+        total=5,
+    )
+    assert [each.is_passed for each in results] == [True, True, True, True, False, False]
+    assert "nobody waits for the event 'payment'" in results[4].account()
+    assert "waits for an operator" in results[5].account()
+
+
+WRONG = {
+    "acts: [{ask: submit}], expect: {status: active}": "the document was to be 'active', and is 'submitted'",
+    "acts: [{ask: submit}, {decide: boss}], expect: {}": "act 2: nobody is asked at 'boss'; asked is: 'manager'",
+    "acts: [{ask: fly}], expect: {}": "act 1: it was refused",
+    "acts: [{ask: submit, refused: not_allowed}], expect: {}": "it was to be refused with 'not_allowed', and was not",
+    "acts: [{ask: submit, wait: 3d}], expect: {}": "an act is one of ask, decide, edit, event, wait",
+    "acts: [{by: bob}], expect: {}": "and this one says nothing",
+    "acts: [{ask: submit}], expect: {path: [late, manager]}": "did not come to 'late' there",
+    "acts: [{ask: submit}], expect: {avoids: [manager]}": "it was never to come to 'manager', and did",
+    "acts: [{ask: submit}], expect: {asks_nobody: true}": "open were to be the approvals [], and these are: ['manager']",
+    "acts: [], expect: {data: {note: x}}": "'note' was to be 'x', and is None",
+    "people: {requester: {}}, expect: {}": "the document cannot be created",
+    "acts: [], expect: {paused: true}": "it was to wait for an operator, and does not",
+}
+
+
+@pytest.mark.row("EO-14")
+@pytest.mark.parametrize(("scenario", "told"), WRONG.items())
+def test_the_account_of_a_scenario_that_fails(scenario: str, told: str) -> None:
+    """What did not come out as it should is told in words, with the way that the document took."""
+    (result,) = played(scenario)
+    assert not result.is_passed
+    assert told in result.account()
+    assert "The way was: " in result.account()
+
+
+def test_scenarios_are_read_like_everything_else() -> None:
+    """An unknown word in a scenario has its line and column; a body with too many is refused."""
+    with pytest.raises(DefinitionError, match=r"\d+:\d+.*expekt"):
+        body("acts: [], expekt: {}")
+    envelope = generate_envelope(ready_contract("invoice"))
+    many, long = body(*(["expect: {}"] * 201)), body(f"acts: [{', '.join(['{wait: 1s}'] * 201)}], expect: {{}}")
+    assert [[each.code for each in check_body(envelope, given)] for given in (many, long)] == [["too_many"]] * 2
+
+
+def tried(total: int, **decisions: str) -> DryRun:
+    """The way of an invoice through the template."""
+    graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), instantiate("invoice_approval")))
+    data: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": total, "budget_owner_id": "otto"}
+    given = CreateDocument(data=data, org={"trusted_vendors": ["V-1"]})
+    return dry_run(graph, given, ANYBODY, decisions=decisions, answers={"invoice.post": {"posting_ref": "GL"}})
+
+
+@pytest.mark.row("EO-13")
+def test_which_way_a_document_would_take() -> None:
+    """The lanes of an invoice, with who would be asked; what is assumed is marked, and a rejection is told where it leads."""
+    small, large, middle = tried(40_000), tried(2_000_000), tried(400_000, standard="rejected")
+    assert (small.ends, small.status, small.data["posting_ref"]) == ("rests", "active", "GL")
+    assert not any(each.is_assumed for each in small.trail)
+    assumed = {each.node: each.note for each in large.trail if each.is_assumed}
+    assert assumed == {"finance": "asks role:finance_manager", "owner": "asks otto"}
+    assert (middle.ends, middle.status) == ("waits", "draft")
+    assert "'standard' was left by 'rejected'" in middle.reason
+    assert [line for line in large.to_text().splitlines() if line.startswith("?")] == [
+        "? finance → approved  (asks role:finance_manager)",
+        "? owner → approved  (asks otto)",
+    ]
+
+
+@pytest.mark.row("EO-13")
+def test_a_dry_run_goes_past_waits_and_stops_where_it_must() -> None:
+    """Events that are awaited come, handlers that answer what does not fit stop it, and a document that could not be created is told of."""
+    graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), body(total=5)))
+    data: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": 5}
+    found = dry_run(graph, CreateDocument(data=data), ANYBODY)
+    assert (found.ends, [each.node for each in found.trail if each.is_assumed]) == ("rests", ["paid"])
+    missing = dry_run(graph, CreateDocument(data={}), ANYBODY)
+    assert (missing.ends, missing.status, missing.trail) == ("refused", "", [])
+    assert "invalid_document" in missing.reason
+    post = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), instantiate("fast_track")))
+    stopped = dry_run(post, CreateDocument(data=data), Actor(id="eve", capabilities=frozenset({"invoice.create"})))
+    assert (stopped.ends, stopped.status) == ("refused", "draft")

@@ -1,0 +1,136 @@
+"""Commands about documents, contracts and bodies, on both stores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.documents.blueprints import BODY, SCENARIOS
+from cli.calling import Holdfast
+from holdfast.cli.exits import Exit
+
+ACME = ("--tenant", "acme")
+DATA = {"number": "R-1", "vendor_id": "V-1", "grand_total": 40_000}
+CLERK = (*ACME, "--as", "bob", "--can", "invoice.*")
+
+
+def saved(holdfast: Holdfast, tmp_path: Path, text: str = BODY) -> str:
+    """The id of a draft."""
+    file = tmp_path / "body.yaml"
+    file.write_text(text, encoding="utf-8")
+    return str(holdfast.json("bodies", "draft", str(file), *ACME)["id"])
+
+
+@pytest.mark.row("E-861", "E-859", "E-851")
+def test_bodies_from_a_file_to_what_is_in_force(based: Holdfast, tmp_path: Path) -> None:
+    """A contract is published, a body is validated, drafted, published, compared, rolled back and archived, all at the command line."""
+    ready = {each["entity_type"] for each in based.json("contracts", "ready")["items"]}
+    assert {"invoice", "purchase_order", "sales_order"} <= ready
+    assert "it can be published" in based("contracts", "validate", "--ready", "invoice").stdout
+    assert "invoice version 1 is published" in based("contracts", "publish", "--ready", "invoice").stdout
+    assert [each["type"] for each in based.json("contracts", "list", *ACME)["items"]] == ["invoice"]
+    assert "slot:submitted_to_approved" in based("contracts", "show", "invoice").stdout
+    file = tmp_path / "body.yaml"
+    file.write_text(BODY.replace("role: manager", "rle: manager"), encoding="utf-8")
+    assert "rle" in based("bodies", "validate", str(file), *ACME, code=Exit.NO).stderr
+    file.write_text(BODY + SCENARIOS.replace("active", "cancelled"), encoding="utf-8")
+    assert "was to be 'cancelled'" in based("bodies", "validate", str(file), *ACME, code=Exit.NO).stdout
+    file.write_text(BODY + SCENARIOS, encoding="utf-8")
+    assert "can be published" in based("bodies", "validate", str(file), *ACME).stdout
+    draft = saved(based, tmp_path, BODY + SCENARIOS)
+    assert draft in based("bodies", "drafts", *ACME).stdout
+    assert [
+        each["is_passed"] if "is_passed" in each else each["faults"] == []
+        for each in based.json("bodies", "scenarios", "--draft", draft, *ACME)["items"]
+    ] == [True]
+    assert "invoice version 1 is published, as workflow 1-org" in based("bodies", "publish", draft, *ACME).stdout
+    taken = based.json("bodies", "take", "fast_track", "--set", "threshold=500", "--set", "approver_role=cfo", *ACME)
+    assert "cfo" in based("bodies", "export", "--draft", taken["id"], *ACME).stdout
+    based("bodies", "publish", taken["id"], *ACME)
+    assert (
+        "usr:slot:submitted_to_approved:manager" in based("bodies", "diff", "invoice", "--version", "1", *ACME).stdout
+    )
+    assert (
+        based.json("bodies", "diff", "invoice", "--version", "2", "--against", "1", *ACME)["entity_type"] == "invoice"
+    )
+    assert "version 3 is published" in based("bodies", "rollback", "invoice", "1", *ACME).stdout
+    assert [each["status"] for each in based.json("bodies", "versions", "invoice", *ACME)["items"]] == [
+        "archived",
+        "archived",
+        "published",
+    ]
+    file.write_text(based("bodies", "export", "invoice", *ACME).stdout, encoding="utf-8")
+    assert "version 1 is published" in based("bodies", "import", str(file), "--publish", "--tenant", "rival").stdout
+    assert "is archived" in based("bodies", "archive", "invoice", "--reason", "bad", *ACME).stdout
+    refused = based("docs", "create", "invoice", json.dumps(DATA), *CLERK, code=Exit.REFUSED).stderr
+    assert "WORKFLOW_ARCHIVED" in refused
+    assert "bad" in based("bodies", "show", "invoice", "--version", "3", *ACME).stdout
+    assert based.json("bodies", "list", *ACME)["items"] == based.json("bodies", "recompile", *ACME)["items"] == []
+
+
+def test_two_people_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
+    """The rule is in the database, so that it holds for whoever comes with whatever tool."""
+    based("contracts", "publish", "--ready", "invoice")
+    assert based.json("bodies", "rules", *ACME)["two_person"] is False
+    assert "yes" in based("bodies", "rules", "--two-person", *ACME).stdout
+    draft = saved(based, tmp_path)
+    assert "SECOND_PERSON_REQUIRED" in based("bodies", "publish", draft, *ACME, code=Exit.FORBIDDEN).stderr
+    based("bodies", "publish", draft, *ACME, "--as", "paul", "--can", "bodies:publish")
+    other = saved(based, tmp_path)
+    based("bodies", "discard", other, *ACME)
+    assert based("bodies", "discard", other, *ACME, code=Exit.NOT_FOUND).stderr
+
+
+@pytest.mark.row("E-861", "E-862")
+def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
+    """Created, edited, submitted, amended, compared; with the window, and who may do what."""
+    based("contracts", "publish", "--ready", "invoice")
+    based("bodies", "publish", saved(based, tmp_path), *ACME)
+    made = based.json("docs", "create", "invoice", json.dumps(DATA), "--id", "I-1", *CLERK)
+    assert (made["status"], made["workflow_version"]) == ("draft", "1-org")
+    based("docs", "edit", "invoice", "I-1", '{"grand_total": 50000}', "--expected-version", "1", *CLERK)
+    again = based(
+        "docs", "edit", "invoice", "I-1", '{"note": "x"}', "--expected-version", "1", *CLERK, code=Exit.REFUSED
+    )
+    assert "version_conflict" in again.stderr.lower()
+    assert "▸ submit" in based("docs", "windows", "invoice", "I-1", *CLERK).stdout
+    assert based.json("docs", "submit", "invoice", "I-1", *CLERK)["window"] == "amend_only"
+    amended = based.json("docs", "edit", "invoice", "I-1", '{"grand_total": 60000}', *CLERK)
+    assert (amended["is_amendment"], amended["status"]) == (True, "amended")
+    shown = based("docs", "show", "invoice", "I-1", *ACME).stdout
+    assert amended["id"] in shown
+    assert based.json("docs", "diff", "invoice", "I-1", "1", "2", *ACME)["items"][0]["field"] == "grand_total"
+    assert len(based.json("docs", "versions", "invoice", "I-1", *ACME)["items"]) == 2
+    assert "50000" in based("docs", "show", "invoice", "I-1", "--version", "2", *ACME).stdout
+    assert "bob" in based("docs", "audit", "invoice", "I-1", *ACME).stdout
+    assert "update" in based("docs", "mutations", "invoice", "I-1", *ACME).stdout
+    assert "cancelled" in based("docs", "transition", "invoice", amended["id"], "cancel", *CLERK).stdout
+    listing = based.json("docs", "list", "invoice", "--status", "cancelled", *ACME)
+    assert {each["id"] for each in listing["items"]} == {"I-1", amended["id"]}
+    assert based("docs", "show", "invoice", "I-1", "--tenant", "rival", code=Exit.NOT_FOUND).stderr
+    trail = based.json("bodies", "dry-run", "invoice", json.dumps(DATA), "--decide", "manager=rejected", *ACME)
+    assert (trail["ends"], trail["status"]) == ("waits", "draft")
+    assert "? manager → approved" in based("bodies", "dry-run", "invoice", json.dumps(DATA), *ACME).stdout
+
+
+def test_what_is_typed_wrong(tmp_path: Path) -> None:
+    """Neither a type nor a draft, a pair without a value, a file that is not there: a sentence, and nothing is done."""
+    holdfast = Holdfast(f"sqlite:///{tmp_path}/a.db")
+    holdfast("migrate", holdfast.url)
+    wrong = [
+        ("bodies", "export"),
+        ("bodies", "scenarios", "invoice", "--draft", "x"),
+        ("bodies", "dry-run", "invoice", "{}", "--decide", "manager"),
+        ("bodies", "take", "fast_track", "--set", "threshold"),
+        ("bodies", "draft", "nowhere.yaml"),
+        ("contracts", "publish"),
+        ("contracts", "publish", "a.yaml", "--ready", "invoice"),
+        ("docs", "edit", "invoice", "I-1", "[]"),
+        ("docs", "create", "invoice", "{}", "--app", "nowhere"),
+    ]
+    for words in wrong:
+        assert holdfast(*words, code=Exit.WRONG).stderr
+    assert "`holdfast contracts list`" in holdfast("bodies", "take", "fast_track", code=Exit.NOT_FOUND).stderr
+    assert "there are" in holdfast("contracts", "publish", "--ready", "bill", code=Exit.NOT_FOUND).stderr
