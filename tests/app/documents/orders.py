@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast import Actor
+from holdfast import Actor, Engine
 from holdfast.authoring.definition import Definition
 from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
-from holdfast.testing import ManualEngine
 
 SELLER = Actor(id="sam", capabilities=frozenset({"sales_order.*", "stock_item.*", "gl_entry.*", "execution:read"}))
 GIVEN: dict[str, object] = {
@@ -17,7 +16,7 @@ GIVEN: dict[str, object] = {
 }
 
 
-def register(engine: ManualEngine, kind: str, body: str = "") -> None:
+def register(engine: Engine, kind: str, body: str = "") -> None:
     """Have an engine know a ready contract, filled in by a body."""
     envelope = generate_envelope(ready_contract(kind))
     engine.register(Definition(graph=graph_of(compile_effective(envelope, read_body(body) if body else None))))
@@ -35,7 +34,7 @@ slots:
     return f"{told}    edges: [{edges}]\n" if edges else told
 
 
-def keep_stock(engine: ManualEngine) -> None:
+def keep_stock(engine: Engine) -> None:
     """Have an engine know how stock is set aside and given back."""
 
     @engine.handler("stock_item.reserve")

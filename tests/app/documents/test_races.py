@@ -8,9 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.documents.acting import BOB, GIVEN, graph
+from app.documents.orders import GIVEN as ORDER
+from app.documents.orders import SELLER, keep_stock, register
+from app.documents.test_elsewhere import BOTH
 from holdfast import Engine, RejectedError, RequestContext
 from holdfast.authoring.definition import Definition
 from support.engines import Live
+from support.waiting import eventually
 
 CALLERS = 6
 EACH = 4
@@ -71,3 +75,27 @@ def test_coroutines_have_the_same_calls(live: Live) -> None:
         return (await mine.mutate("invoice", "I-1", {"total": 900})).status
 
     assert asyncio.run(amend()) == "amended"
+
+
+@pytest.mark.row("E-051", "E-498")
+def test_many_orders_take_from_one_shelf(live: Live) -> None:
+    """Steps of several documents that act on the same other one at the same time: each counts once, none is lost."""
+    engine = live.engine()
+    keep_stock(engine)
+    for kind in ("stock_item", "sales_order"):
+        register(engine, kind, BOTH if kind == "sales_order" else "")
+    register(engine, "gl_entry")
+    mine = engine.acting(RequestContext(actor=SELLER)).documents
+    mine.create("stock_item", {"name": "lamp", "on_hand": 100}, id="lamp")
+    engine.start_worker()
+
+    def order(number: int) -> None:
+        mine.create("sales_order", ORDER, id=f"O-{number}")
+        mine.transition("sales_order", f"O-{number}", "submit")
+
+    with ThreadPoolExecutor(CALLERS) as pool:
+        list(pool.map(order, range(CALLERS)))
+    eventually(lambda: {each.status for each in mine.list("sales_order").items} == {"active"})
+    shelf = mine.get("stock_item", "lamp")
+    assert (shelf.data["reserved"], shelf.version) == (2 * CALLERS, CALLERS + 1)
+    assert len(mine.list("gl_entry").items) == CALLERS
