@@ -76,8 +76,10 @@ class FutureSessions:
             last = after.id if isinstance(after, Session) else checked_key(after, "`after`", may_be_empty=True)
             wanted = checked_key(actor, "actor", may_be_empty=True)
             whose = wanted if self._is_manager() else self._own(wanted)
-            most, tenant = min(checked_limit(limit), _MOST), self._desk.tenant
-            return self._desk.service.survey(lambda parts: self._seen(parts.access(), tenant, whose, last, most))
+            most = min(checked_limit(limit), _MOST)
+            return self._desk.service.survey(
+                lambda parts: self._seen(parts.access(), actor=whose, after=last, most=most)
+            )
 
         return self._desk.read(read)
 
@@ -106,11 +108,11 @@ class FutureSessions:
             raise ForbiddenError(reason=NOT_ALLOWED, message=told)
         return actor.id
 
-    def _seen(self, access: Access, tenant: str, actor: str, after: str, most: int) -> builtins.list[Session]:
+    def _seen(self, access: Access, *, actor: str, after: str, most: int) -> builtins.list[Session]:
         """A page of the sessions that the caller may see, which need not lie beside one another."""
         found: list[Session] = []
         while True:
-            page = access.sessions(tenant, actor=actor, after=after, limit=most)
+            page = access.sessions(self._desk.tenant, actor=actor, after=after, limit=most)
             found += [session_of(each) for each in page if self._may_see(each)]
             if len(page) < most or len(found) >= most:
                 return found[:most]
