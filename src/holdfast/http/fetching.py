@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from http.client import HTTPMessage
 from typing import IO, Final
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -41,8 +42,12 @@ def fetch(address: str, form: Mapping[str, str] | None = None, headers: Mapping[
         raise ValueError(f"{address!r} is neither https nor on this machine")
     body = None if form is None else urlencode(form).encode()
     request = Request(address, data=body, headers={"accept": "application/json", **(headers or {})})  # noqa: S310 - checked above
-    with build_opener(_NoRedirects).open(request, timeout=_PATIENCE_SECONDS) as answer:
-        data: bytes = answer.read(_MOST_BYTES + 1)
+    try:
+        with build_opener(_NoRedirects).open(request, timeout=_PATIENCE_SECONDS) as answer:
+            data: bytes = answer.read(_MOST_BYTES + 1)
+    except HTTPError as error:
+        error.close()  # It holds the line until somebody does, and whoever tries codes could take them all.
+        raise
     if len(data) > _MOST_BYTES:
         raise ValueError(f"more than {_MOST_BYTES} bytes")
     return data
