@@ -186,6 +186,8 @@ def test_a_race_in_the_middle_of_publishing(place: Place, monkeypatch: pytest.Mo
         acme.bodies.publish(one.id)
     assert [each.workflow_version for each in acme.bodies.versions("invoice")] == ["1-org", "2-org"]
     assert acme.bodies.get("invoice").name == "Manager and CFO"
+    rivals.append(acme.bodies.save(BODY).id)  # It will be version 3, which this one means to replace.
+    assert acme.bodies.publish(one.id, replaces=3).workflow_version == "4-org"
 
 
 @pytest.mark.row("E-707", "E-147", "E-023", "E-162")
@@ -529,6 +531,12 @@ def test_bad_input_is_refused_with_a_sentence() -> None:
         acme.govern(two_person="no")  # type: ignore[arg-type]
     with pytest.raises(PayloadError):
         acme.dry_run("invoice", GIVEN, decisions={"manager": 7})  # type: ignore[dict-item]
+    other = [engine.contracts.get("invoice").id, acme.get("invoice").effective_id]  # Ids, but of no draft.
+    for identity in other:
+        with pytest.raises(NotFoundError):
+            acme.draft(identity)
+        with pytest.raises(NotFoundError):
+            acme.discard(identity)
     assert acme.versions("invoice") == before
     assert acme.drafts() == []
 
