@@ -5,7 +5,7 @@
     python3 dev.py test     all tests, and the checks beside them (arguments after `test` go to pytest; --long adds the slow campaigns)
     python3 dev.py check    formatting, lint, types, layers, generated code and pages
     python3 dev.py bench    the benchmark (see bench/README.md)
-    python3 dev.py docs     write the generated code and pages anew
+    python3 dev.py docs     write the generated code and pages anew (--site builds the documentation site into site/)
     python3 dev.py schema   write the pictures of the schema anew
     python3 dev.py lock     write dev.lock anew from pyproject.toml
 
@@ -154,10 +154,11 @@ def bench(arguments: list[str]) -> int:
     return tool("python", "bench/run.py", *arguments)
 
 
-def docs(_arguments: list[str]) -> int:
-    """Write anew what is generated: the faces of the engine from its calls, the client's from the routes, and pages."""
+def docs(arguments: list[str]) -> int:
+    """Write anew what is generated: the faces of the engine from its calls, the client's from the routes, and pages; `--site` builds the site too."""
     scripts = ("devtools/faces.py", "devtools/client.py", "docs/generate.py")
-    return max(tool("python", script) for script in scripts)
+    code = max(tool("python", script) for script in scripts)
+    return code or (tool("mkdocs", "build", "--quiet") if "--site" in arguments else 0)
 
 
 def schema(_arguments: list[str]) -> int:

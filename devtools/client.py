@@ -115,17 +115,21 @@ def main(arguments: list[str]) -> int:
 
 def made() -> dict[str, str]:
     """The modules by name."""
-    routes = [each for each in ROUTES if not FOREIGN.match(each.path)]
-    blocking, names = face(routes, is_awaitable=False)
-    awaitable, _ = face(routes, is_awaitable=True)
+    blocking, names = face(routes(), is_awaitable=False)
+    awaitable, _ = face(routes(), is_awaitable=True)
     return {"shapes": shapes(names), "blocking": blocking, "awaitable": awaitable}
 
 
-def face(routes: list[Route], *, is_awaitable: bool) -> tuple[str, Names]:
+def routes() -> list[Route]:
+    """The routes that a client has calls for: neither those of other systems, nor those of browsers."""
+    return [each for each in ROUTES if not FOREIGN.match(each.path)]
+
+
+def face(asked: list[Route], *, is_awaitable: bool) -> tuple[str, Names]:
     """The module with the calls of one kind, and the names that it uses."""
     names = Names()
     prefix, line = ("Async", "AsyncLine") if is_awaitable else ("", "Line")
-    methods = "\n".join(method(each, names, is_awaitable=is_awaitable) for each in routes)
+    methods = "\n".join(method(each, names, is_awaitable=is_awaitable) for each in asked)
     told = "for coroutines" if is_awaitable else "for callers who wait"
     iterator = "AsyncIterator" if is_awaitable else "Iterator"
     shared = sorted(name for name in ("Request", "StreamEvent", "new_key", "placed", "said") if f"{name}" in methods)
@@ -239,14 +243,8 @@ def parameters(kind: type[msgspec.Struct], names: Names) -> Iterator[Parameter]:
 
 def shapes(used: Names) -> str:
     """The module with the structs that only the HTTP layer has."""
-    names, done, classes = Names(), set[str](), list[str]()
-    waiting = dict(used.copied)
-    while waiting:
-        name, kind = waiting.popitem()
-        if name not in done:
-            done.add(name)
-            classes.append(copied(kind, names))
-            waiting |= names.copied
+    kinds, names = copies(used)
+    classes = [copied(kinds[name], names) for name in sorted(kinds)]
     head = [
         '"""What the API answers where the engine has no type for it. See `holdfast.client`."""',
         MARK,
@@ -261,7 +259,20 @@ def shapes(used: Names) -> str:
         "",
         "",
     ]
-    return formatted("\n".join([*head, *sorted(classes)]))
+    return formatted("\n".join([*head, *classes]))
+
+
+def copies(used: Names) -> tuple[dict[str, type[msgspec.Struct]], Names]:
+    """Those structs, and those that they are made of, by name; and the names that writing them takes."""
+    names, done = Names(), dict[str, type[msgspec.Struct]]()
+    waiting = dict(used.copied)
+    while waiting:
+        name, kind = waiting.popitem()
+        if name not in done:
+            done[name] = kind
+            copied(kind, names)
+            waiting |= names.copied
+    return done, names
 
 
 def copied(kind: type[msgspec.Struct], names: Names) -> str:

@@ -1,4 +1,4 @@
-"""An order that fails in shipping, and is undone although the worker is killed half-way. Run it with: python3 dev.py run
+"""An order that fails in shipping, and is undone although the worker is killed half-way. Run it with: python3 dev.py run --exit
 
 The saga reserves stock, charges a card and ships. Shipping fails, so the card is refunded and the stock released. In the middle of the refund the
 worker kills itself the hard way (SIGKILL: no clean-up, no goodbye). A second worker finds the unfinished work in the database and

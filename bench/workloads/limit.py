@@ -24,8 +24,8 @@ TABLES = ("instances", "events", "effects")
 AT = "2026-01-01T00:00:00.000000+00:00"
 RANK = 1_767_225_600_000_000
 COLUMNS = {
-    "instances": "id tenant definition definition_version kind key status reason begun version issued parent created_at updated_at "
-    "ended_at started_by",
+    "instances": "id tenant definition definition_version kind key status reason begun version issued commits parent created_at "
+    "updated_at ended_at started_by",
     "events": "instance sequence position tenant type version data at actor comment cause",
     "effects": "instance number tenant definition language handler type version data options priority rank parked_until owner fence attempts "
     "error created_at",
@@ -66,6 +66,7 @@ def _batch(numbers: Sequence[int]) -> Batch:
                 f"job-{i}",
                 "running",
                 "",
+                1,
                 1,
                 1,
                 1,

@@ -16,7 +16,7 @@ GHOSTS = {
     "run": GHOST, "task": f"{GHOST}:1", "process": GHOST, "letter": "999999", "event": GHOST, "pause": "999999",
     "person": "ghost-ann", "role": "ghost-role", "delegation": "999999", "absence": "999999", "chain": "ghost-chain",
     "definition": "ghost-own", "key": GHOST.replace("-", ""), "notification": "999999", "workflow": "ghost.approval", "hook": "ghost",
-    "step": "1", "session": GHOST.replace("-", ""), "provider": "ghost",
+    "step": "1", "schedule": "ghost-schedule", "batch": "ghost-batch", "session": GHOST.replace("-", ""), "provider": "ghost",
 }  # fmt: skip
 """What nobody has."""
 
@@ -36,6 +36,7 @@ def thing(route: Route, parameter: str) -> str:
     }  # fmt: skip
     special = {
         "person": "person", "role": "role", "key": "key", "event_id": "event", "workflow_id": "workflow", "hook": "hook",
+        "schedule": "schedule", "batch": "batch",
         "session": "session", "provider": "provider",
     }  # fmt: skip
     if route.path.startswith("/api/v1/executions") and parameter == "number":

@@ -141,6 +141,8 @@ def furnished(world: World) -> Mapping[str, str]:
     whole.chains.publish("acme-chain", [{"asks": ["manager"]}])
     data = whole.definitions.data("paid")
     whole.definitions.publish({**data, "name": "acme-own"})
+    whole.schedules.put("acme-schedule", "order", {"secret": "of acme"}, cron="0 2 * * *")
+    batch = whole.batches.begin("resume", [ask.id], reason="of acme")
     key = whole.keys.create("acme's key", actor="robot", capabilities=["execution:read"])
     session = whole.sessions.open(credential="key:of acme").session
     engine.drain()
@@ -160,6 +162,8 @@ def furnished(world: World) -> Mapping[str, str]:
         "key": key.key.id,
         "session": session.id,
         "notification": "1",
+        "schedule": "acme-schedule",
+        "batch": batch.id,
     }
 
 

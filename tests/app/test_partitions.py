@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -61,6 +62,9 @@ class Things(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     event: str
     notification: int
+    session: str
+    schedule: str
+    batch: str
 
     @property
     def step(self) -> str:
@@ -69,6 +73,7 @@ class Things(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Call = Callable[[Calls, Things], object]
+BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 
 OF_ONE: dict[str, Call] = {
     "run.describe": lambda calls, on: calls.run(on.run).describe(),
@@ -101,6 +106,11 @@ OF_ONE: dict[str, Call] = {
     "dead_letters.get": lambda calls, on: calls.dead_letters.get(on.letter),
     "events.get": lambda calls, on: calls.events.get(on.event),
     "instances.verify": lambda calls, on: calls.instances.verify(on.run),
+    "schedules.get": lambda calls, on: calls.schedules.get(on.schedule),
+    "schedules.fires": lambda calls, on: calls.schedules.fires(on.schedule),
+    "schedules.next_times": lambda calls, on: calls.schedules.next_times(on.schedule),
+    "batches.get": lambda calls, on: calls.batches.get(on.batch),
+    "batches.items": lambda calls, on: calls.batches.items(on.batch),
     "notifications.mark_read": lambda calls, on: calls.notifications.mark_read(on.notification),
     # From here on what is found is changed.
     "tasks.comment": lambda calls, on: calls.tasks.comment(on.step, "hm"),
@@ -138,11 +148,19 @@ OF_ONE: dict[str, Call] = {
     "inbox.bury": lambda calls, on: calls.inbox.bury(on.message),
     "dead_letters.retry_compensation": lambda calls, on: calls.dead_letters.retry_compensation(on.undone),
     "dead_letters.discard": lambda calls, on: calls.dead_letters.discard(on.effect_letter),
+    "sessions.end": lambda calls, on: calls.sessions.end(on.session),
     "run.fail": lambda calls, on: calls.run(on.run).fail("r"),
     "run.cancel": lambda calls, on: calls.run(on.run).cancel(),
     "run.abort": lambda calls, on: calls.run(on.run).abort(),
     "run.delete": lambda calls, on: calls.run(on.ended).delete(force=True),
     "instances.delete": lambda calls, on: calls.instances.delete(on.process, force=True),
+    "schedules.pause": lambda calls, on: calls.schedules.pause(on.schedule),
+    "schedules.resume": lambda calls, on: calls.schedules.resume(on.schedule),
+    "schedules.trigger": lambda calls, on: calls.schedules.trigger(on.schedule),
+    "schedules.backfill": lambda calls, on: calls.schedules.backfill(on.schedule, BEGIN, BEGIN),
+    "schedules.stop_backfills": lambda calls, on: calls.schedules.stop_backfills(on.schedule),
+    "schedules.delete": lambda calls, on: calls.schedules.delete(on.schedule),
+    "batches.cancel": lambda calls, on: calls.batches.cancel(on.batch),
 }
 """The calls that name something that belongs to an instance; those that only look come first."""
 
@@ -183,6 +201,9 @@ LISTS: dict[str, Call] = {
     "events.list": lambda calls, _: calls.events.list(),
     "instances.list": lambda calls, _: calls.instances.list(),
     "inbox.list": lambda calls, _: calls.inbox.list(),
+    "sessions.list": lambda calls, _: calls.sessions.list(),
+    "schedules.list": lambda calls, _: calls.schedules.list(),
+    "batches.list": lambda calls, _: calls.batches.list(),
 }
 """What lists something of instances: empty where there are none."""
 
@@ -196,7 +217,10 @@ MADE: dict[str, Call] = {
     ),
     "deciders.submit": lambda calls, on: calls.deciders.submit(Puppet, Do(on.key, "a")),
     "events.publish": lambda calls, on: calls.events.publish("other", event_id=on.event),
+    "schedules.put": lambda calls, on: calls.schedules.put(on.schedule, "ask", every=3600).instance,
+    "batches.begin": lambda calls, on: calls.batches.begin("pause", [on.run], batch_id=on.batch).instance,
     "notifications.mark_all_read": lambda calls, _: calls.notifications.mark_all_read(),
+    "sessions.open": lambda calls, _: calls.sessions.open(credential="test"),
 }
 """What makes something of its own, whatever there is under the same name elsewhere; or touches nothing."""
 
@@ -297,6 +321,9 @@ def furnished(engine: ManualEngine) -> Things:
     engine.drain()
     engine.advance(minutes=5)
     assert outer.describe().status == "running"
+    north.schedules.put("s-1", "rest", every=86_400)
+    north.batches.begin("pause", [rest.id], batch_id="b-1")
+    engine.drain()
     message = north.deciders.submit(Doll, Do("k", "wait"))
     letters = {each.source: each.id for each in north.dead_letters.list()}
     (notification,) = north.notifications.mine()
@@ -314,6 +341,9 @@ def furnished(engine: ManualEngine) -> Things:
         document="d-1",
         event=event,
         notification=notification.id,
+        session=north.sessions.open(credential="test").session.id,
+        schedule="s-1",
+        batch="b-1",
     )
 
 
@@ -332,6 +362,9 @@ GHOSTS = Things(
     document="none",
     event="never",
     notification=987_654,
+    session="0" * 32,
+    schedule="unscheduled",
+    batch="unbatched",
 )
 
 

@@ -22,6 +22,7 @@ from holdfast import (
     EffectContext,
     Moment,
     PayloadError,
+    RejectedError,
     RetryPolicy,
     Saga,
     Settings,
@@ -29,6 +30,8 @@ from holdfast import (
     Webhook,
     load_rules,
 )
+from holdfast.authoring.definition import Definition
+from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, ready_contract
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.store.port import Unit
@@ -240,6 +243,24 @@ def _longest_delivery_that_counts(live: Live, settings: Settings) -> object:
         return run.describe().status
 
 
+def _seconds_until_rules_are_heard_of(live: Live, settings: Settings) -> object:
+    with driven(live, settings) as engine, driven(live, settings) as other:
+        for each in (engine, other):
+            each.register(
+                Definition(graph=graph_of(compile_effective(generate_envelope(ready_contract("stock_item")))))
+            )
+        engine.documents.create("stock_item", {"name": "lamp"}, id="lamp")
+        rule = {"name": "no", "effect": "block", "when": "entity.on_hand > 0", "reason": "there is none of it"}
+        other.charters.publish_rules("stock_item", [rule])
+        for second in range(1, 60):
+            engine.clock.move(SECOND)
+            try:
+                engine.documents.mutate("stock_item", "lamp", {"on_hand": second})
+            except RejectedError:
+                return second
+        return None
+
+
 def _is_a_running_call_told_to_stop(live: Live, settings: Settings) -> object:
     told: list[bool] = []
     begun = threading.Event()
@@ -445,6 +466,16 @@ def _order_of_an_old_and_an_urgent_call(live: Live, settings: Settings) -> objec
     return called
 
 
+def _place_of_a_quiet_tenant(live: Live, settings: Settings) -> object:
+    called: list[str] = []
+    with driven(live, settings).register(Puppet(act), lambda context, effect: called.append(context.tenant)) as engine:
+        for tenant in ("loud", "loud", "loud", "quiet"):
+            engine.as_tenant(tenant).deciders.execute(Puppet, Do(f"p-{len(called)}", tenant))
+            engine.clock.move(timedelta(milliseconds=1))
+        engine.drain()
+    return called.index("quiet")
+
+
 def _is_a_handler_missing_after_ten_seconds(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Puppet(act)) as engine:
         engine.deciders.execute(Puppet, Do("p-1", "x"))
@@ -581,6 +612,7 @@ CASES = {
     "people_timeout": Case(
         _longest_delivery_that_counts, [(15 * SECOND, "failed"), (25 * SECOND, "completed")], {"retry": policy(1)}
     ),
+    "charter_refresh": Case(_seconds_until_rules_are_heard_of, [(2 * SECOND, 2), (5 * SECOND, 5)]),
     "handler_role": Case(
         _role_that_a_call_is_lent_a_connection_for, [("", ""), ("holdfast_tenant", "holdfast_tenant")]
     ),
@@ -609,6 +641,7 @@ CASES = {
         [(False, ["urgent", "old"]), (True, ["old", "urgent"])],
         {"ageing": 10.0},
     ),
+    "tenant_rate": Case(_place_of_a_quiet_tenant, [(None, 3), (1.0, 1)]),
     "projection_batch": Case(_events_that_a_projection_takes_at_once, [(2, [2, 2, 2]), (500, [6])]),
     "projection_pause": Case(
         _pause_of_a_failing_projection, [(3 * SECOND, [("reading", 3.0)]), (5 * SECOND, [("reading", 5.0)])]

@@ -28,12 +28,20 @@ class Program:
 
     def hear(self, pattern: str) -> re.Match[str]:
         """The next line that says this; a program that ends before has failed."""
-        heard = []
+        return self._heard(pattern)[0]
+
+    def heard(self, pattern: str) -> tuple[str, str]:
+        """What the next line says that says this, and all that was said before it."""
+        match, told = self._heard(pattern)
+        return match[1], told
+
+    def _heard(self, pattern: str) -> tuple[re.Match[str], str]:
+        told = ""
         for line in self._said:
-            heard.append(line)
+            told += line
             if (match := re.search(pattern, line)) is not None:
-                return match
-        raise AssertionError("".join(heard))
+                return match, told
+        raise AssertionError(told)
 
     @property
     def _said(self) -> IO[str]:
@@ -50,6 +58,10 @@ class Program:
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Ask it to end; its exit code, and what it said last."""
         self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> tuple[int, str]:
+        """Wait for its end; its exit code, and what it said last."""
         rest = self._said.read()
         return self.process.wait(timeout=60), rest
 

@@ -89,8 +89,8 @@ def test_more_live_runs_than_are_counted_are_told_so(
     based: Holdfast, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counting has a bound."""
-    monkeypatch.setattr("holdfast.cli.publishing._COUNTED", 2)
-    monkeypatch.setattr("holdfast.cli.publishing._PAGE", 1)
+    monkeypatch.setattr("holdfast.app.definition_files._COUNTED", 2)
+    monkeypatch.setattr("holdfast.app.definition_files._PAGE", 1)
     based("publish", written(ORDERS))
     engine = live.engine()
     for _ in range(3):
@@ -120,7 +120,7 @@ def test_a_diff_names_steps_and_transitions(based: Holdfast) -> None:
     assert lines[0] == "orders.approval: version 1 is published, version 2 is in the file"
     assert "- step confirm" in lines
     assert "+ step confirm2" in lines
-    assert "~ step review: timeout_ms: 172800000 → 259200000" in lines
+    assert '~ step review: timeout: "2d" → "3d"' in lines
     assert "- transition review --rejected→ rejected" in lines
     assert "+ transition review --declined→ rejected" in lines
 
@@ -130,7 +130,7 @@ def test_a_diff_tells_expressions_as_they_are_written(based: Holdfast) -> None:
     asked = ORDERS.replace("to: confirm}", "to: confirm, condition: workflow.total < 100}")
     based("publish", written(asked))
     changed = asked.replace("< 100}", "< 500}").replace("version: 1", "version: 2")
-    way = "~ transition review --approved→ confirm: when"
+    way = "~ transition review --approved→ confirm: condition"
     assert based("diff", written(changed), code=Exit.NO).stdout.splitlines()[1:] == [
         f'{way}: "workflow.total < 100" → "workflow.total < 500"'
     ]
@@ -150,9 +150,9 @@ def test_a_diff_is_told_to_programs(based: Holdfast) -> None:
             "what": "step",
             "name": "review",
             "change": "changed",
-            "field": "timeout_ms",
-            "before": 172800000,
-            "after": 259200000,
+            "field": "timeout",
+            "before": "2d",
+            "after": "3d",
         }
     ]
 

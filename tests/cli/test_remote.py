@@ -14,7 +14,7 @@ from cli.calling import Holdfast
 from cli.stage import Stage
 from holdfast import Engine
 from holdfast.app.faces import blocking
-from holdfast.cli import remote
+from holdfast.cli import remote, remote_people
 from holdfast.cli.exits import Exit
 from holdfast.http import HttpOptions
 from holdfast.store.opening import open_store
@@ -115,6 +115,17 @@ def test_questions_are_answered_as_whoever_the_key_names(asked: Remote) -> None:
     assert task in asked.there("tasks", "decided").stdout
 
 
+def test_processes_are_led_on(asked: Remote) -> None:
+    """They are listed, shown to whoever the key names, and left by an event."""
+    run = asked.stage.begun("orders.approval", order_id="o-1")
+    assert run in asked.same("processes", "list")
+    assert asked.same("processes", "list", "--limit", "1", "--json")
+    assert "approved" in asked.there("processes", "show", run).stdout
+    refused = asked.there("advance", run, "shipped", code=Exit.REFUSED)
+    assert "shipped" in refused.stderr
+    assert "confirm" in asked.there("advance", run, "approved", "--comment", "fine").stdout
+
+
 def test_dead_letters_are_dealt_with(asked: Remote) -> None:
     """They are shown, put back to work, and found again if that does not help."""
     asked.stage.begun("import", row="z")
@@ -169,7 +180,7 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
         (("list", "--server", "http://h", "--as", "ann"), "the key says for whom"),
         (("list", "--server", "http://h", "--tenant", "acme"), "the key says for whom"),
         (("list", "--server", "holdfast.example.org"), "is no address of a server"),
-        (("processes", "list", "--server", "http://h"), "works on a database alone"),
+        (("directory", "list", "--server", "http://h"), "works on a database alone"),
         (("chains", "list", "--server", "http://h"), "works on a database alone"),
         (("instances", "list", "--server", "http://h"), "works on a database alone"),
     ],
@@ -197,7 +208,8 @@ def test_what_is_said_nearer_to_the_command_counts(
     [
         (remote.RemoteRun, blocking.Run),
         (remote.RemoteRuns, blocking.Runs),
-        (remote.RemoteTasks, blocking.Tasks),
+        (remote_people.RemoteTasks, blocking.Tasks),
+        (remote_people.RemoteProcesses, blocking.Processes),
         (remote.RemoteDeadLetters, blocking.DeadLetters),
         (remote.RemoteDefinitions, blocking.Definitions),
         (remote.RemoteKeys, blocking.Keys),

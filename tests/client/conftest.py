@@ -15,7 +15,7 @@ from holdfast.client import Client, Retries
 from holdfast.http import HttpOptions
 
 OPTIONS = HttpOptions(
-    stream_interval=timedelta(milliseconds=20), stream_lifetime=timedelta(milliseconds=300), longest_wait=timedelta(seconds=2)
+    stream_interval=timedelta(milliseconds=20), stream_lifetime=timedelta(milliseconds=200), heartbeat=timedelta(milliseconds=50), longest_wait=timedelta(seconds=2)
 )  # fmt: skip
 """Streams end after a moment, so that whoever listens has to come back."""
 HASTY = Retries(attempts=3, delay=0.001)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
@@ -15,11 +16,12 @@ from client.conftest import HASTY, Scene
 from holdfast import errors as e
 from holdfast.app.workflow_views import HistoryEntry, WorkflowInstance
 from holdfast.client import AsyncClient, Client, Retries, StreamEvent
-from holdfast.client.refusals import _OF_EDGE, _OF_ENGINE, error_of
+from holdfast.client.refusals import _OF_ENGINE, error_of
 from holdfast.client.retries import Turns
 from holdfast.http import create_app
 from holdfast.http.problems import EdgeCode, EdgeError, problem_of
 from support.repository import load_generator
+from support.waiting import eventually
 
 NOBODY = uuid5(UUID(int=0), "nobody")
 
@@ -146,7 +148,6 @@ def test_an_error_is_the_same_after_its_way_over_the_wire(error: e.HoldfastError
 def test_no_error_is_forgotten() -> None:
     """Every class of the tree, and every refusal of the edge, has its place; the words of processes included."""
     assert set(_OF_ENGINE) == {each.code for each in load_generator().error_classes()}
-    assert set(_OF_EDGE) >= {each.value for each in EdgeCode}
     for code in EdgeCode:
         for is_of_processes in (False, True):
             problem = problem_of(EdgeError(code, "no"), trace_id="t", is_of_processes=is_of_processes)
@@ -203,6 +204,16 @@ def test_what_is_no_address_and_no_key_is_refused(address: str, key: str) -> Non
         Client(address, key)
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "../../keys", "ann/roles"])
+def test_no_name_leads_to_another_address(scene: Scene, name: str) -> None:
+    """What would be taken for a step in a path is refused before it is sent; everything else stands there as it is."""
+    with scene.client() as client:
+        with pytest.raises(e.PayloadError, match="cannot stand in an address"):
+            client.revoke_role(name, "x")
+        with pytest.raises(e.NotFoundError, match=r"no person '\.\.é\?#%2F'"):
+            client.get_person("..é?#%2F")
+
+
 def test_rests_grow_and_end() -> None:
     """Twice as long each time, give or take a half; as long as the server asks for; never longer than allowed; and not for ever."""
     turns = Turns(Retries(attempts=4, delay=1, longest_delay=3), is_repeatable=True)
@@ -218,18 +229,26 @@ def test_rests_grow_and_end() -> None:
     assert asked.refused(404, {}) is None
 
 
-def test_a_stream_goes_on_where_it_was_cut(scene: Scene) -> None:
-    """The server ends it every now and then; each entry is told once, in order, and the end is the end."""
-    with scene.client() as client:
-        run = client.start_execution(definition="paid").id
-        events = client.stream_execution(run)
-        heard = [next(events)]
-        client.signal_execution(run, name="paid")
-        heard += list(events)
+@pytest.mark.parametrize("loses", [0, 1])
+def test_a_stream_goes_on_where_it_was_cut(scene: Scene, loses: int) -> None:
+    """The server ends it every now and then, or the line breaks; each entry is told once, in order, and the end is the end."""
+    run = scene.engine.start("paid").id
+    line = Lossy(loses=loses)
+
+    def pay() -> None:
+        eventually(lambda: len(line.sent) > loses + 1)
+        scene.engine.run(run).signal("paid")
+
+    payer = threading.Thread(target=pay)
+    payer.start()
+    with Client(scene.address, scene.secret, retries=HASTY, transport=line) as client:
+        heard = list(client.stream_execution(run))
+    payer.join()
     entries = [each.value.sequence for each in heard if each.value is not None]
     assert entries == [each.sequence for each in scene.engine.run(run).history()]
-    assert heard[-1].name == "end"
+    assert [each.name for each in heard[-2:]] == ["entry", "end"]
     assert all(isinstance(each.value, HistoryEntry) for each in heard[:-1])
+    assert line.sent[-1].headers["last-event-id"] != "0"
 
 
 def test_a_stream_begins_behind_what_one_has(scene: Scene) -> None:

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -39,7 +39,8 @@ PATIENT = Retries(attempts=500, delay=0.05, longest_delay=0.3)
 class Plant:
     """A server and a worker on one database, each a process that can be killed and is started anew."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, secret: str, folder: Path) -> None:
+        self.secret = secret
         (folder / "killed_shop.py").write_text(SHOP, encoding="utf-8")
         with socket.create_server(("127.0.0.1", 0)) as line:
             self.port = line.getsockname()[1]
@@ -54,17 +55,17 @@ class Plant:
         }
         self._programs: dict[str, Program] = {}
 
-    def begin(self, word: str) -> None:
-        """Start the server or the worker."""
-        program = Program(sys.executable, "-m", "holdfast.cli", word, environment=self._environment)
-        self._programs[word] = program
+    def begin(self, *words: str) -> None:
+        """Start a server or a worker, by the words of its command."""
+        program = Program(sys.executable, "-m", "holdfast.cli", *words, environment=self._environment)
+        self._programs[words[0]] = program
         program.hear(r"serving at|working on")
         program.ignore()
 
-    def kill(self, word: str) -> None:
+    def kill(self, *words: str) -> None:
         """Kill one of them the hard way, and start another."""
-        self._programs[word].close()
-        self.begin(word)
+        self._programs[words[0]].close()
+        self.begin(*words)
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -122,37 +123,42 @@ def plant(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """A plant on each store."""
     monkeypatch.chdir(tmp_path)
     with ExitStack() as stack:
-        made = Plant(live.url, tmp_path)
+        key = live.engine().keys.create("buyer", actor="buyer", capabilities=["execution:start", "execution:read"])
+        made = Plant(live.url, key.secret, tmp_path)
         stack.callback(made.close)
         yield made
 
 
+@pytest.mark.row("D-053", "D-080")
 def test_what_a_killed_server_has_acknowledged_is_there_and_finishes(live: Live, plant: Plant) -> None:
-    """Server and worker die by SIGKILL while clients order; every acknowledged order is completed, once."""
-    hammer(live.engine(), plant, kills=("server", "worker"), clients=3, between=15, seed=1)
+    """Server and worker, here in one process, die by SIGKILL while clients order; every acknowledged order is completed, once."""
+    both = ("server", "--with-worker")
+    plant.begin(*both)
+    hammer(live.engine(), plant, kills=[both], clients=3, between=15, seed=1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_campaign_of_kills_under_load(live: Live, plant: Plant, seed: int) -> None:
-    """The same for minutes."""
+    """The same for minutes, with a process for each."""
     chance = random.Random(seed)
-    kills = tuple(chance.choice(["server", "worker"]) for _ in range(20))
+    kills = [(chance.choice(["server", "worker"]),) for _ in range(20)]
+    plant.begin("server")
+    plant.begin("worker")
     hammer(live.engine(), plant, kills=kills, clients=8, between=150, seed=seed)
 
 
-def hammer(client: Engine, plant: Plant, *, kills: tuple[str, ...], clients: int, between: int, seed: int) -> None:
+def hammer(
+    client: Engine, plant: Plant, *, kills: Sequence[tuple[str, ...]], clients: int, between: int, seed: int
+) -> None:
     """Kill while orders come in, and look at what became of all of them."""
     chance = random.Random(seed)
-    secret = client.keys.create("buyer", actor="buyer", capabilities=["execution:start", "execution:read"]).secret
-    plant.begin("server")
-    plant.begin("worker")
-    buyers = Buyers(f"http://127.0.0.1:{plant.port}", secret)
+    buyers = Buyers(f"http://127.0.0.1:{plant.port}", plant.secret)
     with buyers.buying(clients):
-        for word in kills:
+        for words in kills:
             buyers.await_more(chance.randrange(1, between))
-            plant.kill(word)
+            plant.kill(*words)
         buyers.await_more(between)
     orders = buyers.acknowledged
     assert all(len(each) == 1 for each in orders.values())

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from cli.programs import Program
+from holdfast import Engine
+from holdfast.client import Client
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
@@ -19,6 +25,8 @@ RUNNABLE = [
     "docs/tutorial/first-decider.md",
     "docs/tutorial/first-saga.md",
     "docs/tutorial/first-process.md",
+    "docs/tutorial/first-document.md",
+    "docs/how-to/documents-in-your-tables.md",
     "docs/how-to/author-sagas.md",
     "docs/how-to/approve-expenses.md",
     "docs/how-to/ask-people.md",
@@ -32,6 +40,9 @@ RUNNABLE = [
     "docs/how-to/own-transaction.md",
     "docs/how-to/people.md",
     "docs/how-to/serve-http.md",
+    "docs/how-to/use-the-client.md",
+    "docs/how-to/schedules.md",
+    "docs/how-to/batches.md",
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",
@@ -40,6 +51,11 @@ RUNNABLE = [
     "docs/how-to/fill-slots.md",
     "docs/how-to/call-http-services.md",
     "docs/how-to/say-who-may-do-what.md",
+    "docs/tutorial/one-hour.md",
+    "docs/how-to/frameworks.md",
+    "docs/how-to/observe.md",
+    "docs/how-to/test-workflows.md",
+    "docs/coming-from/celery.md",
 ]
 
 
@@ -75,16 +91,74 @@ def played(example: str) -> str:
     return done.stdout
 
 
-def test_the_order_is_undone_although_its_worker_is_killed() -> None:
-    """`dev.py run` tells of an order that fails in shipping and is undone by a second worker, and the README quotes it."""
-    told = played("examples/order_saga.py")
+def first_run(folder: Path, *words: str) -> Program:
+    """The command `python3 dev.py run` in this very environment, which is set up already; its data are in the folder."""
+    program = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+import dev
+dev.BIN = pathlib.Path(sys.executable).parent
+dev.DATA = pathlib.Path(sys.argv[2])
+sys.exit(dev.run(sys.argv[3:]))
+"""
+    return Program(sys.executable, "-c", program, str(ROOT), str(folder), *words)
 
+
+def test_the_order_is_undone_and_the_first_run_stays_as_a_server(tmp_path: Path) -> None:
+    """`dev.py run` tells the story that the README quotes, then serves samples of several kinds without a key, and keeps them when Ctrl-C ends it."""
+    program = first_run(tmp_path / "data", "--port", "0")
+    try:
+        address, told = program.heard(r"holdfast is at (http://127\.0\.0\.1:\d+)")
+        check_story(told)
+        with Client(address) as client:
+            runs = client.list_executions().items
+            assert client.tell_me().credential == "dev"
+            assert {each.definition for each in runs} == {"order", "expense", "purchases.approval"}
+            assert client.list_tasks(mine="false").items
+            orders = [client.get_execution(each.id) for each in runs if each.definition == "order"]
+            [order] = [each.id for each in orders if each.input == {"sku": "lamp", "amount": 1200}]
+            client.signal_execution(order, name="packed")
+            assert client.result(order, timeout=60) is not None
+        code, rest = program.end(signal.SIGINT)
+    finally:
+        program.close()
+    assert code == 0
+    assert "everybody on this machine may do everything" in rest
+    assert f"the data are kept in {tmp_path / 'data'}" in rest
+    engine = Engine(f"sqlite:///{tmp_path / 'data' / 'holdfast.db'}", migrate=False)
+    assert engine.run(order).describe().status == "completed"
+    assert [each.definition for each in engine.instances.list(definition="trial")] == ["trial"]
+    engine.stop()
+
+
+def check_story(told: str) -> None:
+    """What is told of the order is what the README promises."""
     assert "worker 1 died in the middle of the refund (kill -9)" in told
     assert re.search(r"charge card +rolled_back +1 +2\n", told), "the refund is called again after the crash"
     assert re.search(r"Folded again from its \d+ events, the order is the same: True\.", told)
     quoted = re.findall(r"^    ([✗↶☠↺] .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(quoted) == 5
     assert [line for line in quoted if line not in told] == []
+
+
+@pytest.mark.parametrize(("code", "words", "stays"), [(0, ["--exit"], False), (0, [], True), (1, [], False)])
+def test_the_first_run_ends_after_the_story_for_scripts(
+    monkeypatch: pytest.MonkeyPatch, code: int, words: list[str], *, stays: bool
+) -> None:
+    """With `--exit`, and if the story went wrong; otherwise it becomes the server."""
+    monkeypatch.syspath_prepend(ROOT)
+    dev = importlib.import_module("dev")
+    became: list[list[str]] = []
+
+    def become(command: list[str]) -> int:
+        became.append(command)
+        return 0
+
+    monkeypatch.setattr(dev, "tool", lambda *_command: code)
+    monkeypatch.setattr(dev, "stay", become)
+    assert dev.run(words) == code
+    assert bool(became) == stays
+    assert all("dev" in command and str(dev.DATA) in command for command in became)
 
 
 def test_the_survivor_finishes_in_its_second_act() -> None:

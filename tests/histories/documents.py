@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from app.documents.orders import GIVEN as ORDER_GIVEN
+from app.documents.orders import keep_stock, register
 from histories.tape import Tape
 from holdfast import Actor
 from holdfast.authoring.definition import Definition
@@ -36,6 +38,63 @@ def documents(tape: Tape) -> None:
     engine.documents.adopt("invoice", "I-3", {**GIVEN, "currency": "USD", "posting": "P"}, status="active", version=3)
     engine.documents.transition("invoice", "I-3", "cancel")
     tape.drain()
+
+
+def ruled_documents(tape: Tape) -> None:
+    """Orders that take from stock and are posted to a ledger, by rules of the organisation; one is undone, and a request is not waited for."""
+    engine = tape.engine
+    keep_stock(engine)
+    register(engine, "stock_item")
+    register(engine, "gl_entry")
+    register(engine, "sales_order", _ORDER)
+    sam = Actor(id="sam", capabilities=frozenset({"*"}))
+    engine.charters.publish_rules(
+        "sales_order",
+        [
+            {"name": "big", "effect": "warn", "when": "entity.quantity > 1", "reason": "that is a lot"},
+            {"name": "tell", "effect": "notify", "to": ["role:sales"], "subject": "{entity.number}", "on": ["submit"]},
+        ],
+    )
+    mine = engine.acting(sam).documents
+    mine.create("stock_item", {"name": "lamp", "on_hand": 5}, id="lamp")
+    mine.create("sales_order", ORDER_GIVEN, id="O-1", reason="a call")
+    mine.mutate("sales_order", "O-1", {"quantity": 3})
+    mine.transition("sales_order", "O-1", "submit")
+    tape.drain()
+    engine.events.publish("credit", payload={"verdict": "bad"})
+    tape.drain()
+    mine.transition("sales_order", "O-1", "cancel")
+    for kind in ("stock_item", "gl_entry"):
+        for each in mine.list(kind).items:
+            mine.transition(kind, each.id, "close")
+    tape.drain()
+
+
+_ORDER = """
+base: {entity_type: sales_order, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    exit: join
+    nodes:
+      - {id: begin, type: script, formula: "'unknown'", into: verdict}
+      - {id: fork, type: parallel_split}
+      - {id: reserve, type: action, action: stock_item.reserve, target: entity.stock_item, payload: {quantity: entity.quantity}, undo: stock_item.release}
+      - {id: credit, type: wait_event, event: credit, into: credit}
+      - {id: verdict, type: script, formula: context.credit.verdict, into: verdict}
+      - {id: meet, type: parallel_join, abort: context.verdict == 'bad'}
+      - {id: post, type: action, action: gl_entry.create, run_as: system, payload: {account: "'1200'", amount: entity.grand_total}}
+      - {id: tell, type: webhook_out, url: "https://127.0.0.1:1/", await: false}
+    edges:
+      - {from: begin, to: fork}
+      - {from: fork, to: reserve}
+      - {from: fork, to: credit}
+      - {from: reserve, to: meet}
+      - {from: credit, to: verdict}
+      - {from: verdict, to: meet}
+      - {from: meet, to: out}
+      - {from: meet, to: post, on: abort}
+      - {from: post, to: tell}
+"""
 
 
 def _graph() -> g.Graph:

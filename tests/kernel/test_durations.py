@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernel.durations import duration_of
+from holdfast.kernel.durations import duration_of, duration_text
 
 
 @pytest.mark.row("R-105")
@@ -45,3 +45,11 @@ def test_parts_add_up(parts: tuple[int, int, int, int]) -> None:
     days, hours, minutes, seconds = parts
     meant = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
     assert duration_of(f"{days}d{hours}h{minutes}m{seconds}s") == meant
+
+
+@given(st.integers(0, 10**11))
+def test_what_is_told_is_read_as_the_same(milliseconds: int) -> None:
+    """A duration as a text tells exactly that duration."""
+    meant = timedelta(milliseconds=milliseconds)
+    assert duration_of(duration_text(meant)) == meant
+    assert duration_text(timedelta(days=14)) == "14d"

@@ -139,7 +139,7 @@ SHAPES = [
 BOX = [re.compile(rf"    (?P<key>n\d+u?|entry){before}{LABEL}{after}") for before, after in SHAPES]
 LINK = re.compile(rf"    (?P<source>n\d+|entry) (?P<arrow>-->|-\.->|-\.-)(?:\|{LABEL}\|)? (?P<target>n\d+u?)")
 OTHER = [
-    re.compile(r"%% (?:[^\W_]|[ _-]|#\d+;)*"),
+    re.compile(r"%% (?:[^\W_]|[ _.-]|#\d+;)*"),
     re.compile(r"flowchart TD"),
     re.compile(r"    classDef \w+ [a-z-]+:[^:;\s]+(?: 3)?(?:,[a-z-]+:[^:;\s]+)*"),
     re.compile(r"    class n\d+u?(?:,n\d+u?)* \w+"),

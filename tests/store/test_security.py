@@ -19,6 +19,7 @@ from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, 
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.blueprints import PublishingRule
 from holdfast.store.chains import StoredChain
+from holdfast.store.charters import StoredCharter
 from holdfast.store.opening import open_store
 from holdfast.store.pauses import Pause, Scope
 from holdfast.store.postgres.commits import PostgresUnit
@@ -55,7 +56,7 @@ WITHOUT_TENANT = {"meta", "workers", "projections"}
 SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
     "subscriptions", "observations", "pauses", "principals", "role_grants", "delegations", "absences", "directory_changes",
-    "chains", "blueprints", "publishing_rules",
+    "chains", "charters", "blueprints", "publishing_rules",
 }  # fmt: skip
 
 Connection = psycopg.Connection[Any]
@@ -97,6 +98,10 @@ def full(desk: Desk, tenant: str) -> None:
     with blueprints.changing(tenant, "invoice") as unit:
         unit.add(effective(tenant=tenant))
     blueprints.set_rule(PublishingRule(tenant=tenant, two_person=True, set_by="ada", set_at=NOW))
+    charter = StoredCharter(
+        tenant=tenant, name="settings", version=0, body=b"{}", comment="", published_by="", published_at=NOW
+    )
+    desk.charters.publish(charter)
 
 
 @pytest.fixture(scope="module")

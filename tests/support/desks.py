@@ -30,6 +30,7 @@ class Desk:
         self.pauses = parts.pauses()
         self.people = parts.people()
         self.chains = parts.chains()
+        self.charters = parts.charters()
         self.access = parts.access()
         self.reader = store.reader(DEFAULT_TENANT)
 

@@ -1,32 +1,97 @@
-"""What an organisation says about its documents besides their workflows: its settings, and the rules that every change is judged by."""
+"""What an organisation says about its documents besides their workflows: its settings, and the rules that every change is judged by.
+
+They are kept in the database, remembered for a while, and joined by what the application knows itself.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
 
 from holdfast.machine.graphs.graph import DocumentRule
+from holdfast.runtime.service import Service
+from holdfast.store.charters import StoredCharter
 
+Data = dict[str, object]
 Rules = Callable[[str, str, str], Sequence[DocumentRule]]
 """The rules of a tenant for a type of documents and an action or transition."""
 Organisation = Callable[[str], Mapping[str, object]]
 """The settings of a tenant, which expressions read as `org`."""
 
+SETTINGS: Final = "settings"
+RULES: Final = "rules:"
+_MOST: Final = 10_000
+"""Charters that are remembered."""
+
+
+class KeptRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules as they are stored: as they were given, and as they are judged."""
+
+    given: list[Data]
+    rules: list[DocumentRule]
+
+
+_read_rules = msgspec.json.Decoder(KeptRules).decode
+_read_settings = msgspec.json.Decoder(dict[str, object]).decode
+
 
 class Charters:
-    """Asks whoever knows; nobody knows anything until somebody says so."""
+    """Knows what was published, and asks whoever else knows; nobody knows anything until somebody says so."""
 
     def __init__(self) -> None:
         self.rules: Rules | None = None
         self.organisation: Organisation | None = None
+        self._service: Service | None = None
+        self._known: dict[tuple[str, str], tuple[datetime, KeptRules | Data | None]] = {}
+        self._lock = threading.Lock()
+
+    def attach(self, service: Service) -> None:
+        """Know the database."""
+        self._service = service
 
     def tell(self, rules: Rules | None, organisation: Organisation | None) -> None:
         """Somebody knows; None leaves what was said before."""
         self.rules, self.organisation = rules or self.rules, organisation or self.organisation
 
     def rules_for(self, tenant: str, type_: str, action: str) -> list[DocumentRule]:
-        """The rules that a change is judged by."""
-        return [] if self.rules is None else list(self.rules(tenant, type_, action))
+        """The rules that a change is judged by: those that were published, then those of the application."""
+        kept = self._newest(tenant, f"{RULES}{type_}")
+        stored = kept.rules if isinstance(kept, KeptRules) else []
+        found = [each for each in stored if not each.on or action in each.on]
+        return found if self.rules is None else [*found, *self.rules(tenant, type_, action)]
 
-    def org_of(self, tenant: str) -> dict[str, object]:
-        """The settings of a tenant."""
-        return {} if self.organisation is None else dict(self.organisation(tenant))
+    def org_of(self, tenant: str) -> Data:
+        """The settings of a tenant: those that were published, and over them those of the application."""
+        kept = self._newest(tenant, SETTINGS)
+        stored = kept if isinstance(kept, dict) else {}
+        return {**stored, **({} if self.organisation is None else self.organisation(tenant))}
+
+    def refresh(self) -> None:
+        """Forget what is remembered."""
+        with self._lock:
+            self._known = {}
+
+    def _newest(self, tenant: str, name: str) -> KeptRules | Data | None:
+        service = self._service
+        if service is None:
+            return None
+        now = service.shared.clock.now()
+        known = self._known.get((tenant, name))
+        if known is not None and known[0] > now:
+            return known[1]
+        stored = service.survey(lambda parts: parts.charters().get(tenant, name))
+        value = None if stored is None else body_of(stored)
+        with self._lock:
+            if len(self._known) >= _MOST:
+                self._known = {}
+            self._known[tenant, name] = (now + service.shared.settings.charter_refresh, value)
+        return value
+
+
+def body_of(stored: StoredCharter) -> KeptRules | Data:
+    """What a charter says."""
+    return _read_settings(stored.body) if stored.name == SETTINGS else _read_rules(stored.body)

@@ -6,9 +6,10 @@ import re
 import sys
 import threading
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from holdfast.authoring.definition import Definition
-from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError, RejectedError
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
@@ -16,11 +17,14 @@ from holdfast.kernel.program import Program
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.service import Service
 from holdfast.store.definitions import Definitions
-from holdfast.store.findings import PublishedDefinition
+from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
+_FRESH = timedelta(seconds=2)
+"""How long a process goes by what it knows of versions that are out of use."""
 _MOST_NAMES = 50
 """Names that a message tells."""
 _ID = re.compile(r"(?=-v)")
@@ -47,6 +51,9 @@ class Library:
         self._newest: dict[tuple[str, str], str] = {}
         """The version that an unversioned start takes, by tenant and name."""
         self._channels: dict[str, str] = {}
+        self._archived: frozenset[Archived] = frozenset()
+        self._archived_at: datetime | None = None
+        """Which versions are out of use, and when that was looked up."""
         self._lock = threading.Lock()
 
     def attach(self, service: Service) -> None:
@@ -96,9 +103,47 @@ class Library:
         self._add(tenant, copied(graph))
         self._note_newest(tenant, graph.name, graph.version)
 
+    def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
+        """Take a version out of use, or back; whether there is one of this very tenant."""
+        is_there = self._stored.archive(tenant, name, version, is_archived=is_archived)
+        self._look_at_archived()
+        return is_there
+
+    def archived(self, tenant: str) -> list[Archived]:
+        """The versions that are out of use, of a tenant's definitions and of the shared ones."""
+        return [each for each in self._stored.archived() if each.tenant in {tenant, SHARED_TENANT}]
+
+    def find_open(self, tenant: str, definition: str, version: str = "") -> tuple[str, str]:
+        """The same as `find` for what is to be started: what is out of use is refused, which a process learns of within a moment."""
+        assert self._service is not None
+        now = self._service.shared.clock.now()
+        if self._archived_at is None or abs(now - self._archived_at) >= _FRESH:
+            self._look_at_archived()
+        name, version = self.find(tenant, definition, version)
+        if self._is_archived(tenant, name, version):
+            message = f"{name!r} version {version} is archived: nothing new is started with it; restore it, or take another version"
+            raise RejectedError(reason=Refusal.ARCHIVED.value, message=message)
+        return name, version
+
+    def _is_archived(self, tenant: str, name: str, version: str) -> bool:
+        return any(Archived(owner, name, version) in self._archived for owner in (tenant, SHARED_TENANT))
+
+    def _look_at_archived(self) -> None:
+        """Look up what is out of use; of what has changed, which version is the newest is looked up again."""
+        assert self._service is not None
+        found = frozenset(self._stored.archived())
+        with self._lock:
+            changed = {each.name for each in found ^ self._archived}
+            self._newest = {key: each for key, each in self._newest.items() if key[1] not in changed}
+            self._archived, self._archived_at = found, self._service.shared.clock.now()
+
+    def _known_newest(self, tenant: str, name: str) -> str:
+        known = self._newest.get((tenant, name), "")
+        return "" if known and self._archived and self._is_archived(tenant, name, known) else known
+
     def program(self, tenant: str, name: str, version: str = "") -> Program | None:
         """The program of a definition, from the database if this process has not met it yet; None if there is none."""
-        wanted = version or self._newest.get((tenant, name)) or self._find_newest(tenant, name)
+        wanted = version or self._known_newest(tenant, name) or self._find_newest(tenant, name)
         found = self._programs.get((tenant, name, wanted))
         return found or (self._load(tenant, name, wanted) if wanted else None)
 
@@ -161,7 +206,7 @@ class Library:
         """The version that an unversioned start takes: the tenant's newest, or else the newest shared one that this process knows."""
         newest = max(self._stored.versions(tenant, name), key=version_age, default="")
         if not newest and tenant != SHARED_TENANT:
-            newest = self._newest.get((SHARED_TENANT, name)) or self._find_newest(SHARED_TENANT, name)
+            newest = self._known_newest(SHARED_TENANT, name) or self._find_newest(SHARED_TENANT, name)
         if newest:
             with self._lock:
                 self._newest = {**self._newest, (tenant, name): newest}

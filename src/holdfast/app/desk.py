@@ -146,6 +146,7 @@ class Desk:
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
+        parent: InstanceId | None = None,
         view: View | None = None,
     ) -> Reply[T]:
         """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it.
@@ -164,6 +165,7 @@ class Desk:
                     claim=claim,
                     may_create=may_create,
                     definition_version=definition_version,
+                    parent=parent,
                     view=view,
                 )
             )
@@ -190,6 +192,7 @@ class Desk:
             claim=claim,
             may_create=may_create,
             definition_version=definition_version,
+            parent=parent,
             connection=self._connection,
             view=view,
             settled=settled,

@@ -142,6 +142,32 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     """As in a mutation."""
 
 
+class AskedCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a workflow asked of a document."""
+
+    expression: str
+    """As its author wrote it."""
+    values: dict[str, object]
+    """What it read, by name; sensitive values, and those for others' eyes, are masked."""
+    result: object
+    error: str = ""
+    """Why there was no answer; empty if there was one."""
+    edge: str = ""
+    """The edge whose condition it is; empty for that of the node itself."""
+
+
+class DocumentChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that asked something when it was left."""
+
+    step: int
+    node: str
+    outcome: str
+    to: str
+    """Where the document went, if there was a choice."""
+    at: datetime
+    asked: list[AskedCondition]
+
+
 class DocumentRound(msgspec.Struct, frozen=True, kw_only=True):
     """A way of a document from a state to its rest."""
 

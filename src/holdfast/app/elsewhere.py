@@ -43,7 +43,7 @@ class Elsewhere:
     def run(self, context: EffectContext, body: object) -> object:
         """Carry out what a step wants done; the receipt is the answer of the step."""
         assert isinstance(body, RunStep)
-        assert isinstance(context.joint, Joint)
+        assert isinstance(context.connection, Joint)
         if body.is_compensation and body.output is None:
             return CompleteStep(step=body.step)  # It had failed, and so had changed nothing.
         errand = msgspec.convert(body.input, Errand)
@@ -52,7 +52,7 @@ class Elsewhere:
             RequestContext(tenant=context.tenant, actor=actor, trace=context.trace, partition=context.partition)
         )
         try:
-            receipt = _Deed(desk, context, context.joint, errand).do()
+            receipt = _Deed(desk, context, context.connection, errand).do()
         except (RejectedError, NotFoundError, PayloadError, ConfigurationError) as error:
             raise Fail(_told(errand, error)) from error
         return CompleteStep(step=body.step, output=receipt)

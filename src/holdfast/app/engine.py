@@ -17,7 +17,6 @@ from holdfast.app.calls.run import final_state
 from holdfast.app.charters import Organisation, Rules
 from holdfast.app.consulting import answering
 from holdfast.app.desk import Desk, checked_tenant
-from holdfast.app.elsewhere import Elsewhere
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.handling import Handling, NamedHandlers
@@ -25,7 +24,7 @@ from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
-from holdfast.app.publications import Publications
+from holdfast.app.own import add_own, serve_own, serve_webhooks
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
@@ -44,11 +43,8 @@ from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
-from holdfast.machine.graphs.kinds.action import ELSEWHERE
-from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.machine import GRAPH_LANGUAGE
-from holdfast.machine.publications import PublicationDecider
-from holdfast.machine.runs.errands import FindPeople, Notify, Post
+from holdfast.machine.runs.errands import FindPeople, Notify
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
@@ -57,6 +53,7 @@ from holdfast.people.resolvers import Resolver
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
+from holdfast.runtime.companions import Companion
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
@@ -120,7 +117,7 @@ class Engine(EngineCalls):
         self._codec, self._has_threads = codec or JsonCodec(), threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self.registry.add(PublicationDecider(), is_own=True)
+        add_own(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
@@ -142,25 +139,13 @@ class Engine(EngineCalls):
             self.deliveries = deliveries_of(self.service, self.office.directory, self._invocations.outbound)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
-            webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
-            self.errands.add(Post, webhooks.run)
-            self._named.add(WEBHOOK, webhooks.call)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            self._desk = Desk(
-                self.service,
-                self.registry,
-                endings,
-                self._answering,
-                directory=self.office.directory,
-                request=RequestContext(tenant=tenant, actor=SYSTEM),
-                resolvers=checked_resolvers(capabilities),
-            )
-            Publications(self._desk, self.errands)
-            self.service.shared.handlers.register(ELSEWHERE.handler, Elsewhere(self._desk).run, joins=True)
+            self._desk = self._own_desk(endings, tenant, capabilities)
+            self._serve_runs()
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
@@ -169,6 +154,30 @@ class Engine(EngineCalls):
         except BaseException:
             self._store.close()
             raise
+
+    def _own_desk(
+        self,
+        endings: Endings,
+        tenant: str,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
+    ) -> Desk:
+        """Where the engine's own calls are made."""
+        return Desk(
+            self.service,
+            self.registry,
+            endings,
+            self._answering,
+            directory=self.office.directory,
+            request=RequestContext(tenant=tenant, actor=SYSTEM),
+            resolvers=checked_resolvers(capabilities),
+        )
+
+    def _serve_runs(self) -> None:
+        """Have done what events and workflows of documents have the engine itself do."""
+        serve_own(self._desk, self.errands)
+        webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
+        serve_webhooks(webhooks, self.errands, self._named)
+        self.registry.charters.attach(self.service)
 
     # -- set-up
 
@@ -338,6 +347,11 @@ class Engine(EngineCalls):
     def listen(self, listener: Listener) -> Self:
         """Call `listener` with everything that is worth measuring."""
         self.service.shared.telemetry.listen(listener)
+        return self
+
+    def accompany(self, companion: Companion) -> Self:
+        """Have a companion be there for every command and every call of a handler: a tracer, an error tracker, a log that says whose work it is."""
+        self.service.shared.telemetry.companions.add(companion)
         return self
 
     # -- life

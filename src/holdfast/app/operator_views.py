@@ -211,6 +211,15 @@ class DefinitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     published_at: datetime
 
 
+class ArchivedDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A version of a workflow that is out of use."""
+
+    tenant: str
+    """Whose it is; `*` for one that all tenants share."""
+    name: str
+    version: str
+
+
 class DefinitionCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of a workflow that somebody wants to publish."""
 

@@ -37,6 +37,7 @@ from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refus
 from holdfast.machine.runs.namespaces import Asked, namespaces_of
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import ROOT, State, Step
+from holdfast.machine.runs.tokens import place_of
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
@@ -197,7 +198,7 @@ def _instance(header: Header, state: State, graph: Graph, data: dict[str, object
         partition_id=header.partition,
         subject_id=state.requester or header.started_by,
         business_key=header.key,
-        current_step=_held_at(state) or step_named(graph, state.at),
+        current_step=_held_at(state) or step_named(graph, place_of(state)),
         status=_status(header),
         outcome=state.outcome if header.status == "completed" else "",
         state=_data(state, data),

@@ -168,7 +168,7 @@ def _subscriber(waiter: Waiter, place: int) -> Subscriber:
 
 def _holds(match: Expression | None, errand: FindEvents, event: Published) -> bool:
     try:
-        return match is None or match.holds({**names_of(errand.data), EVENT: event.payload})
+        return match is None or match.holds({**names_of(errand.data), **errand.names, EVENT: event.payload})
     except ExpressionError:
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.authoring import graph, validate
+from holdfast.cli.batches import batch
 from holdfast.cli.beginning import dev, init
 from holdfast.cli.chains import chains
 from holdfast.cli.config import config
@@ -24,6 +25,7 @@ from holdfast.cli.publishing import definitions, diff, publish
 from holdfast.cli.rehearsing import bodies
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
+from holdfast.cli.schedules import schedules
 from holdfast.cli.serving import server
 from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
@@ -47,6 +49,7 @@ main.add_section("Writing workflows", validate, graph, diff, publish, definition
 main.add_section("Runs", start, list_runs, show, watch, history, why)
 main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
 main.add_section("Documents", docs, contracts, bodies)
+main.add_section("Many runs", schedules, batch)
 main.add_section("People", tasks, decide, processes, advance, directory, chains)
 main.add_section(
     "The engine",

@@ -7,10 +7,11 @@ from typing import Literal, cast
 
 import click
 
+from holdfast.app.definition_files import definitions_of
 from holdfast.app.pictures import Format, drawn
 from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
-from holdfast.cli.files import definitions_of, mistakes_of, read_file
+from holdfast.cli.files import mistakes_of, read_file
 from holdfast.cli.frame import end, verb
 from holdfast.cli.needs import without_grants, without_handlers
 from holdfast.cli.options import file_argument

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.authoring.definition import Definition, definition_of
-from holdfast.authoring.process import load_processes
-from holdfast.authoring.rules import load_rules
+from holdfast.app.definition_files import definitions_of
+from holdfast.authoring.definition import Definition
 from holdfast.cli.options import STANDARD_INPUT
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic
 
@@ -51,17 +49,6 @@ def read_file(name: str) -> tuple[str, bytes]:
     return told, text
 
 
-def definitions_of(text: bytes, name: str) -> list[Definition]:
-    """The workflows of a file: processes in YAML or JSON, rules or a graph in JSON; DefinitionError with every mistake."""
-    match _top(text):
-        case {"workflow_id": _}:
-            return [load_rules(text)]
-        case {"nodes": _, "entry": _}:
-            return [definition_of(text)]
-        case _:
-            return load_processes(text, name=name)
-
-
 def mistakes_of(name: str, text: bytes) -> tuple[list[Definition], list[Mistake]]:
     """The workflows of a file, none if something is wrong with it, and all that is wrong or odd about it."""
     try:
@@ -69,16 +56,6 @@ def mistakes_of(name: str, text: bytes) -> tuple[list[Definition], list[Mistake]
     except DefinitionError as error:
         return [], [_mistake(name, each, is_warning=False) for each in error.diagnostics]
     return found, [_mistake(name, each, is_warning=True) for one in found for each in one.warnings]
-
-
-def _top(text: bytes) -> object:
-    """What a file of JSON says at its top; None if it is none, and then it is one of processes, or nothing."""
-    if not text.lstrip().startswith(b"{"):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _mistake(name: str, finding: Diagnostic, *, is_warning: bool) -> Mistake:

@@ -17,7 +17,8 @@ import click
 from holdfast.app.configuration import FLAG, Configuration, Source, configured
 from holdfast.app.engine import Engine
 from holdfast.app.faces.blocking import Calls
-from holdfast.cli.remote import ON_DATABASES, RemoteCalls
+from holdfast.cli.remote import RemoteCalls
+from holdfast.cli.remote_lists import ON_DATABASES
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.store.opening import is_there

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
-from holdfast.app.definitions import version_age
+from holdfast.app.comparing import Change, compared
+from holdfast.app.definition_files import Prospect, definitions_of
 from holdfast.app.faces.blocking import Calls
-from holdfast.app.operator_views import DefinitionInfo
+from holdfast.app.operator_views import ArchivedDefinition, DefinitionInfo
 from holdfast.app.pictures import Format
 from holdfast.authoring.definition import Definition
 from holdfast.cli.authoring import picked
-from holdfast.cli.comparing import Change, compared
 from holdfast.cli.drawing import drawn_run
 from holdfast.cli.exits import Exit
-from holdfast.cli.files import definitions_of, read_file
+from holdfast.cli.files import read_file
 from holdfast.cli.frame import complain, end, verb, verbs
 from holdfast.cli.options import file_argument, listed, page_behind
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
@@ -22,10 +21,6 @@ from holdfast.cli.place import Place, placed
 from holdfast.errors import NotFoundError
 from holdfast.expressions.characters import visible
 from holdfast.expressions.suggestions import suggestion
-
-_COUNTED = 10_000
-"""So many live runs of a version are counted at most."""
-_PAGE = 1000
 
 LISTING: Columns[DefinitionInfo] = {
     "NAME": lambda each: each.name,
@@ -36,30 +31,6 @@ LISTING: Columns[DefinitionInfo] = {
     "BY": lambda each: each.published_by,
     "DESCRIPTION": lambda each: each.description,
 }
-
-
-class LiveRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of a published version that have not ended."""
-
-    version: str
-    runs: int
-    is_counted_out: bool = True
-    """Whether there are no more than were counted."""
-
-    def __str__(self) -> str:
-        return f"{self.runs}{'' if self.is_counted_out else ' or more'} of version {self.version}"
-
-
-class Prospect(msgspec.Struct, frozen=True, kw_only=True):
-    """What publishing one workflow of a file comes to."""
-
-    name: str
-    version: str
-    what: str
-    """`new`, `new version`, `unchanged` or `refused`."""
-    why: str
-    live: list[LiveRuns]
-    """Of all versions that are published, those that have live runs."""
 
 
 @verb(
@@ -79,13 +50,11 @@ def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
     Exit code 0: published, or can be. 1: refused.
     """
     name, text = read_file(file)
-    found = definitions_of(text, name)
     with place.calls() as calls:
-        prospects = [_prospect(calls, each) for each in found]
+        prospects = calls.definitions.publish_file(text, name=name, check=True).workflows
         is_refused = any(each.what == "refused" for each in prospects)
         if not check and not is_refused:
-            for each in found:
-                calls.definitions.publish(each)
+            calls.definitions.publish_file(text, name=name)
     if as_json:
         print_json({"is_published": not check and not is_refused, "workflows": prospects})
     else:
@@ -95,35 +64,6 @@ def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
             "nothing was published", remedy="give what was changed another version; `holdfast diff` shows the changes"
         )
     end(Exit.NO if is_refused else Exit.DONE)
-
-
-def _prospect(calls: Calls, definition: Definition) -> Prospect:
-    """What would become of a workflow. The versions that count are those that the tenant sees."""
-    before = [each for each in calls.definitions.list() if each.name == definition.name]
-    same = [each for each in before if each.version == definition.version]
-    newer = [each.version for each in before if version_age(each.version) > version_age(definition.version)]
-    if any(each.hash != definition.graph.hash for each in same):
-        what, why = "refused", f"version {definition.version} was published with another content"
-    elif same:
-        what, why = "unchanged", "it is published already"
-    elif newer:
-        what, why = "new version", f"it is not the newest: new runs still take {max(newer, key=version_age)}"
-    else:
-        what = "new version" if before else "new"
-        why = "new runs take it; live ones stay with their version" if before else "nothing of its name is published"
-    versions = dict.fromkeys(each.version for each in before)
-    live = [each for each in (_live(calls, definition.name, version) for version in versions) if each.runs]
-    return Prospect(name=definition.name, version=definition.version, what=what, why=why, live=live)
-
-
-def _live(calls: Calls, name: str, version: str) -> LiveRuns:
-    count, cursor = 0, None
-    while count < _COUNTED:
-        page = calls.runs.list(definition=name, version=version, is_active=True, cursor=cursor, limit=_PAGE)
-        count, cursor = count + len(page), page.next
-        if cursor is None:
-            return LiveRuns(version=version, runs=count)
-    return LiveRuns(version=version, runs=count, is_counted_out=False)
 
 
 def _tell(prospects: list[Prospect], *, is_done: bool) -> None:
@@ -233,3 +173,43 @@ def show_definition(place: Place, *, name: str, version: str, language: Format |
             click.echo()
             for line in drawn_run(calls.definitions.diagram(name, version, format="json"), {}):
                 click.echo(line)
+
+
+@definitions.command(
+    "archive", examples=["holdfast definitions archive order 1", "holdfast definitions archive order 1 --tenant acme"]
+)
+@click.argument("name")
+@click.argument("version")
+@placed
+def archive(place: Place, *, name: str, version: str) -> None:
+    """Start nothing new with VERSION; runs that there are go on. Of what all tenants share, or of the tenant that --tenant names."""
+    with place.calls() as calls:
+        calls.definitions.archive(name, version)
+    click.echo(f"{name} version {version} is archived")
+
+
+@definitions.command("restore", examples=["holdfast definitions restore order 1"])
+@click.argument("name")
+@click.argument("version")
+@placed
+def restore(place: Place, *, name: str, version: str) -> None:
+    """Take a VERSION that was archived into use again."""
+    with place.calls() as calls:
+        calls.definitions.restore(name, version)
+    click.echo(f"{name} version {version} is in use again")
+
+
+@definitions.command("archived", examples=["holdfast definitions archived --json"])
+@listed
+@placed
+def list_archived(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+    """The versions that are out of use."""
+    with place.calls() as calls:
+        found = calls.definitions.archived()
+    shown, more = page_behind(found, limit, after, lambda each: f"{each.name}-v{each.version}")
+    columns: Columns[ArchivedDefinition] = {
+        "NAME": lambda each: each.name,
+        "VERSION": lambda each: each.version,
+        "TENANT": lambda each: each.tenant,
+    }
+    print_list(shown, columns, as_json=as_json, after=more)

@@ -8,43 +8,39 @@ compares them. What is missing is refused in a sentence.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, Literal
 from uuid import UUID
-
-import msgspec
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey
 from holdfast.app.operator_views import DeadLetter, DefinitionInfo
-from holdfast.app.places import unwritten, written
+from holdfast.app.places import written
 from holdfast.app.reasons import Why
-from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
+from holdfast.cli.remote_lists import (
+    MOST,
+    Missing,
+    cursor_of,
+    gathered,
+    object_of,
+    paged,
+    paused_behind,
+    place_in,
+    run_of,
+)
+from holdfast.cli.remote_people import RemoteProcesses, RemoteTasks
 from holdfast.errors import ConfigurationError
-from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource, PauseClock
 
 if TYPE_CHECKING:
     from holdfast.client import Client
     from holdfast.client.shapes import Listing
 
-T = TypeVar("T")
-
-ON_DATABASES: Final = "this command works on a database alone: leave out --server, and say --database"
 _LOOK_SECONDS: Final = 0.2
-_MOST: Final = 10_000
-"""What a page may be asked to have."""
 _ALL: Final = 1_000_000
 
 Format = Literal["mermaid", "dot", "json"]
-
-
-class Missing:
-    """Refuses the calls that a server is not asked for."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise ConfigurationError(ON_DATABASES)
 
 
 class RemoteRun(Missing):
@@ -66,7 +62,7 @@ class RemoteRun(Missing):
     def history(self, *, after: int = 0, limit: int | None = None) -> list[views.HistoryEntry]:
         found: list[views.HistoryEntry] = []
         while limit is None or len(found) < limit:
-            page = self._client.list_history(self.id, after=after, limit=_MOST if limit is None else limit - len(found))
+            page = self._client.list_history(self.id, after=after, limit=MOST if limit is None else limit - len(found))
             if not page:
                 break
             found += page
@@ -109,7 +105,7 @@ class RemoteRun(Missing):
         )
 
     def retry(self, step: int, *, reason: str, input: object = None) -> None:  # noqa: A002 - as the engine has it
-        self._client.retry_step(self.id, step, reason=reason, input=_object(input))
+        self._client.retry_step(self.id, step, reason=reason, input=object_of(input))
 
     def skip(self, step: int, *, reason: str, outcome: str = "") -> None:
         self._client.skip_step(self.id, step, reason=reason, outcome=outcome)
@@ -145,7 +141,7 @@ class RemoteRuns(Missing):
         cursor: str | None = None,
         limit: int = 100,
     ) -> views.Page:
-        run = None if parent is None else _run(parent)
+        run = None if parent is None else run_of(parent)
 
         def ask(place: str, size: int) -> Listing[views.InstanceSummary]:
             return self._client.list_executions(
@@ -161,14 +157,14 @@ class RemoteRuns(Missing):
                 limit=size,
             )
 
-        found, after = _paged(ask, _cursor(cursor), limit)
-        return views.Page(items=found, next=_place(after))
+        found, after = paged(ask, cursor_of(cursor), limit)
+        return views.Page(items=found, next=place_in(after))
 
     def stuck(self, *, cursor: str | None = None, limit: int = 100) -> views.Page:
-        found, after = _paged(
-            lambda place, size: self._client.list_stuck(cursor=place, limit=size), _cursor(cursor), limit
+        found, after = paged(
+            lambda place, size: self._client.list_stuck(cursor=place, limit=size), cursor_of(cursor), limit
         )
-        return views.Page(items=found, next=_place(after))
+        return views.Page(items=found, next=place_in(after))
 
     def paused(
         self,
@@ -184,7 +180,7 @@ class RemoteRuns(Missing):
                 definition=definition, since=since, before=before, cursor=cursor, limit=size
             )
 
-        return _gathered(ask, _paused(after), limit)
+        return gathered(ask, paused_behind(after), limit)
 
     def resumable(
         self, *, definition: str = "", after: views.InstanceSummary | None = None, limit: int = 100
@@ -192,102 +188,7 @@ class RemoteRuns(Missing):
         def ask(cursor: str, size: int) -> Listing[views.InstanceSummary]:
             return self._client.list_resumable(definition=definition, cursor=cursor, limit=size)
 
-        return _gathered(ask, _paused(after), limit)
-
-
-class RemoteTasks(Missing):
-    """Questions to people."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def list(
-        self,
-        *,
-        mine: bool | Literal["roles", "delegated"] = False,
-        role: str | None = None,
-        requested_by_me: bool = False,
-        definition: str = "",
-        key: str = "",
-        is_overdue: bool = False,
-        after: HumanTask | None = None,
-        limit: int = 100,
-    ) -> Sequence[HumanTask]:
-        parts: dict[bool | str, Literal["true", "false", "roles", "delegated"]] = {
-            True: "true",
-            False: "false",
-            "roles": "roles",
-            "delegated": "delegated",
-        }
-
-        def ask(cursor: str, size: int) -> Listing[HumanTask]:
-            return self._client.list_tasks(
-                mine=parts[mine],
-                role=role,
-                requested_by_me=requested_by_me,
-                definition=definition,
-                key=key,
-                overdue=is_overdue,
-                cursor=cursor,
-                limit=size,
-            )
-
-        place = "" if after is None else written([after.asked_at, after.instance, after.step_number])
-        return _gathered(ask, place, limit)
-
-    def decided(self, *, after: DecidedTask | None = None, limit: int = 100) -> Sequence[DecidedTask]:
-        place = (
-            ""
-            if after is None
-            else written(
-                [after.decision.decided_at, after.task.instance, after.task.step_number, after.decision.sequence]
-            )
-        )
-        return _gathered(lambda cursor, size: self._client.list_decided(cursor=cursor, limit=size), place, limit)
-
-    def counts(self) -> TaskCounts:
-        return self._client.count_tasks()
-
-    def get(self, task: str) -> TaskDetails:
-        return self._client.get_task(task)
-
-    def decide(
-        self, task: str, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
-    ) -> None:
-        self._client.decide_task(task, decision=decision, comment=comment, data=data, on_behalf_of=on_behalf_of)
-
-    def approve(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.approve_task(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
-
-    def reject(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.reject_task(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
-
-    def abstain(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.abstain(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
-
-    def claim(self, task: str, *, on_behalf_of: str = "") -> None:
-        self._client.claim_task(task, on_behalf_of=on_behalf_of)
-
-    def release(self, task: str, *, on_behalf_of: str = "") -> None:
-        self._client.release_task(task, on_behalf_of=on_behalf_of)
-
-    def delegate(self, task: str, to: str, *, reason: str = "", on_behalf_of: str = "") -> None:
-        self._client.delegate_task(task, to=to, reason=reason, on_behalf_of=on_behalf_of)
-
-    def reassign(self, task: str, to: str, *, who: str = "", reason: str = "") -> None:
-        self._client.reassign_task(task, to=to, who=who, reason=reason)
-
-    def comment(self, task: str, text: str, *, on_behalf_of: str = "") -> None:
-        self._client.comment_on_task(task, text=text, on_behalf_of=on_behalf_of)
-
-    def ask(self, task: str, text: str, *, on_behalf_of: str = "") -> None:
-        self._client.ask_back(task, text=text, on_behalf_of=on_behalf_of)
-
-    def escalate(self, task: str, reason: str = "") -> None:
-        self._client.escalate_task(task, reason=reason)
-
-    def withdraw(self, task: str, reason: str = "") -> None:
-        self._client.withdraw_task(task, reason=reason)
+        return gathered(ask, paused_behind(after), limit)
 
 
 class RemoteDeadLetters(Missing):
@@ -306,20 +207,20 @@ class RemoteDeadLetters(Missing):
         after: int = 0,
         limit: int = 100,
     ) -> Sequence[DeadLetter]:
-        run = None if instance is None else _run(instance)
+        run = None if instance is None else run_of(instance)
 
         def ask(cursor: str, size: int) -> Listing[DeadLetter]:
             return self._client.list_letters(
                 execution=run, definition=definition, source=source, key=key, cursor=cursor, limit=size
             )
 
-        return _gathered(ask, written(after) if after else "", limit)
+        return gathered(ask, written(after) if after else "", limit)
 
     def get(self, letter: int) -> DeadLetter:
         return self._client.get_letter(letter)
 
     def requeue(self, letter: int, input: object = None) -> None:  # noqa: A002 - as the engine has it
-        self._client.requeue_letter(letter, input=_object(input))
+        self._client.requeue_letter(letter, input=object_of(input))
 
     def retry_compensation(self, letter: int) -> None:
         self._client.retry_compensation(letter)
@@ -335,7 +236,7 @@ class RemoteDefinitions(Missing):
         self._client = client
 
     def list(self) -> Sequence[DefinitionInfo]:
-        return _gathered(lambda cursor, size: self._client.list_definitions(cursor=cursor, limit=size), "", _ALL)
+        return gathered(lambda cursor, size: self._client.list_definitions(cursor=cursor, limit=size), "", _ALL)
 
 
 class RemoteKeys(Missing):
@@ -367,7 +268,7 @@ class RemoteKeys(Missing):
 
     def list(self, *, after: str = "", limit: int = 100) -> Sequence[ApiKey]:
         place = written(after) if after else ""
-        return _gathered(lambda cursor, size: self._client.list_keys(cursor=cursor, limit=size), place, limit)
+        return gathered(lambda cursor, size: self._client.list_keys(cursor=cursor, limit=size), place, limit)
 
     def get(self, key: str) -> ApiKey:
         return self._client.get_key(key)
@@ -383,6 +284,7 @@ class RemoteCalls(Missing):
         self._client = client
         self.runs = RemoteRuns(client)
         self.tasks = RemoteTasks(client)
+        self.processes = RemoteProcesses(client)
         self.dead_letters = RemoteDeadLetters(client)
         self.definitions = RemoteDefinitions(client)
         self.keys = RemoteKeys(client)
@@ -400,7 +302,7 @@ class RemoteCalls(Missing):
     ) -> RemoteRun:
         started = self._client.start_execution(
             definition=definition,
-            input=_object(input),
+            input=object_of(input),
             version=version,
             key=key,
             delay_seconds=delay.total_seconds(),
@@ -411,46 +313,3 @@ class RemoteCalls(Missing):
 
     def run(self, run: str) -> RemoteRun:
         return RemoteRun(self._client, run)
-
-
-def _gathered(ask: Callable[[str, int], Listing[T]], cursor: str, limit: int) -> list[T]:
-    """So many things of a list, however few of them a server gives at a time."""
-    return _paged(ask, cursor, limit)[0]
-
-
-def _paged(ask: Callable[[str, int], Listing[T]], cursor: str, limit: int) -> tuple[list[T], str | None]:
-    """The same with what the next page begins behind."""
-    page = ask(cursor, min(limit, _MOST))
-    found, after = page.items, page.next
-    while len(found) < limit and after is not None:
-        page = ask(after, min(limit - len(found), _MOST))
-        found, after = [*found, *page.items], page.next
-    return found, after
-
-
-def _object(value: object) -> dict[str, object] | None:
-    if value is None or isinstance(value, dict):
-        return value
-    raise ConfigurationError("a server takes a JSON object, such as '{\"total\": 5}'")
-
-
-def _run(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise ConfigurationError(f"{text!r} is no id of a run; `holdfast list` shows those that there are") from None
-
-
-def _cursor(run: str | None) -> str:
-    return "" if run is None else written(run)
-
-
-def _paused(last: views.InstanceSummary | None) -> str:
-    return "" if last is None else written([last.paused_at, last.id])
-
-
-def _place(cursor: str | None) -> InstanceId | None:
-    """The run that a cursor stands for, which is how commands name a place in a list of runs."""
-    if cursor is None:
-        return None
-    return InstanceId(msgspec.json.decode(unwritten(cursor), type=UUID))

@@ -10,9 +10,12 @@ from typing import Literal
 from uuid import UUID
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Session
+from holdfast.app.batch_views import Batch, BatchItem
+from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.forking import ForkPreview
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
+    ArchivedDefinition,
     DeadLetter,
     DefinitionCheck,
     DefinitionInfo,
@@ -25,6 +28,7 @@ from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.schedule_views import FireInfo, Schedule
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
@@ -45,6 +49,7 @@ from holdfast.client.shapes import (
     Standing,
     Started,
     Stopped,
+    Times,
 )
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from holdfast.people.chains import Chain
@@ -636,6 +641,75 @@ class Calls:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return self._line.ask(
             Request(method="POST", path="/api/v1/definitions/validate", answer=DefinitionCheck, body=body)
+        )
+
+    def publish_file(self, body: object, *, name: str = "the file", check: bool = False) -> FilePublication:
+        """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/definitions/files",
+                answer=FilePublication,
+                query=said({"name": name, "check": check}, {"name": "the file", "check": False}),
+                body=body,
+            )
+        )
+
+    def validate_file(self, body: object, *, name: str = "the file") -> FileCheck:
+        """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/definitions/files/validate",
+                answer=FileCheck,
+                query=said({"name": name}, {"name": "the file"}),
+                body=body,
+            )
+        )
+
+    def diff_file(self, body: object, *, version: str = "", workflow: str = "") -> FileChanges:
+        """How a workflow of a file differs from a published version of it, the newest if none is named."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/definitions/files/diff",
+                answer=FileChanges,
+                query=said({"version": version, "workflow": workflow}, {"version": "", "workflow": ""}),
+                body=body,
+            )
+        )
+
+    def list_archived(self, *, cursor: str = "", limit: int = 100) -> Listing[ArchivedDefinition]:
+        """List the versions that are out of use, by name."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/definitions/archived",
+                answer=Listing[ArchivedDefinition],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def archive_definition(self, name: str, *, version: str) -> None:
+        """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
+        self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/definitions/{placed(name)}/archive",
+                answer=type(None),
+                body=said({"version": version}, {}),
+            )
+        )
+
+    def restore_definition(self, name: str, *, version: str) -> None:
+        """Take a version that was archived into use again."""
+        self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/definitions/{placed(name)}/restore",
+                answer=type(None),
+                body=said({"version": version}, {}),
+            )
         )
 
     def get_definition(self, name: str, *, version: str = "") -> DefinitionInfo:
@@ -1426,6 +1500,279 @@ class Calls:
     def tell_me(self) -> Me:
         """Who the caller is, and what they may do."""
         return self._line.ask(Request(method="GET", path="/api/v1/me", answer=Me))
+
+    def list_schedules(self, *, cursor: str = "", limit: int = 100, workflow: str = "") -> Listing[Schedule]:
+        """List the schedules, the newest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/schedules",
+                answer=Listing[Schedule],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "workflow": workflow},
+                    {"cursor": "", "limit": 100, "workflow": ""},
+                ),
+            )
+        )
+
+    def get_schedule(self, schedule: str) -> Schedule:
+        """Look at one schedule: what it says, its next time, and what it runs."""
+        return self._line.ask(Request(method="GET", path=f"/api/v1/schedules/{placed(schedule)}", answer=Schedule))
+
+    def put_schedule(
+        self,
+        schedule: str,
+        *,
+        workflow: str,
+        version: str = "",
+        input: dict[str, object] | None = None,
+        computed: dict[str, str] | None = None,
+        cron: str = "",
+        time_zone: str = "UTC",
+        every_seconds: float | None = None,
+        at: datetime | None = None,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        jitter_seconds: float = 0.0,
+        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] = "skip",
+        catch_up: Literal["none", "one", "all"] = "one",
+        window_seconds: float | None = None,
+        note: str = "",
+        if_version: int | None = None,
+    ) -> Schedule:
+        """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none."""
+        return self._line.ask(
+            Request(
+                method="PUT",
+                path=f"/api/v1/schedules/{placed(schedule)}",
+                answer=Schedule,
+                body=said(
+                    {
+                        "workflow": workflow,
+                        "version": version,
+                        "input": input,
+                        "computed": computed,
+                        "cron": cron,
+                        "time_zone": time_zone,
+                        "every_seconds": every_seconds,
+                        "at": at,
+                        "start_at": start_at,
+                        "end_at": end_at,
+                        "jitter_seconds": jitter_seconds,
+                        "overlap": overlap,
+                        "catch_up": catch_up,
+                        "window_seconds": window_seconds,
+                        "note": note,
+                    },
+                    {
+                        "version": "",
+                        "input": None,
+                        "computed": None,
+                        "cron": "",
+                        "time_zone": "UTC",
+                        "every_seconds": None,
+                        "at": None,
+                        "start_at": None,
+                        "end_at": None,
+                        "jitter_seconds": 0.0,
+                        "overlap": "skip",
+                        "catch_up": "one",
+                        "window_seconds": None,
+                        "note": "",
+                    },
+                ),
+                version=if_version,
+            )
+        )
+
+    def delete_schedule(self, schedule: str, *, if_version: int | None = None) -> None:
+        """Let there be no such schedule any more; its runs go on."""
+        self._line.ask(
+            Request(
+                method="DELETE", path=f"/api/v1/schedules/{placed(schedule)}", answer=type(None), version=if_version
+            )
+        )
+
+    def pause_schedule(self, schedule: str, *, reason: str = "") -> Schedule:
+        """Start nothing more by itself; what passes meanwhile is not made up for."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/schedules/{placed(schedule)}/pause",
+                answer=Schedule,
+                body=said({"reason": reason}, {"reason": ""}),
+            )
+        )
+
+    def resume_schedule(self, schedule: str, *, reason: str = "") -> Schedule:
+        """Go on with the times that are to come."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/schedules/{placed(schedule)}/resume",
+                answer=Schedule,
+                body=said({"reason": reason}, {"reason": ""}),
+            )
+        )
+
+    def trigger_schedule(
+        self,
+        schedule: str,
+        *,
+        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] | None = None,
+        idempotency_key: str = "",
+    ) -> FireInfo:
+        """Start the workflow now, paused or not; it may be skipped or put off, by the policy."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/schedules/{placed(schedule)}/trigger",
+                answer=FireInfo,
+                body=said({"overlap": overlap}, {"overlap": None}),
+                key=idempotency_key or new_key(),
+            )
+        )
+
+    def backfill_schedule(
+        self, schedule: str, *, start: datetime, end: datetime, at_once: bool = False, idempotency_key: str = ""
+    ) -> Schedule:
+        """Start the workflow for every time of a period, one after the other or all at once."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/schedules/{placed(schedule)}/backfill",
+                answer=Schedule,
+                body=said({"start": start, "end": end, "at_once": at_once}, {"at_once": False}),
+                key=idempotency_key or new_key(),
+            )
+        )
+
+    def stop_backfills(self, schedule: str) -> Schedule:
+        """Start nothing more for periods; runs that there are go on."""
+        return self._line.ask(
+            Request(method="POST", path=f"/api/v1/schedules/{placed(schedule)}/stop-backfills", answer=Schedule)
+        )
+
+    def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
+        """List what became of the last times, the last one first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/schedules/{placed(schedule)}/fires",
+                answer=Listing[FireInfo],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_times(self, schedule: str, *, after: datetime | None = None, limit: int = 10) -> Times:
+        """List the next times of a schedule."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/schedules/{placed(schedule)}/times",
+                answer=Times,
+                query=said({"after": after, "limit": limit}, {"after": None, "limit": 10}),
+            )
+        )
+
+    def begin_batch(
+        self,
+        *,
+        verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "start"],
+        runs: Sequence[UUID] = (),
+        letters: Sequence[int] = (),
+        inputs: Sequence[dict[str, object]] = (),
+        definition: str = "",
+        version: str = "",
+        status: Sequence[str] = (),
+        reason: str = "",
+        per_second: float = 0.0,
+        follow_seconds: float = 3600.0,
+        batch_id: str = "",
+        idempotency_key: str = "",
+    ) -> Batch:
+        """Do something to many runs; what became of each, the items of the batch tell."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/batches",
+                answer=Batch,
+                body=said(
+                    {
+                        "verb": verb,
+                        "runs": runs,
+                        "letters": letters,
+                        "inputs": inputs,
+                        "definition": definition,
+                        "version": version,
+                        "status": status,
+                        "reason": reason,
+                        "per_second": per_second,
+                        "follow_seconds": follow_seconds,
+                        "batch_id": batch_id,
+                    },
+                    {
+                        "runs": (),
+                        "letters": (),
+                        "inputs": (),
+                        "definition": "",
+                        "version": "",
+                        "status": (),
+                        "reason": "",
+                        "per_second": 0.0,
+                        "follow_seconds": 3600.0,
+                        "batch_id": "",
+                    },
+                ),
+                key=idempotency_key or new_key(),
+            )
+        )
+
+    def list_batches(self, *, cursor: str = "", limit: int = 100) -> Listing[Batch]:
+        """List the batches, the newest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/batches",
+                answer=Listing[Batch],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def get_batch(self, batch: str) -> Batch:
+        """Look at one batch: how far it is, and how many items have come to what."""
+        return self._line.ask(Request(method="GET", path=f"/api/v1/batches/{placed(batch)}", answer=Batch))
+
+    def list_batch_items(
+        self,
+        batch: str,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        status: Literal["waiting", "accepted", "done", "failed", "refused", "dropped"] | None = None,
+    ) -> Listing[BatchItem]:
+        """List what became of each item."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/batches/{placed(batch)}/items",
+                answer=Listing[BatchItem],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "status": status}, {"cursor": "", "limit": 100, "status": None}
+                ),
+            )
+        )
+
+    def cancel_batch(self, batch: str, *, reason: str = "") -> Batch:
+        """Try no more of the items; what was done stays done."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/batches/{placed(batch)}/cancel",
+                answer=Batch,
+                body=said({"reason": reason}, {"reason": ""}),
+            )
+        )
 
     def list_sessions(self, *, cursor: str = "", limit: int = 100, actor: str = "") -> Listing[Session]:
         """List the sessions of browsers, ended ones included, oldest first."""

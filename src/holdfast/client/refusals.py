@@ -29,6 +29,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     trace_id: str = ""
     errors: list[e.Diagnostic] = []
     error: str = ""
+    retryable: bool = False
 
 
 def error_of(status: int, content: bytes, *, key: str = "") -> e.HoldfastError:
@@ -37,7 +38,7 @@ def error_of(status: int, content: bytes, *, key: str = "") -> e.HoldfastError:
         told = msgspec.json.decode(content, type=Told)
     except msgspec.DecodeError:
         return not_understood(status, content)
-    made = _OF_ENGINE.get(told.error) or _OF_EDGE.get(told.code) or _of_status
+    made = _OF_ENGINE.get(told.error, _of_edge)
     error = made(told) if made is not _reused else e.ReusedIdError(key)
     if told.remedy:
         error.add_note(f"{told.remedy} (trace {told.trace_id})")
@@ -106,19 +107,6 @@ def _misled(told: Told) -> e.HoldfastError:
     return e.ConfigurationError(f"{told.detail}: the server is another one than this client was made for")
 
 
-def _of_status(told: Told) -> e.HoldfastError:
-    """Of a server that is newer than this client: what its status says."""
-    match told.status:
-        case HTTPStatus.NOT_FOUND:
-            return _missing(told)
-        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            return _forbidden(told)
-        case HTTPStatus.CONFLICT | HTTPStatus.UNPROCESSABLE_ENTITY:
-            return _refused(told)
-        case _:
-            return e.HoldfastError(told.detail)
-
-
 def _plain(kind: Callable[[str], e.HoldfastError]) -> Callable[[Told], e.HoldfastError]:
     return lambda told: kind(told.detail)
 
@@ -148,31 +136,26 @@ _OF_ENGINE: Final[Mapping[str, Callable[[Told], e.HoldfastError]]] = {
 }
 """How each error of the library is made again. A test walks the tree, so that a new one cannot be forgotten."""
 
-_OF_EDGE: Final[Mapping[str, Callable[[Told], e.HoldfastError]]] = {
-    "unauthenticated": _forbidden,
-    "not_permitted": _forbidden,
-    "partition_bound": _forbidden,
-    "platform_only": _forbidden,
-    "bad_signature": _forbidden,
-    "cross_site": _forbidden,
-    "FORBIDDEN": _forbidden,
-    "no_route": _misled,
-    "method_not_allowed": _misled,
-    "malformed": _unfit,
-    "VALIDATION_ERROR": _unfit,
-    "bad_query": _unfit,
-    "bad_cursor": _unfit,
-    "bad_header": _unfit,
-    "unsupported_media_type": _unfit,
-    "body_too_large": _unfit,
-    "body_too_deep": _unfit,
-    "body_too_slow": _lost,
-    "too_many_requests": _plain(e.StoppedError),
-    "too_many_streams": _plain(e.StoppedError),
-    "changed_meanwhile": _plain(e.ConflictError),
-    "VERSION_CONFLICT": _plain(e.ConflictError),
-    "condition_unsupported": _unfit,
-    "provider_unreachable": _plain(e.StoppedError),
-    "internal_error": _plain(e.HoldfastError),
+_OF_EDGE: Final[Mapping[int, Callable[[Told], e.HoldfastError]]] = {
+    HTTPStatus.UNAUTHORIZED: _forbidden,
+    HTTPStatus.FORBIDDEN: _forbidden,
+    HTTPStatus.NOT_FOUND: _misled,
+    HTTPStatus.METHOD_NOT_ALLOWED: _misled,
+    HTTPStatus.REQUEST_TIMEOUT: _lost,
+    HTTPStatus.CONFLICT: _plain(e.ConflictError),
+    HTTPStatus.PRECONDITION_FAILED: _plain(e.ConflictError),
+    HTTPStatus.TOO_MANY_REQUESTS: _plain(e.StoppedError),
 }
-"""Refusals of the edge, by their codes, as the error that a caller would deal with in the same way."""
+"""What the edge refuses by itself, by the status, as the error that a caller would deal with in the same way; see `_of_edge` for all others."""
+
+
+def _of_edge(told: Told) -> e.HoldfastError:
+    if told.status in _OF_EDGE:
+        return _OF_EDGE[told.status](told)
+    if told.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return (
+            _lost(told)
+            if told.retryable or told.status == HTTPStatus.SERVICE_UNAVAILABLE
+            else e.HoldfastError(told.detail)
+        )
+    return _unfit(told)

@@ -12,12 +12,15 @@ from urllib.parse import quote
 import msgspec
 
 from holdfast.client.refusals import error_of, not_understood
+from holdfast.errors import PayloadError
 
 T = TypeVar("T")
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 _REPEATABLE: Final = frozenset({"GET", "PUT"})
+_STEPS: Final = frozenset({"", ".", ".."})
+"""Parts of an address that lead elsewhere."""
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -99,8 +102,11 @@ def new_key() -> str:
 
 
 def placed(value: object) -> str:
-    """A value as a part of an address."""
-    return quote(_worded(value), safe="")
+    """A value as a part of an address; PayloadError for what would make another address of it."""
+    text = _worded(value)
+    if text in _STEPS or "/" in text:  # A server reads it as a slash, however it is written.
+        raise PayloadError(f"{text!r} names nothing: it cannot stand in an address")
+    return quote(text, safe="")
 
 
 def said(given: Mapping[str, object], silent: Mapping[str, object]) -> dict[str, object]:

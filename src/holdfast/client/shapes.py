@@ -136,3 +136,9 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     """How it ended, or how it stands while that is under way."""
     is_finished: bool
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """The next times of a schedule."""
+
+    times: list[datetime]

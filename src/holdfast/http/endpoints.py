@@ -21,7 +21,7 @@ from holdfast.http.limits import check_rate, read_body
 from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
 from holdfast.http.routing import Answer, Call, Route, Stream, Text
 from holdfast.http.server import Server
-from holdfast.http.traces import Trace, trace_of
+from holdfast.http.traces import Trace, renamed, trace_of
 from holdfast.kernel.actor import Actor, RequestContext
 
 _log = logging.getLogger("holdfast.http")
@@ -58,15 +58,25 @@ class Endpoint:
         """Answer a request."""
         request, trace, began = Request(scope, receive), trace_of(Request(scope).headers), time.perf_counter()
         route = self._methods.get(request.method)
+        name = route.path if route is not None else next(iter(self._routes.values())).path
+        companions, failure = self._server.engine.service.shared.telemetry.companions, None
+        ways, parent = (
+            companions.with_request(
+                request.method, name, request_id=trace.request_id, caller=trace.caller, trace=trace.parent
+            )
+            if companions.is_any
+            else ((), trace.parent)
+        )
+        trace = renamed(trace, parent)
         sent = Sent(send, trace, is_secure=scope.get("scheme") == "https")
         try:
             response = await self._response(route, request, trace)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is told and the server goes on
-            response = refusal(error, request, trace)
+            response, failure = refusal(error, request, trace), error
         try:
             await response(scope, receive, sent)
         finally:
-            name = route.path if route is not None else next(iter(self._routes.values())).path
+            companions.end(ways, failure if sent.status >= _SERVER_FAULT else None)
             self._server.gauges.answered(request.method, name, sent.status, time.perf_counter() - began)
 
     async def _response(self, route: Route | None, request: Request, trace: Trace) -> Response:
@@ -230,8 +240,12 @@ def _body(route: Route, request: Request, raw: bytes) -> object:
         if raw.strip():
             raise EdgeError(EdgeCode.MALFORMED, "this route takes no body")
         return None
-    if raw and not _JSON.fullmatch(request.headers.get("content-type", "")):
-        raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, "the body is to be application/json")
+    given = request.headers.get("content-type", "")
+    if given.split(";")[0].strip().lower() in route.texts:
+        return None
+    if raw and not _JSON.fullmatch(given):
+        taken = " or ".join(("application/json", *route.texts))
+        raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {taken}")
     try:
         return msgspec.json.decode(raw or b"{}", type=route.body)
     except msgspec.ValidationError as error:

@@ -15,7 +15,9 @@ from holdfast.runtime.telemetry import (
     InstanceEnded,
     InstanceStarted,
     LoopFailed,
+    StepBuried,
     TimerFired,
+    WorkRetried,
 )
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -99,14 +101,20 @@ class Gauges:
         self._lock = threading.Lock()
         self._handlers = Bounded()
         self._definitions = Bounded()
+        self._works = Bounded()
         self._requests = Counting("holdfast_http_requests_total", "Requests that were answered.")
         self._seconds = Timing("holdfast_http_request_seconds", "How long requests took.")
         self._started = Counting("holdfast_instances_started_total", "Instances that were started in this process.")
         self._ended = Counting("holdfast_instances_ended_total", "Instances that ended in this process.")
         self._calls = Counting("holdfast_handler_calls_total", "Calls of handlers that came back.")
         self._took = Timing("holdfast_handler_seconds", "How long handlers took.")
+        self._worked = Timing("holdfast_work_seconds", "How long work took, by what it was.")
+        self._lasted = Timing(
+            "holdfast_instance_seconds", "How long instances took from their first commit to their last."
+        )
+        self._retried = Counting("holdfast_retries_total", "Calls that failed and are made again.")
         self._waited = Timing("holdfast_queue_seconds", "How long work waited before a worker took it.")
-        self._buried = Counting("holdfast_dead_letters_total", "Effects that gave up.")
+        self._buried = Counting("holdfast_dead_letters_total", "Steps and effects that gave up.")
         self._late = Timing("holdfast_timer_late_seconds", "How late timers fired.")
         self._commits = Counting("holdfast_commits_total", "Commits.")
         self._events = Counting("holdfast_events_total", "Events that were written.")
@@ -135,13 +143,18 @@ class Gauges:
             case InstanceEnded():
                 name = self._definitions.of(happening.definition)
                 self._ended.add(definition=name, status=_word(happening.status))
+                self._lasted.add(happening.took.total_seconds(), definition=name)
             case EffectEnded():
                 handler = self._handlers.of(happening.handler)
                 self._calls.add(handler=handler, outcome="failed" if happening.error else "ok")
                 self._took.add(happening.took.total_seconds(), handler=handler)
+                self._worked.add(happening.took.total_seconds(), work=self._works.of(happening.work))
                 self._waited.add(happening.waited.total_seconds(), handler=handler)
-            case EffectBuried():
-                self._buried.add(handler=self._handlers.of(happening.handler))
+            case EffectBuried() | StepBuried():
+                source = "step" if isinstance(happening, StepBuried) else "effect"
+                self._buried.add(source=source, definition=self._definitions.of(happening.definition))
+            case WorkRetried():
+                self._retried.add(definition=self._definitions.of(happening.definition))
             case TimerFired():
                 self._late.add(happening.late_by.total_seconds())
             case CommandRefused():

@@ -25,6 +25,8 @@ _EXAMPLES: Mapping[str, object] = {
     "workflow_id": "orders.approval",
     "event_id": "0193a2b4-0000-7000-8000-000000000002",
     "hook": "shop",
+    "schedule": "nightly",
+    "batch": "0193a2b4-0000-7000-8000-000000000004",
     "key": "0193a2b4000070008000000000000003",
     "session": "0193a2b4000070008000000000000004",
     "provider": "company",
@@ -105,7 +107,8 @@ def _operation(route: Route, schemas: Mapping[str, Schema]) -> dict[str, object]
         content: dict[str, object] = {"schema": schemas[_mark(route.body)]}
         if route.example is not None:
             content["example"] = route.example
-        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+        others = {each: {"schema": {"type": "string"}} for each in route.texts}
+        operation["requestBody"] = {"required": True, "content": {"application/json": content, **others}}
     if route.is_public:
         operation["security"] = []
     return operation

@@ -18,8 +18,21 @@ OWN_USE = frozenset({"process:use", "task:use", "notification:use", "directory:u
 
 ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "viewer": frozenset({"execution:read", "definition:read", "directory:read", "chains:read"}),
-        "operator": frozenset({"execution:*", "task:*", "event:*", "definition:read", "directory:read", "chains:read"}),
+        "viewer": frozenset(
+            {"execution:read", "definition:read", "directory:read", "chains:read", "schedule:read", "batch:read"}
+        ),
+        "operator": frozenset(
+            {
+                "execution:*",
+                "task:*",
+                "event:*",
+                "schedule:*",
+                "batch:*",
+                "definition:read",
+                "directory:read",
+                "chains:read",
+            }
+        ),
         "author": frozenset({"definition:*", "chains:*", "execution:read", "directory:read"}),
         "administrator": frozenset({"*"}),
     }

@@ -146,6 +146,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Other statuses that are no problem."""
     example: object = None
     """A body."""
+    texts: tuple[str, ...] = ()
+    """Media types of other bodies that it takes, as they are: the handler reads `raw`."""
     takes_condition: bool = False
     """Whether it understands `If-Match`."""
     takes_key: bool = False
@@ -180,6 +182,7 @@ class More(TypedDict, total=False):
     status: int
     also: tuple[int, ...]
     example: object
+    texts: tuple[str, ...]
     takes_condition: bool
     takes_key: bool
     media_type: str

@@ -21,6 +21,8 @@ class Trace(msgspec.Struct, frozen=True):
     span_id: str
     flags: str
     request_id: str
+    caller: str = ""
+    """The `traceparent` that the client sent, if it is sound."""
 
     @property
     def parent(self) -> str:
@@ -38,4 +40,13 @@ def trace_of(headers: Headers) -> Trace:
         span_id=secrets.token_hex(8),
         flags=found[2] if found else "00",
         request_id=wanted if _REQUEST_ID.fullmatch(wanted) else secrets.token_hex(8),
+        caller=found[0] if found else "",
     )
+
+
+def renamed(trace: Trace, parent: str) -> Trace:
+    """The same request under the `traceparent` that somebody who goes along with it has given it."""
+    if parent == trace.parent or _PARENT.fullmatch(parent) is None:
+        return trace
+    _, trace_id, span_id, flags = parent.split("-")[:4]
+    return msgspec.structs.replace(trace, trace_id=trace_id, span_id=span_id, flags=flags)

@@ -37,3 +37,12 @@ def duration_of(text: object) -> timedelta | None:
             return None
         at, last = part.end(), part[2]
     return found if last is not None else None
+
+
+def duration_text(found: timedelta) -> str:
+    """The text that tells a duration, from days to milliseconds; of less than that nothing is told."""
+    parts, left = [], round(found / timedelta(milliseconds=1))
+    for unit, length in list(_UNITS.items())[1:]:  # Two weeks are mostly written as 14d.
+        count, left = divmod(left, round(length / timedelta(milliseconds=1)))
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"

@@ -50,7 +50,6 @@ class EffectContext:
         "deadline",
         "decider",
         "instance",
-        "joint",
         "number",
         "partition",
         "tenant",
@@ -86,8 +85,6 @@ class EffectContext:
         """When the call counts as failed; None means never."""
         self.connection: object = None
         """The open transaction's connection, for transactional effects; None otherwise."""
-        self.joint: object = None
-        """The open transaction itself, for handlers of the engine's own that have commands carried out in it."""
         self._find_key = find_key
         self.cancelled = False
         """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
@@ -141,7 +138,7 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     foreign: str = ""
     """A language whose effects it cannot take, although they may name it; empty if it takes what comes."""
     joins: bool = False
-    """Whether it is the engine's own and has commands carried out in the transaction of its effect."""
+    """Whether it is the engine's own and has commands carried out in the transaction of its effect: that is its `connection`."""
 
 
 class Handlers:

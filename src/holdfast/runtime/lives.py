@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.records import DeadLetterRaised, StepMoved
+from holdfast.kernel.rows import Record
 from holdfast.runtime.commit.batch import Batch
-from holdfast.runtime.telemetry import InstanceEnded, InstancePaused, InstanceStarted, Telemetry
+from holdfast.runtime.telemetry import (
+    InstanceEnded,
+    InstancePaused,
+    InstanceStarted,
+    StepBuried,
+    Telemetry,
+    WorkRetried,
+)
+from holdfast.store.shapes import Header
 
 
 def tell_lives(telemetry: Telemetry, batch: Batch) -> None:
-    """Which instances began, which ended, and which stand still."""
+    """Which instances began, which ended, which stand still, and which steps of them failed."""
     for draft in batch.written:
         header = draft.header
         definition, tenant, instance, kind = header.definition, header.tenant, header.id, header.kind
@@ -24,3 +34,34 @@ def tell_lives(telemetry: Telemetry, batch: Batch) -> None:
             telemetry.tell(
                 InstancePaused(definition=definition, tenant=tenant, instance=instance, kind=kind, reason=header.reason)
             )
+        for record in draft.change.records:
+            _tell_record(telemetry, header, record)
+
+
+def _tell_record(telemetry: Telemetry, header: Header, record: Record) -> None:
+    definition, tenant, instance = header.definition, header.tenant, header.id
+    match record:
+        case StepMoved(status="running", error=str(error)) if error:
+            telemetry.tell(
+                WorkRetried(
+                    definition=definition,
+                    tenant=tenant,
+                    instance=instance,
+                    number=record.number,
+                    is_step=True,
+                    error=error,
+                )
+            )
+        case DeadLetterRaised():
+            telemetry.tell(
+                StepBuried(
+                    definition=definition,
+                    tenant=tenant,
+                    instance=instance,
+                    step=record.name,
+                    reason=record.reason,
+                    error=record.error,
+                )
+            )
+        case _:
+            pass

@@ -139,11 +139,12 @@ class Loop:
             return 0.0
         self._failures += 1
         self._error = describe(error)
+        # Before the log: an error tracker that reads logs too then knows the error already, with what the listener says of it.
+        self._telemetry.tell(LoopFailed(loop=self.name, error=self._error, failures=self._failures, exception=error))
         if isinstance(error, StoreUnavailableError):
             _log.warning("%s: %s", self.name, error)
         else:
             _log.error("%s failed", self.name, exc_info=error)
-        self._telemetry.tell(LoopFailed(loop=self.name, error=self._error, failures=self._failures))
         return pause_after(self._failures)
 
 

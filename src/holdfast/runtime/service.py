@@ -111,7 +111,7 @@ class Service:
         )
         self.standing = Standing()
         """The pauses that this process knows of."""
-        self.around = Surroundings.of(programs, settings, self.standing)
+        self.around = Surroundings.of(programs, settings, self.standing, self.shared.telemetry.companions)
         self._cause = causes(str(chance.new_id(clock.now())))
         self._working: WorkingSide = NoWorker()
         self._hearers: list[HearEnded] = []
@@ -164,15 +164,16 @@ class Service:
         may_create: bool = True,
         definition_version: str = "",
         identity: InstanceId | None = None,
+        parent: InstanceId | None = None,
         connection: object = None,
         view: View | None = None,
         settled: Settled,
     ) -> None:
         """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
-        A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
-        is made for it. An address without key and instance names a new one. `said` is what its caller said of the command, by which a
-        repetition is told; None if all of it is the caller's. `view` sees the instance as the command leaves it.
+        A new instance is pinned to `definition_version`, has `parent` and the id `identity`, a UUIDv7 that none has, or one that is made
+        for it. An address without key and instance names a new one. `said` is what its caller said, by which a repetition is told. `view` sees what
+        the command leaves.
         """
         refusal = self.refusal()
         if refusal:
@@ -201,6 +202,7 @@ class Service:
             may_create=may_create,
             definition_version=definition_version,
             identity=identity,
+            parent=parent,
             view=view,
             deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
         )

@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Longest call of a handler that sets no limit of its own; None means no limit."""
     people_timeout: timedelta = timedelta(seconds=30)
     """How long a channel of notices, a resolver or a directory may take for one answer; one that takes longer has failed."""
+    charter_refresh: timedelta = timedelta(seconds=30)
+    """For how long rules and settings of organisations are remembered before another process's are looked for."""
     handler_role: str = ""
     """Postgres role that transactional handlers run under, with the tenant set, such as `holdfast_tenant`: row-level security then holds
     for what they do. Empty means the user that the engine connects as."""
@@ -68,6 +70,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Points of priority that an effect gains for each second of waiting; 0 means that waiting counts for nothing."""
     ageing_enabled: bool = True
     """Whether waiting counts at all; without it effects go in the plain order of their priorities, whatever the rate."""
+    tenant_rate: float | None = None
+    """Effects per second that a tenant may ask for in this process before those of other tenants go first. It delays nobody while there
+    is room. None means that all tenants stand in one line."""
     projection_batch: int = 500
     """Events that a projection takes in at once."""
     projection_pause: timedelta = timedelta(seconds=0.5)
@@ -141,6 +146,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"lease ({self.lease}) must be at least three beat_intervals ({self.beat_interval})"
             )
+        if self.tenant_rate is not None and not _LEAST_RATE <= self.tenant_rate < math.inf:
+            raise ConfigurationError(f"tenant_rate must be None, or at least {_LEAST_RATE}, not {self.tenant_rate}")
         if self.ageing and not _LEAST_AGEING <= self.ageing < math.inf:
             raise ConfigurationError(f"ageing must not be negative: it is 0 or from {_LEAST_AGEING}, not {self.ageing}")
         for name in _SWITCHES:
@@ -179,6 +186,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.ageing if self.ageing_enabled else 0.0
 
 
+_LEAST_RATE = 0.001
 _LEAST_AGEING = 1e-9
 """Less is a point in more than thirty years, and no number that a database can order by."""
 
@@ -206,6 +214,7 @@ _DURATIONS = (
     "timer_poll_interval",
     "handler_timeout",
     "people_timeout",
+    "charter_refresh",
     "patience",
     "shutdown_timeout",
     "unhealthy_after",

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.companions import Companions
 
 _log = logging.getLogger("holdfast")
 
@@ -81,6 +82,8 @@ class EffectEnded(msgspec.Struct, frozen=True, kw_only=True):
     instance: InstanceId
     number: int
     handler: str
+    work: str
+    """What was asked for, by the name of the effect: `RunStep` for a step, others for what the engine does itself, or a decider's own."""
     attempt: int
     waited: timedelta
     """From the commit that asked for it to the moment at which a worker took it, all attempts before this one included."""
@@ -100,6 +103,30 @@ class EffectBuried(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     handler: str
     attempts: int
+    error: str
+
+
+class WorkRetried(msgspec.Struct, frozen=True, kw_only=True):
+    """A call failed, and there will be another one."""
+
+    definition: str
+    tenant: str
+    instance: InstanceId
+    number: int
+    """Of the step, or of the effect of a decider."""
+    is_step: bool
+    error: str
+
+
+class StepBuried(msgspec.Struct, frozen=True, kw_only=True):
+    """A step gave up, or cannot be undone, and is a dead letter now."""
+
+    definition: str
+    tenant: str
+    instance: InstanceId
+    step: str
+    """Its name."""
+    reason: str
     error: str
 
 
@@ -181,6 +208,8 @@ class LoopFailed(msgspec.Struct, frozen=True, kw_only=True):
     loop: str
     error: str
     failures: int
+    exception: BaseException
+    """What it failed with."""
 
 
 Happening: TypeAlias = (
@@ -191,6 +220,8 @@ Happening: TypeAlias = (
     | CommandRefused
     | EffectEnded
     | EffectBuried
+    | StepBuried
+    | WorkRetried
     | WorkRevived
     | WorkLost
     | TimerFired
@@ -209,6 +240,8 @@ class Telemetry:
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
+        self.companions = Companions()
+        """Those who are there while it happens."""
 
     def listen(self, listener: Listener) -> None:
         """Call `listener` with everything that happens from now on."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
-from holdfast.store.findings import PublishedDefinition
+from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.shapes import StoredDefinition
 
 
@@ -28,7 +28,15 @@ class Definitions(Protocol):
         ...
 
     def versions(self, tenant: str, name: str) -> list[str]:
-        """The versions of a tenant's own definition, oldest first."""
+        """The versions of a tenant's own definition that are in use, oldest first."""
+        ...
+
+    def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
+        """Take a version of a tenant's own definition out of use, or back; whether there is one."""
+        ...
+
+    def archived(self) -> list[Archived]:
+        """The versions of all tenants that are out of use, by name, each oldest first."""
         ...
 
     def names(self) -> set[str]:

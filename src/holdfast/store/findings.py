@@ -100,6 +100,14 @@ class ProjectionState(msgspec.Struct, frozen=True, kw_only=True):
     """Since when it does not go on."""
 
 
+class Archived(NamedTuple):
+    """A version of a definition that is out of use."""
+
+    tenant: str
+    name: str
+    version: str
+
+
 class PublishedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A published version of a definition, in a list."""
 

@@ -15,6 +15,7 @@ from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.access import Access
 from holdfast.store.blueprints import Blueprints
 from holdfast.store.chains import Chains
+from holdfast.store.charters import StoredCharters
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
@@ -402,6 +403,10 @@ class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
 
     def blueprints(self) -> Blueprints:
         """For whoever publishes contracts and bodies."""
+        ...
+
+    def charters(self) -> StoredCharters:
+        """For what organisations say of their documents."""
         ...
 
     def access(self) -> Access:

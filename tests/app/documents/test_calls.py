@@ -133,7 +133,7 @@ def test_versions_and_their_differences_are_read(place: Place) -> None:
     assert changed.changes == {"total": [500, 700], "note": [None, "new"], "iban": {"changed": True}}
 
 
-@pytest.mark.row("E-235", "E-240", "E-746", "E-068", "E-946", "E-750")
+@pytest.mark.row("E-235", "E-240", "E-746", "E-068", "E-946", "E-750", "E-463")
 def test_an_edit_of_what_others_decide_on_makes_an_amendment(place: Place) -> None:
     """The caller gets the document that takes the place of his; the old one is as it was, its questions are gone, and approvals begin anew."""
     engine = opened(place)

@@ -58,7 +58,7 @@ def seen(engine: ManualEngine, name: str = "INV-1") -> tuple[str, int]:
     return view.status, view.version
 
 
-@pytest.mark.row("E-067", "E-930", "E-031")
+@pytest.mark.row("E-067", "E-930", "E-031", "E-462")
 def test_a_document_and_the_hosts_rows_are_committed_together(place: Place, host: Any) -> None:
     """Created, edited and submitted in one transaction of the host's: each answer shows the document as that has it, and nobody else sees anything before."""
     engine = opened(place)

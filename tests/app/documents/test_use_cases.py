@@ -157,6 +157,7 @@ def sold(engine: ManualEngine) -> None:
     engine.drain()
 
 
+@pytest.mark.long
 @pytest.mark.row("E-074", "E-747")
 def test_b_a_crash_anywhere_changes_nothing() -> None:
     """Wherever the process dies: the order is active once it was paid, and the shelf is full."""

@@ -8,13 +8,14 @@ from typing import Never
 import msgspec
 import pytest
 
-from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, system
+from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
 from holdfast import Actor, NotFoundError, ProcessInstance, RejectedError, Saga
 from holdfast.app import advancing, processes
 from holdfast.app.authorities import judged
 from holdfast.app.desk import Desk
 from holdfast.kernel.history import StoredEvent
 from holdfast.testing import ManualEngine
+from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Add, Counter
 
@@ -164,3 +165,37 @@ def test_whoever_is_looked_up_is_judged_anew_when_others_were_faster(
         with pytest.raises(RejectedError) as refused:
             calls.advance(instance, "sent")
         assert (refused.value.reason, left) == ("VERSION_CONFLICT", [95])
+
+
+def test_each_caller_is_told_what_came_of_the_call_itself(live: Live) -> None:
+    """Also if several commands of one instance share a transaction: none is told what only the next one led to."""
+    engine = live.engine(ONE_COMMITTER)
+    published(engine, CIRCLE)
+    batching = Batching(engine)
+    with engine:
+        instance = engine.processes.start("w").id
+        with batching.one():
+            replies = [engine.futures.processes.advance(instance, "sent", {"n": number}) for number in range(3)]
+        told = [each.result(30) for each in replies]
+    assert batching.sizes[-1] == len(told), "they did not share a transaction"
+    assert [(each.current_step, each.version, each.state["n"]) for each in told] == [
+        ("two", 2, 0), ("one", 3, 1), ("two", 4, 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.row("P-053", "P-055")
+def test_a_key_that_was_used_just_now_shows_nothing_of_another_process(live: Live) -> None:
+    """Of several starts with one key in one transaction the first one counts, and whoever meant another process is refused."""
+    engine = live.engine(ONE_COMMITTER)
+    registered(engine, CIRCLE)
+    registered(engine, CIRCLE.replace('"id": "w"', '"id": "v"'))
+    batching = Batching(engine)
+    with engine:
+        calls = engine.futures.processes
+        with batching.one():
+            replies = [calls.start(each, {"n": 1}, idempotency_key="k") for each in ("w", "w", "v")]
+        assert replies[0].result(30) == replies[1].result(30)
+        with pytest.raises(RejectedError) as refused:
+            replies[2].result(30)
+    assert batching.sizes[-1] == len(replies), "they did not share a transaction"
+    assert refused.value.reason == "IDEMPOTENCY_CONFLICT"

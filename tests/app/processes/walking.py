@@ -18,6 +18,7 @@ from holdfast.kernel.decision import NOT_ALLOWED, Answer, Rejection
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.state import ROOT
+from holdfast.machine.runs.tokens import place_of
 from holdfast.testing import ManualEngine
 from machine.hosting import Host
 
@@ -116,7 +117,7 @@ class Machine:
             node = event.node if isinstance(event, e.StepStarted | e.StepCompleted) else ""
             if node and not node.startswith("#"):
                 last = str(self.host.graph.nodes[node].metadata.get(_CALL, node))
-        assert step_named(self.host.graph, self.host.state.at) == last, "the state knows what the history tells"
+        assert step_named(self.host.graph, place_of(self.host.state)) == last, "the state knows what the history tells"
         return last
 
 

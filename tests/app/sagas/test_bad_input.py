@@ -38,6 +38,11 @@ BUILDING: dict[str, tuple[Callable[[Any], object], str]] = {
 ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] = {
     "a number as a definition": (lambda e: e.futures.start(7), PayloadError, "definition must be non-empty text"),
     "an unknown definition": (lambda e: e.futures.start("nope"), NotFoundError, "register it first; known here are: s"),
+    "a run as a question": (
+        lambda e: e.futures.tasks.approve(str(NOBODY)),
+        PayloadError,
+        "It is that of a run: its questions are listed by `tasks`, and a process is led on by `advance`",
+    ),
     "an unknown version": (lambda e: e.futures.start("s", version=9), NotFoundError, "s version 9"),
     "a number as a key": (lambda e: e.futures.start("s", key=7), PayloadError, "the key must be text, not 7"),
     "a number as an idempotency key": (
@@ -185,3 +190,15 @@ def test_a_handler_may_ask_for_its_next_call_in_seconds() -> None:
     strange: Any = "soon"
     with pytest.raises(TypeError, match="give a timedelta or a number of seconds"):
         Retry(after=strange)
+
+
+def test_the_likely_name_of_a_workflow_is_told(place: Place) -> None:
+    """To whoever misspelt it; and not more names than anybody reads."""
+    engine = place.engine()
+    for number in range(60):
+        engine.register(Saga(f"flow{number:02}").step("a", "work").build())
+    with pytest.raises(
+        NotFoundError, match=r"no workflow 'flw07'; did you mean 'flow07'\? register it first; known here are: flow00,"
+    ) as caught:
+        engine.start("flw07")
+    assert str(caught.value).endswith("flow49 and 10 more")

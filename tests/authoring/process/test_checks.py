@@ -8,6 +8,8 @@ import pytest
 
 from authoring.process.examples import ORDERS, changed, codes, found, load, text_of
 from holdfast import ConfigurationError, DefinitionError, load_processes
+from holdfast.authoring.process import formulas
+from holdfast.expressions import parse
 
 WAIT = {"id": "w", "type": "wait"}
 LEAD = {"from": "w", "event": "completed", "to": "approved"}
@@ -247,3 +249,36 @@ def test_a_definition_keeps_what_its_author_wrote() -> None:
     first, second = load_processes(text_of({**ORDERS, "workflows": [*ORDERS["workflows"], other]}))
     assert load_processes(first.source)[0].graph.hash == first.graph.hash == alone.graph.hash
     assert load_processes(second.source)[0].graph.hash == second.graph.hash
+
+
+def conditions(*texts: str) -> dict[str, Any]:
+    """A process whose ways have these conditions."""
+    ways = [{"from": "a", "event": "sent", "to": "b", "condition": each} for each in texts]
+    steps = [{"id": "a", "type": "action"}, {"id": "b", "type": "terminal"}]
+    return {"domain": "d", "workflows": [{"id": "w", "steps": steps, "transitions": ways}]}
+
+
+def test_the_expressions_of_a_file_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take longer to read than all else: those beyond are not read, and the first of them is told; what comes again counts once."""
+    texts = [f"workflow.n > {number}" for number in range(5)]
+    monkeypatch.setattr(formulas, "MOST", sum(len(each) + formulas.EACH for each in texts))
+    assert codes(conditions(*texts, *texts)) == []
+    (finding,) = found(conditions(*texts, "workflow.n > 5", "workflow.n >"))
+    assert finding.code == "too_many_expressions"
+    assert (
+        text_of(conditions(*texts, "workflow.n > 5")).splitlines()[int(finding.position.split(":")[0]) - 1].count("> 5")
+    )
+
+
+def test_an_expression_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the checks have read the compiler has, and so has the next step that says the same."""
+    read: list[str] = []
+
+    def noted(source: str, **options: Any) -> object:
+        read.append(source)
+        return parse(source, **options)
+
+    monkeypatch.setattr(formulas, "parse", noted)
+    texts = ["workflow.never_read_before > 1", "workflow.never_read_before > 2"]
+    load(conditions(*texts, texts[0]))
+    assert read == texts

@@ -205,8 +205,9 @@ class FutureDeciders:
 
     def _context(self) -> bytes | None:
         """For whom a message is decided later."""
-        request = self._desk.request
-        return context_bytes(actor=request.actor, trace=request.trace, partition=request.partition)
+        request, companions = self._desk.request, self._desk.service.shared.telemetry.companions
+        trace = companions.caller(request.trace) if companions.is_any else request.trace
+        return context_bytes(actor=request.actor, trace=trace, partition=request.partition)
 
     def _address(self, program: Program, key: str) -> Address:
         return self._desk.address(program.type, checked_key(key, "key"))

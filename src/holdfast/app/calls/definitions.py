@@ -5,17 +5,30 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping
 
+from holdfast.app.definition_files import (
+    FileChanges,
+    FileCheck,
+    FilePublication,
+    checked_file,
+    definitions_of,
+    file_changes,
+    file_check,
+    picked,
+    prospect_of,
+    refused_file,
+)
 from holdfast.app.definitions import copied
-from holdfast.app.desk import Desk
-from holdfast.app.operator_views import DefinitionCheck, DefinitionInfo, shown
+from holdfast.app.desk import Desk, checked_flag, checked_text
+from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo, shown
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
 from holdfast.authoring.definition import Definition, definition_of
-from holdfast.errors import DefinitionError
+from holdfast.errors import DefinitionError, NotFoundError
 from holdfast.kernel.actor import RequestContext
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.replies import Reply
+from holdfast.store.shapes import SHARED_TENANT
 
 
 class FutureDefinitions:
@@ -57,6 +70,70 @@ class FutureDefinitions:
             return DefinitionCheck(name=made.name, version=made.version, is_valid=True, findings=[])
 
         return self._desk.read(check)
+
+    def publish_file(self, text: str | bytes, *, name: str = "the file", check: bool = False) -> Reply[FilePublication]:
+        """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
+
+        With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
+        with another content under a name and version that are published.
+        """
+
+        def write() -> FilePublication:
+            found = definitions_of(checked_file(text), checked_text(name, "name"))
+            prospects = [prospect_of(self._desk, each) for each in found]
+            if checked_flag(check, "`check`"):
+                return FilePublication(is_published=False, workflows=prospects)
+            if any(each.what == "refused" for each in prospects):
+                raise refused_file(name, prospects)
+            for each in found:
+                self._desk.registry.check_free(each.graph)
+            for each in found:
+                self._desk.registry.library.publish(each, request=self._owner)
+            return FilePublication(is_published=True, workflows=prospects)
+
+        return self._desk.read(write)
+
+    def validate_file(self, text: str | bytes, *, name: str = "the file") -> Reply[FileCheck]:
+        """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
+        return self._desk.read(lambda: file_check(checked_file(text), checked_text(name, "name")))
+
+    def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> Reply[FileChanges]:
+        """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
+
+        def compare() -> FileChanges:
+            found = picked(definitions_of(checked_file(text), "the file"), checked_text(workflow, "workflow"))
+            return file_changes(self._desk, found, checked_definition(found.name, version)[1])
+
+        return self._desk.read(compare)
+
+    def archive(self, definition: DefinitionLike, version: str | int) -> Reply[None]:
+        """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
+
+        All processes know of it within two seconds. Like `publish`, the engine itself does so to what all tenants share, a request to what is
+        its tenant's own. NotFoundError if there is no such version.
+        """
+        return self._set_aside(definition, version, is_archived=True)
+
+    def restore(self, definition: DefinitionLike, version: str | int) -> Reply[None]:
+        """Take a version that was archived into use again."""
+        return self._set_aside(definition, version, is_archived=False)
+
+    def archived(self) -> Reply[builtins.list[ArchivedDefinition]]:
+        """The versions that are out of use, by name, each oldest first."""
+        library = self._desk.registry.library
+        return self._desk.read(
+            lambda: [shown(each, ArchivedDefinition) for each in library.archived(self._desk.tenant)]
+        )
+
+    def _set_aside(self, definition: DefinitionLike, version: str | int, *, is_archived: bool) -> Reply[None]:
+        def write() -> None:
+            name, pinned = checked_definition(definition, version)
+            owner = SHARED_TENANT if self._owner is None else self._owner.tenant
+            library = self._desk.registry.library
+            if not pinned or not library.archive(owner, name, pinned, is_archived=is_archived):
+                raise NotFoundError("version of a workflow", f"{name} {pinned}".strip(), hint="name one of your own")
+
+        return self._desk.read(write)
 
     def list(self) -> Reply[builtins.list[DefinitionInfo]]:
         """All published versions of all workflows, by name, each oldest first."""

@@ -10,8 +10,10 @@ import msgspec
 
 from holdfast.app import documents as d
 from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_text, failed
+from holdfast.app.document_choices import choices_of
 from holdfast.app.document_views import (
     AuditLine,
+    DocumentChoice,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -270,6 +272,10 @@ class FutureDocuments:
     def rounds(self, type: str, id: str) -> Reply[builtins.list[DocumentRound]]:  # noqa: A002 - see get
         """The rounds of a document: its ways from a state to its rest."""
         return self._look(type, id, d.rounds_of)
+
+    def choices(self, type: str, id: str) -> Reply[builtins.list[DocumentChoice]]:  # noqa: A002 - see get
+        """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
+        return self._look(type, id, lambda reader, known: choices_of(reader, known, self._desk.request.actor))
 
     def list(
         self,

@@ -8,8 +8,10 @@ from typing import Any, overload
 from msgspec.structs import replace
 
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.bodies import FutureBodies
 from holdfast.app.calls.chains import FutureChains
+from holdfast.app.calls.charters import FutureCharters
 from holdfast.app.calls.contracts import FutureContracts
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
@@ -27,6 +29,7 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.sessions import FutureSessions
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
@@ -63,6 +66,8 @@ class FutureCalls:
     """People: who there is, what they may do, who stands in for whom."""
     chains: FutureChains
     """Approval chains."""
+    charters: FutureCharters
+    """What organisations say of their documents."""
     dead_letters: FutureDeadLetters
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
@@ -81,6 +86,10 @@ class FutureCalls:
     """Sessions of browsers."""
     refusals: FutureRefusals
     """Requests that were refused because of who asked."""
+    schedules: FutureSchedules
+    """What starts workflows at given times."""
+    batches: FutureBatches
+    """One thing done to many runs."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -95,6 +104,7 @@ class FutureCalls:
         self.notifications = FutureNotifications(desk)
         self.directory = FutureDirectory(desk)
         self.chains = FutureChains(desk)
+        self.charters = FutureCharters(desk)
         self.dead_letters = FutureDeadLetters(desk)
         self.definitions = FutureDefinitions(desk, owner=desk.request)
         self.events = FutureEvents(desk)
@@ -104,6 +114,8 @@ class FutureCalls:
         self.keys = FutureKeys(desk)
         self.sessions = FutureSessions(desk)
         self.refusals = FutureRefusals(desk)
+        self.schedules = FutureSchedules(desk)
+        self.batches = FutureBatches(desk)
 
     @overload
     def start(

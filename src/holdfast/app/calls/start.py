@@ -35,6 +35,21 @@ class _Waits(TypedDict, total=False):
     looks_up: bool
 
 
+class Birth(NamedTuple):
+    """A start that an instance of the engine's own asks for: it has named the run, and hears of its end."""
+
+    run: InstanceId
+    parent: InstanceId
+    definition: str
+    number: int
+
+    def told(self, command: c.StartWorkflow) -> c.StartWorkflow:
+        """The command with whom the run tells of its end."""
+        return msgspec.structs.replace(
+            command, parent=str(self.parent), parent_definition=self.definition, parent_step=self.number
+        )
+
+
 def started(  # noqa: PLR0913 - all that can be said about a start, by name
     desk: Desk,
     definition: DefinitionLike,
@@ -47,10 +62,11 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
     comment: str,
     scope: str = "",
     handled_by: Desk | None = None,
+    birth: Birth | None = None,
 ) -> Reply[FutureRun[Any]]:
     """Have a workflow started; the parameters are those of `engine.start`. Idempotency keys of one `scope` are told apart by nothing else.
 
-    `handled_by` is the desk of the run's later calls, if that is another one.
+    `handled_by` is the desk of the run's later calls, if that is another one; `birth` is what an instance that starts it says of that.
     """
     if desk.may_hold_more:
         return desk.known(
@@ -65,6 +81,7 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
                 comment=comment,
                 scope=scope,
                 handled_by=desk,
+                birth=birth,
             )
         )
     kind = definition.result if isinstance(definition, TypedDefinition) else object
@@ -73,8 +90,8 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
         assert outcome.instance is not None, "a start that was accepted has an instance"
         return FutureRun(handled_by or desk, outcome.instance, kind)
 
-    birth = _Birth(definition, input, version, key, idempotency_key, delay, comment, scope)
-    return _sent(desk, birth, born, None)
+    said = _Said(definition, input, version, key, idempotency_key, delay, comment, scope, birth)
+    return _sent(desk, said, born, None)
 
 
 def begun(  # noqa: PLR0913 - see above
@@ -90,11 +107,11 @@ def begun(  # noqa: PLR0913 - see above
     view: View,
 ) -> Reply[Outcome]:
     """Have a workflow started at once by an actor who was looked up; what comes of it, with what `view` makes of the new instance."""
-    birth = _Birth(definition, input, version, key, idempotency_key, 0, comment, scope)
-    return _sent(desk, birth, lambda outcome: outcome, view)
+    said = _Said(definition, input, version, key, idempotency_key, 0, comment, scope)
+    return _sent(desk, said, lambda outcome: outcome, view)
 
 
-class _Birth(NamedTuple):
+class _Said(NamedTuple):
     """What is said about a start."""
 
     definition: DefinitionLike
@@ -105,35 +122,39 @@ class _Birth(NamedTuple):
     delay: timedelta | float
     comment: str
     scope: str
+    birth: Birth | None = None
 
 
-def _sent(desk: Desk, birth: _Birth, answer: Callable[[Outcome], T], view: View | None) -> Reply[T]:
-    definition = birth.definition
+def _sent(desk: Desk, asked: _Said, answer: Callable[[Outcome], T], view: View | None) -> Reply[T]:
+    definition, birth = asked.definition, asked.birth
     try:
-        name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, birth.version))
-        data = plain_data(birth.input, "input", limit=desk.payload_limit)
+        name, pinned = desk.registry.library.find_open(desk.tenant, *checked_definition(definition, asked.version))
+        data = plain_data(asked.input, "input", limit=desk.payload_limit)
         if isinstance(definition, TypedDefinition):
             _check_input(data, definition)
         check_right(desk, name, pinned)
         _check_names(desk, name, pinned, data)
-        said = c.StartWorkflow(input=data, delay_ms=_milliseconds(birth.delay))
+        said = c.StartWorkflow(input=data, delay_ms=_milliseconds(asked.delay))
+        if birth is not None:
+            said = birth.told(said)
         command = msgspec.structs.replace(said, **_waits(desk, name, pinned))
-        address = _birthplace(desk, name, checked_key(birth.key, "key", may_be_empty=True))
-        repeated = birth.idempotency_key or desk.request.idempotency_key
+        address = _birthplace(desk, name, checked_key(asked.key, "key", may_be_empty=True), birth)
+        repeated = asked.idempotency_key or desk.request.idempotency_key
         checked_key(repeated, "idempotency key", may_be_empty=True)
     except HoldfastError as error:
         return failed(error)
     # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
-    named = within(desk.request.partition, birth.scope or f"%start:{name}")
+    named = within(desk.request.partition, asked.scope or f"%start:{name}")
     receipt = ReceiptKey(desk.tenant, named, repeated) if repeated else None
     return desk.command(
         address,
         command,
         answer,
-        comment=birth.comment,
+        comment=asked.comment,
         receipt=receipt,
         said=said,
         definition_version=pinned,
+        parent=None if birth is None else birth.parent,
         view=view,
     )
 
@@ -178,7 +199,9 @@ def _check_input(data: object, saga: AnyTyped) -> None:
         raise PayloadError(f"the input of {saga.id!r} is not {indefinite(saga.input)}: {error}") from error
 
 
-def _birthplace(desk: Desk, name: str, key: str) -> Address:
+def _birthplace(desk: Desk, name: str, key: str, birth: Birth | None) -> Address:
+    if birth is not None:
+        return desk.address(name, instance=birth.run)
     if key:
         return desk.address(name, key)
     shared = desk.service.shared

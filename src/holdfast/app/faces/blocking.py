@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
+from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus
 from holdfast.app.blueprint_views import (
     BodyCheck,
     BodyDraft,
@@ -21,8 +22,10 @@ from holdfast.app.blueprint_views import (
     PublishingRules,
 )
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.bodies import BodyLike, FutureBodies
 from holdfast.app.calls.chains import FutureChains
+from holdfast.app.calls.charters import Charter, FutureCharters
 from holdfast.app.calls.contracts import FutureContracts
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
@@ -41,10 +44,13 @@ from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.sessions import LIFETIME, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
+    DocumentChoice,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -57,6 +63,7 @@ from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
+    ArchivedDefinition,
     Backlog,
     DeadLetter,
     DefinitionCheck,
@@ -76,6 +83,7 @@ from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessI
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
+from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -607,6 +615,10 @@ class Documents:
     def rounds(self, type: str, id: str) -> builtins.list[DocumentRound]:
         """The rounds of a document: its ways from a state to its rest."""
         return self._futures.rounds(type, id).result()
+
+    def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
+        """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
+        return self._futures.choices(type, id).result()
 
     def list(
         self, type: str, *, status: str = "", requester: str = "", cursor: InstanceLike | None = None, limit: int = 100
@@ -1222,6 +1234,43 @@ class Chains:
         return self._futures.versions(name).result()
 
 
+class Charters:
+    """What organisations say of their documents. To publish takes the capability `documents:govern`; the newest version counts.
+
+    Other processes know of it after `charter_refresh` of the settings at the latest, or when they call `refresh`.
+    """
+
+    def __init__(self, futures: FutureCharters) -> None:
+        self._futures = futures
+
+    def publish_rules(self, type: str, rules: Sequence[Mapping[str, object]], *, comment: str = "") -> Charter:
+        """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
+
+        DefinitionError lists everything that is wrong with them.
+        """
+        return self._futures.publish_rules(type, rules, comment=comment).result()
+
+    def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
+        """Publish the settings of the organisation, all of them: expressions read them as `org`."""
+        return self._futures.publish_settings(settings, comment=comment).result()
+
+    def rules(self, type: str, version: int = 0) -> Charter:
+        """The rules for a type of documents, the newest version if none is given."""
+        return self._futures.rules(type, version).result()
+
+    def settings(self, version: int = 0) -> Charter:
+        """The settings of the organisation, the newest version if none is given."""
+        return self._futures.settings(version).result()
+
+    def list(self) -> builtins.list[Charter]:
+        """All versions of all rules and settings, by name, each oldest first: who has changed what, and when."""
+        return self._futures.list().result()
+
+    def refresh(self) -> None:
+        """Have this process look anew at once."""
+        self._futures.refresh().result()
+
+
 class DeadLetters:
     """What operators ask of work that gave up.
 
@@ -1296,6 +1345,38 @@ class Definitions:
     def validate(self, definition: Mapping[str, object] | str | bytes) -> DefinitionCheck:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return self._futures.validate(definition).result()
+
+    def publish_file(self, text: str | bytes, *, name: str = "the file", check: bool = False) -> FilePublication:
+        """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
+
+        With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
+        with another content under a name and version that are published.
+        """
+        return self._futures.publish_file(text, name=name, check=check).result()
+
+    def validate_file(self, text: str | bytes, *, name: str = "the file") -> FileCheck:
+        """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
+        return self._futures.validate_file(text, name=name).result()
+
+    def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> FileChanges:
+        """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
+        return self._futures.diff_file(text, version, workflow=workflow).result()
+
+    def archive(self, definition: DefinitionLike, version: str | int) -> None:
+        """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
+
+        All processes know of it within two seconds. Like `publish`, the engine itself does so to what all tenants share, a request to what is
+        its tenant's own. NotFoundError if there is no such version.
+        """
+        self._futures.archive(definition, version).result()
+
+    def restore(self, definition: DefinitionLike, version: str | int) -> None:
+        """Take a version that was archived into use again."""
+        self._futures.restore(definition, version).result()
+
+    def archived(self) -> builtins.list[ArchivedDefinition]:
+        """The versions that are out of use, by name, each oldest first."""
+        return self._futures.archived().result()
 
     def list(self) -> builtins.list[DefinitionInfo]:
         """All published versions of all workflows, by name, each oldest first."""
@@ -1577,6 +1658,182 @@ class Refusals:
         return self._futures.list(before=before, limit=limit).result()
 
 
+class Schedules:
+    """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
+
+    The id of a schedule is a name of its partition, like a business key: whoever names no partition lists those of all, and names those of none.
+    """
+
+    def __init__(self, futures: FutureSchedules) -> None:
+        self._futures = futures
+
+    def put(
+        self,
+        schedule: str,
+        definition: DefinitionLike,
+        input: object = None,
+        *,
+        version: str | int = "",
+        computed: Mapping[str, str] | None = None,
+        cron: str = "",
+        time_zone: str = "UTC",
+        every: timedelta | float | None = None,
+        at: datetime | None = None,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        jitter: timedelta | float = 0,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "one",
+        window: timedelta | float | None = None,
+        note: str = "",
+        expected_version: int | None = None,
+    ) -> Schedule:
+        """Have a workflow started at the times of `cron` (in `time_zone`), `every` so long, or once `at` an instant; a new schedule, or another content for it.
+
+        `computed` gives more of the input, by expressions that read `scheduled_at`, `scheduled_on` (the day, in the time zone), `started_at`,
+        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip`, `buffer_one`, `allow_all`, `cancel_running`. `catch_up` says
+        which times are made up for that nobody was there for: `none`, the last `one`, or `all` of a `window`. `jitter` puts each start off
+        by up to so much. It acts on behalf of whoever puts it, who must be allowed to start the workflow. `expected_version` is the
+        `revision` that the caller has seen, 0 for a new one: RejectedError (`version_conflict`) if there is another by now.
+        """
+        return self._futures.put(
+            schedule,
+            definition,
+            input,
+            version=version,
+            computed=computed,
+            cron=cron,
+            time_zone=time_zone,
+            every=every,
+            at=at,
+            start_at=start_at,
+            end_at=end_at,
+            jitter=jitter,
+            overlap=overlap,
+            catch_up=catch_up,
+            window=window,
+            note=note,
+            expected_version=expected_version,
+        ).result()
+
+    def get(self, schedule: str) -> Schedule:
+        """One schedule: what it says, its next time, and what it runs."""
+        return self._futures.get(schedule).result()
+
+    def list(self, *, workflow: str = "", after: Schedule | None = None, limit: int = 100) -> builtins.list[Schedule]:
+        """The schedules, the newest first; give the last one as `after` for the next page."""
+        return self._futures.list(workflow=workflow, after=after, limit=limit).result()
+
+    def fires(self, schedule: str, *, after: int = 0, limit: int = 100) -> builtins.list[FireInfo]:
+        """What became of the last hundred times and of those that have not come to an end, the last one first.
+
+        Give the last number as `after` for the next page. All runs that a schedule has started are those whose parent is its `instance`.
+        """
+        return self._futures.fires(schedule, after=after, limit=limit).result()
+
+    def next_times(self, schedule: str, *, after: datetime | None = None, limit: int = 10) -> builtins.list[datetime]:
+        """The times that are to come, or those after an instant, as the plan names them; a pause holds them back all the same."""
+        return self._futures.next_times(schedule, after=after, limit=limit).result()
+
+    def pause(self, schedule: str, reason: str = "") -> Schedule:
+        """Start nothing more by itself; runs that there are go on. What passes meanwhile is not made up for, unless by `backfill`."""
+        return self._futures.pause(schedule, reason).result()
+
+    def resume(self, schedule: str, reason: str = "") -> Schedule:
+        """Go on with the times that are to come."""
+        return self._futures.resume(schedule, reason).result()
+
+    def trigger(self, schedule: str, *, overlap: Overlap | None = None, command_id: str = "") -> FireInfo:
+        """Start the workflow now, paused or not, and say what became of it: it may be skipped or put off, by the policy or by another `overlap`.
+
+        `command_id` makes the call safe to repeat.
+        """
+        return self._futures.trigger(schedule, overlap=overlap, command_id=command_id).result()
+
+    def backfill(
+        self, schedule: str, start: datetime, end: datetime, *, at_once: bool = False, command_id: str = ""
+    ) -> Schedule:
+        """Start the workflow for every time of a period, both ends included: each when the one before has ended, or all `at_once`.
+
+        The policies of overlap and catch-up are not asked, and what was started for these times before counts for nothing: it is started
+        again. `command_id` makes the call safe to repeat.
+        """
+        return self._futures.backfill(schedule, start, end, at_once=at_once, command_id=command_id).result()
+
+    def stop_backfills(self, schedule: str) -> Schedule:
+        """Start nothing more for periods that are being made up for; runs that there are go on."""
+        return self._futures.stop_backfills(schedule).result()
+
+    def delete(self, schedule: str, *, expected_version: int | None = None) -> None:
+        """Let there be no such schedule any more; its runs go on, and its history is kept. One may be put under its id again."""
+        self._futures.delete(schedule, expected_version=expected_version).result()
+
+
+class Batches:
+    """What can be asked of batches. To look takes the capability `batch:read`, to begin or cancel one `batch:manage`.
+
+    What a batch does it does on behalf of whoever began it: each item takes the capability that it takes alone.
+    """
+
+    def __init__(self, futures: FutureBatches) -> None:
+        self._futures = futures
+
+    def begin(
+        self,
+        verb: BatchVerb,
+        runs: Sequence[InstanceLike] = (),
+        *,
+        letters: Sequence[LetterLike] = (),
+        inputs: Sequence[object] = (),
+        definition: DefinitionLike = "",
+        version: str | int = "",
+        status: str | Sequence[str] = (),
+        reason: str = "",
+        per_second: float = 0,
+        follow: timedelta | float = 3600,
+        batch_id: str = "",
+    ) -> Batch:
+        """Do something to many runs; the answer is there when it is stored, and the batch goes on by itself.
+
+        `cancel`, `abort`, `pause` and `resume` are done to these `runs`, or to those of a `definition` that are in a `status`; `retry`
+        requeues all that gave up of them; `requeue` is for these dead `letters`, or all of a `definition`; `start` starts the
+        `definition` once for each of the `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
+        of `follow` after the last one was tried it is looked what became of those that were taken: an item is done when it is as it was
+        wanted, and not before. `batch_id` makes the call safe to repeat.
+        """
+        return self._futures.begin(
+            verb,
+            runs,
+            letters=letters,
+            inputs=inputs,
+            definition=definition,
+            version=version,
+            status=status,
+            reason=reason,
+            per_second=per_second,
+            follow=follow,
+            batch_id=batch_id,
+        ).result()
+
+    def get(self, batch: str) -> Batch:
+        """One batch: how far it is, and how many items have come to what."""
+        return self._futures.get(batch).result()
+
+    def list(self, *, after: Batch | None = None, limit: int = 100) -> builtins.list[Batch]:
+        """The batches, the newest first; give the last one as `after` for the next page."""
+        return self._futures.list(after=after, limit=limit).result()
+
+    def items(
+        self, batch: str, *, status: ItemStatus | None = None, after: int = 0, limit: int = 100
+    ) -> builtins.list[BatchItem]:
+        """What became of each item, or of those with one `status`, in order; give the last number as `after` for the next page."""
+        return self._futures.items(batch, status=status, after=after, limit=limit).result()
+
+    def cancel(self, batch: str, reason: str = "") -> Batch:
+        """Try no more of the items, and look no longer at those that were taken; what was done stays done."""
+        return self._futures.cancel(batch, reason).result()
+
+
 class Projections:
     """What operators ask of read models. They are fed with the events of all tenants."""
 
@@ -1675,6 +1932,8 @@ class Calls:
     """People: who there is, what they may do, who stands in for whom."""
     chains: Chains
     """Approval chains."""
+    charters: Charters
+    """What organisations say of their documents."""
     dead_letters: DeadLetters
     """What gave up, and what is to become of it."""
     definitions: Definitions
@@ -1693,6 +1952,10 @@ class Calls:
     """Sessions of browsers."""
     refusals: Refusals
     """Requests that were refused because of who asked."""
+    schedules: Schedules
+    """What starts workflows at given times."""
+    batches: Batches
+    """One thing done to many runs."""
     futures: FutureCalls
     """The same calls with replies, for callers who want many in flight."""
     aio: AsyncCalls
@@ -1711,6 +1974,7 @@ class Calls:
         self.notifications = Notifications(futures.notifications)
         self.directory = Directory(futures.directory)
         self.chains = Chains(futures.chains)
+        self.charters = Charters(futures.charters)
         self.dead_letters = DeadLetters(futures.dead_letters)
         self.definitions = Definitions(futures.definitions)
         self.events = Events(futures.events)
@@ -1720,6 +1984,8 @@ class Calls:
         self.keys = Keys(futures.keys)
         self.sessions = Sessions(futures.sessions)
         self.refusals = Refusals(futures.refusals)
+        self.schedules = Schedules(futures.schedules)
+        self.batches = Batches(futures.batches)
         self.aio = AsyncCalls(futures)
 
     @overload

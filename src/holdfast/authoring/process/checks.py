@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
 from holdfast.authoring.files.parsing import shown
-from holdfast.authoring.files.reading import Findings, Reader
+from holdfast.authoring.files.reading import EnoughError, Findings, Reader
 from holdfast.authoring.files.tree import Fields, Mark, Scalar, Tree
 from holdfast.authoring.files.values import Condition, Formula
 from holdfast.authoring.process import formulas as f
@@ -27,6 +27,7 @@ from holdfast.authoring.process.format import (
 from holdfast.authoring.process.outline import AGAIN, EXPIRED, FAILED, Asking, Calling, Outline
 from holdfast.errors import ExpressionError
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.graph import Stored
 
 ASSIGNED: Final = ("role", "user", "expression", "resolver")
 AWAITED: Final = ("duration", "until", "cron", "event", "events")
@@ -50,7 +51,8 @@ _UNLISTED: Final = 20
 class Checks:
     """Checks one workflow."""
 
-    def __init__(self, outline: Outline, reader: Reader, findings: Findings) -> None:
+    def __init__(self, outline: Outline, reader: Reader, findings: Findings, allowance: f.Allowance) -> None:
+        self._allowance = allowance
         self._outline = outline
         self._workflow = outline.workflow
         self._reader = reader
@@ -291,7 +293,11 @@ class Checks:
                 self._findings.add("reserved_name", message, at)
             self._expression(partial(f.mapping_of, value, place), f"`{name}` in `{field}`", at)
 
-    def _expression(self, read: Callable[[], object], what: str, at: Mark) -> None:
+    def _expression(self, read: partial[Stored], what: str, at: Mark) -> None:
+        if not self._allowance.covers(read.args[0]):
+            told = f"the different expressions of the file come to more than {f.MOST:,} characters, each counted with {f.EACH} more"
+            self._findings.add("too_many_expressions", f"{told}; split the file", at)
+            raise EnoughError
         try:
             read()
         except ExpressionError as error:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from holdfast.authoring.files.values import Condition, Formula
 from holdfast.expressions import Options, Type, parse
@@ -18,8 +18,12 @@ from holdfast.machine.runs.namespaces import PROCESS
 RESPONSE: Final = "response"
 _HEADER: Final = re.compile(r"response\.headers(?:\.(?P<name>[^.\[]+)|\[\"(?P<quoted>[^\"]+)\"\])")
 _KNOWN: Final = PROCESS.schema.fields or {}
-_REMEMBERED: Final = 4096
-"""Expressions that are kept: many of a domain are the same."""
+MOST: Final = 300_000
+"""Characters of all different expressions of a file: nothing else that stands in so few bytes takes so long to read."""
+EACH: Final = 10
+"""Characters that each expression counts for besides its own."""
+_REMEMBERED: Final = 20_000
+"""Expressions that are kept, so that the compiler has what the checks have read: hardly a file has more within these limits."""
 
 
 Place = Literal["condition", "given", "kept", "data", "awaited", "trigger"]
@@ -42,10 +46,26 @@ _SCHEMAS: Final = {
 _OPTIONS: Final = {place: Options(namespaces=frozenset(names)) for place, names in _NAMES.items()}
 
 
+class Allowance:
+    """How much of its expressions a file may have read; what comes again costs nothing."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._left = MOST
+
+    def covers(self, given: object) -> bool:
+        """Whether there is room for one more expression."""
+        text = given if isinstance(given, str) else repr(given)
+        if text not in self._known:
+            self._known.add(text)
+            self._left -= len(text) + EACH
+        return self._left >= 0
+
+
 def headers_of(formulas: Iterable[Formula]) -> list[str]:
     """The headers of an answer that some mappings read, in lower case: `response.headers.etag`, `response.headers['x-id']`."""
     texts = [each for each in formulas if isinstance(each, str)]
-    names = [name for each in texts for name in parse(each, spelling="mapping", options=_OPTIONS["kept"]).variables]
+    names = [name for each in texts for name in _read(each, "mapping", "kept").variables]
     found = [_HEADER.match(name) for name in names]
     return sorted({(each["name"] or each["quoted"]).lower() for each in found if each is not None})
 
@@ -53,16 +73,24 @@ def headers_of(formulas: Iterable[Formula]) -> list[str]:
 def condition_of(given: Condition, place: Place = "condition") -> Stored:
     """The stored form of a condition; ExpressionError if it is none."""
     if isinstance(given, str):
-        return _stored(given, "native", place)
-    return _stored(json.dumps(given), "json", place)
+        return _read(given, "native", place).stored
+    return _read(json.dumps(given), "json", place).stored
 
 
 def mapping_of(given: Formula, place: Place) -> Stored:
     """The stored form of a mapping; ExpressionError if it is none. What is no text stands for itself."""
-    return _stored(given if isinstance(given, str) else json.dumps(given), "mapping", place)
+    return _read(given if isinstance(given, str) else json.dumps(given), "mapping", place).stored
+
+
+class _Read(NamedTuple):
+    """What is made of the text of an expression."""
+
+    stored: Stored
+    variables: tuple[str, ...]
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _stored(source: str, spelling: Spelling, place: Place) -> Stored:
+def _read(source: str, spelling: Spelling, place: Place) -> _Read:
     read = parse(source, spelling=spelling, options=_OPTIONS[place])
-    return read.check(_SCHEMAS[place], expects=None if spelling == "mapping" else "bool").to_data()
+    checked = read.check(_SCHEMAS[place], expects=None if spelling == "mapping" else "bool")
+    return _Read(checked.to_data(), read.variables)

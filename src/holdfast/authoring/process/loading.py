@@ -14,6 +14,7 @@ from holdfast.authoring.files.tree import Fields, Items, Mark, Tree, plain
 from holdfast.authoring.process.checks import Checks
 from holdfast.authoring.process.compiler import graph_of
 from holdfast.authoring.process.format import Domain
+from holdfast.authoring.process.formulas import Allowance
 from holdfast.authoring.process.outline import Outline
 from holdfast.authoring.process.warnings import warnings_of
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, indefinite
@@ -60,8 +61,9 @@ class _File:
             return []
         outlines = [Outline(workflow) for workflow in domain.workflows]
         self._check_ids(domain)
+        allowance = Allowance()
         for outline in outlines:
-            Checks(outline, self._reader, self._findings).run()
+            Checks(outline, self._reader, self._findings, allowance).run()
         if self._findings.found:
             return []
         loaded = [self._definition(tree, place, outline) for place, outline in enumerate(outlines)]

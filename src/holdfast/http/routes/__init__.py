@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.http.routes import (
+    batches,
     chains,
     controls,
     dead_letters,
@@ -16,6 +17,7 @@ from holdfast.http.routes import (
     platform,
     processes,
     repairs,
+    schedules,
     sessions,
     standing,
     tasks,
@@ -37,6 +39,8 @@ ROUTES: tuple[Route, ...] = (
     *directory.ROUTES,
     *chains.ROUTES,
     *keys.ROUTES,
+    *schedules.ROUTES,
+    *batches.ROUTES,
     *sessions.ROUTES,
     *platform.ROUTES,
 )

@@ -7,11 +7,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from holdfast.app.operator_views import DefinitionCheck, DefinitionInfo
+from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
+from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.routes.executions import Drawing
-from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Subject
+from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
 
 
 class DefinitionQuery(Paged, frozen=True, kw_only=True):
@@ -34,6 +35,33 @@ class DrawingQuery(VersionQuery, frozen=True, kw_only=True):
     format: Literal["mermaid", "dot", "json"] = "mermaid"
 
 
+class Version(Given, frozen=True, kw_only=True):
+    """Which version is meant."""
+
+    version: str
+
+
+class FileQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of a file."""
+
+    name: str = "the file"
+    """What messages call it."""
+
+
+class PublishQuery(FileQuery, frozen=True, kw_only=True):
+    """How a file is published."""
+
+    check: bool = False
+    """Whether it is only told what would happen."""
+
+
+class DiffQuery(VersionQuery, frozen=True, kw_only=True):
+    """What a file is compared with."""
+
+    workflow: str = ""
+    """Which workflow of the file, if it has several."""
+
+
 async def list_definitions(call: Call[DefinitionQuery, None]) -> Listing[DefinitionInfo]:
     """List published versions by name, each oldest first; those of the tenant and those that all share."""
     found = await call.calls.definitions.list()
@@ -50,6 +78,38 @@ async def publish_definition(call: Call[NoQuery, dict[str, object]]) -> Answer:
 async def validate_definition(call: Call[NoQuery, dict[str, object]]) -> DefinitionCheck:
     """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
     return await call.calls.definitions.validate(call.body)
+
+
+async def publish_file(call: Call[PublishQuery, object]) -> Answer:
+    """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
+    asked = call.query
+    found = await call.calls.definitions.publish_file(call.raw, name=asked.name, check=asked.check)
+    return Answer(value=found, status=201 if found.is_published else 200)
+
+
+async def validate_file(call: Call[FileQuery, object]) -> FileCheck:
+    """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
+    return await call.calls.definitions.validate_file(call.raw, name=call.query.name)
+
+
+async def diff_file(call: Call[DiffQuery, object]) -> FileChanges:
+    """How a workflow of a file differs from a published version of it, the newest if none is named."""
+    return await call.calls.definitions.diff_file(call.raw, call.query.version, workflow=call.query.workflow)
+
+
+async def archive_definition(call: Call[NoQuery, Version]) -> None:
+    """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
+    await call.calls.definitions.archive(call.path["name"], call.body.version)
+
+
+async def restore_definition(call: Call[NoQuery, Version]) -> None:
+    """Take a version that was archived into use again."""
+    await call.calls.definitions.restore(call.path["name"], call.body.version)
+
+
+async def list_archived(call: Call[Paged, None]) -> Listing[ArchivedDefinition]:
+    """List the versions that are out of use, by name."""
+    return cursors.sliced(await call.calls.definitions.archived(), call.query.cursor, call.page(call.query.limit))
 
 
 async def get_definition(call: Call[VersionQuery, None]) -> DefinitionInfo:
@@ -72,7 +132,34 @@ async def draw_definition(call: Call[DrawingQuery, None]) -> Drawing:
 
 _DEFINITIONS = Subject("definitions", "/api/v1/definitions", "definition:read", "own")
 _PUBLISH = "definition:publish"
-_EXAMPLE = {"name": "order", "version": "1", "kind": "saga"}
+_EXAMPLE = {
+    "name": "greeting",
+    "version": "1",
+    "kind": "saga",
+    "entry": "greet",
+    "nodes": {"greet": {"id": "greet", "op": {"op": "task", "work": {"handler": "greet"}}}},
+    "edges": [],
+}
+_FILE = {
+    "domain": "holidays",
+    "workflows": [
+        {
+            "id": "holidays.request",
+            "version": 1,
+            "initial_step": "asked",
+            "steps": [
+                {"id": "asked", "type": "approval", "assignee": {"role": "manager"}},
+                {"id": "granted", "type": "terminal", "outcome": "granted"},
+                {"id": "refused", "type": "terminal", "outcome": "refused"},
+            ],
+            "transitions": [
+                {"from": "asked", "event": "approved", "to": "granted"},
+                {"from": "asked", "event": "rejected", "to": "refused"},
+            ],
+        }
+    ],
+}
+_TEXTS = ("application/yaml", "text/yaml")
 
 ROUTES: tuple[Route, ...] = (
     _DEFINITIONS.get("", list_definitions, query=DefinitionQuery, answer=Listing[DefinitionInfo]),
@@ -88,6 +175,42 @@ ROUTES: tuple[Route, ...] = (
     ),
     _DEFINITIONS.post(
         "/validate", validate_definition, body=dict[str, object], answer=DefinitionCheck, example=_EXAMPLE
+    ),
+    _DEFINITIONS.post(
+        "/files",
+        publish_file,
+        permission=_PUBLISH,
+        reach="tenant",
+        query=PublishQuery,
+        body=object,
+        texts=_TEXTS,
+        answer=FilePublication,
+        status=201,
+        also=(200,),
+        example=_FILE,
+    ),
+    _DEFINITIONS.post(
+        "/files/validate", validate_file, query=FileQuery, body=object, texts=_TEXTS, answer=FileCheck, example=_FILE
+    ),
+    _DEFINITIONS.post(
+        "/files/diff", diff_file, query=DiffQuery, body=object, texts=_TEXTS, answer=FileChanges, example=_FILE
+    ),
+    _DEFINITIONS.get("/archived", list_archived, query=Paged, answer=Listing[ArchivedDefinition]),
+    _DEFINITIONS.post(
+        "/{name}/archive",
+        archive_definition,
+        permission=_PUBLISH,
+        reach="tenant",
+        body=Version,
+        example={"version": "1"},
+    ),
+    _DEFINITIONS.post(
+        "/{name}/restore",
+        restore_definition,
+        permission=_PUBLISH,
+        reach="tenant",
+        body=Version,
+        example={"version": "1"},
     ),
     _DEFINITIONS.get("/{name}", get_definition, query=VersionQuery, answer=DefinitionInfo),
     _DEFINITIONS.get("/{name}/source", get_source, query=VersionQuery, answer=dict[str, object]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -15,6 +15,7 @@ from holdfast.errors import Diagnostic
 UTC_ZONE: Final = "UTC"
 
 _FIELDS: Final = 5
+_INSTANT: Final = timedelta(microseconds=1)
 _ANY_DAY: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Rules repeat: one that fires at all does so within the decades after any day."""
 
@@ -22,6 +23,14 @@ _ANY_DAY: Final = datetime(2024, 1, 1, tzinfo=UTC)
 def next_time(cron: str, zone: str, now: datetime) -> datetime:
     """The first time after an instant that a sound rule names, in UTC."""
     return next(CronSim(cron, now.astimezone(_zone(zone)))).astimezone(UTC)
+
+
+def last_time(cron: str, zone: str, now: datetime) -> datetime | None:
+    """The last time that a sound rule names and that is no later than an instant, in UTC; None if there is none."""
+    try:
+        return next(CronSim(cron, (now + _INSTANT).astimezone(_zone(zone)), reverse=True)).astimezone(UTC)
+    except (StopIteration, OverflowError):
+        return None
 
 
 def calendar_findings(node: str, cron: object, zone: object) -> Iterator[Diagnostic]:

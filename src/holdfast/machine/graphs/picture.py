@@ -59,6 +59,8 @@ _SAME_LOOK = {
 _PLAIN_LOOK = _Look("#ffffff", "#57606a")
 _BAR = _Look("#424a53", "#1b1f24", "#ffffff")
 _TAKEN = "#0969da"
+_DOT = "#46;"
+"""A dot as an entity, which a comment need not have."""
 
 
 class _Box(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +112,7 @@ def mermaid(graph: Graph, live: Live | None = None, *, taken: Collection[str] = 
     lines += _mermaid_classes(picture)
     marked = ",".join(str(place) for place, (_, is_taken) in enumerate(links) if is_taken)
     lines += [f"linkStyle {marked} stroke:{_TAKEN},stroke-width:3px"] if marked else []
-    return written(f"%% {in_mermaid(picture.title)}\nflowchart TD", lines)
+    return written(f"%% {in_mermaid(picture.title).replace(_DOT, '.')}\nflowchart TD", lines)
 
 
 def _mermaid_box(box: _Box) -> str:

@@ -70,6 +70,10 @@ def _applied(_routes: GraphIndex, state: State, event: e.ApprovalsApplied) -> No
         del _document(state).approvals[step]
 
 
+def _ruled(_routes: GraphIndex, _state: State, _event: e.RulesApplied) -> None:
+    """What they have changed is told by an event of its own."""
+
+
 def _rejected(_routes: GraphIndex, state: State, event: e.SlotRejected) -> None:
     _document(state).refused = Refused(
         slot=event.slot, step=event.step, node=event.node, by=event.by, reason=event.reason
@@ -97,6 +101,7 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.TransitionRequested: _requested,
     e.ApprovalsVoided: _voided,
     e.ApprovalsApplied: _applied,
+    e.RulesApplied: _ruled,
     e.SlotRejected: _rejected,
     e.RoundStarted: _round_started,
     e.RoundCompleted: _round_completed,

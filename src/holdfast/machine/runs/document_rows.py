@@ -244,6 +244,8 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911 - a line 
             )
         case e.ApprovalsVoided():
             return _Told("void approvals", event.by, why=f"{event.why}: {', '.join(event.fields) or 'all'}")
+        case e.RulesApplied():
+            return _Told(f"rules at {event.action}", event.by, why="; ".join([*event.rules, *event.errors]))
         case e.ApprovalsApplied():
             return _Told("apply approvals", why=event.transition)
         case e.SlotRejected():

@@ -75,6 +75,8 @@ class FindEvents(_Errand, frozen=True, kw_only=True):
     """The ids of those that the run has had."""
     data: Data = {}
     """What the conditions may look at: the data of the token."""
+    names: Data = {}
+    """What they may look at besides, by the name that it goes by: the document of the run."""
 
 
 class Notify(_Errand, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from holdfast.machine.runs.branches import shorten, undoable
 from holdfast.machine.runs.notice_folds import FOLDS as NOTICE_FOLDS
 from holdfast.machine.runs.repaired import REPAIRED
 from holdfast.machine.runs.state import ROOT, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
-from holdfast.machine.runs.tokens import come_to, enter
+from holdfast.machine.runs.tokens import enter, leave
 
 MOST_DECIDED = 1000
 """Answers that a run remembers in order to tell a repeated one: those of a run that goes on for years must not grow with it."""
@@ -51,7 +51,6 @@ def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> Non
         call_at=event.call_at,
     )
     state.chain += event.effect is not None
-    come_to(state, event.node)
     enter(routes, state, event)
 
 
@@ -62,7 +61,6 @@ def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) ->
     if step is None:
         first = state.tokens[event.token].first
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
-        come_to(state, event.node)
         enter(routes, state, event)
     token = state.tokens[step.token]
     if isinstance(routes.node(step.node).op, WaitTimer):
@@ -234,10 +232,11 @@ def _token_held(_routes: GraphIndex, state: State, event: e.TokenHeld) -> None:
     state.tokens[event.token].stay = Stay(target=event.target, node=event.node, outcome=event.outcome)
 
 
-def _token_ended(_routes: GraphIndex, state: State, event: e.TokenEnded) -> None:
+def _token_ended(routes: GraphIndex, state: State, event: e.TokenEnded) -> None:
     token = state.tokens.pop(event.token, None) or state.parked.pop(event.token)
     if token.scope is None:
         state.result, state.outcome = token.data, event.outcome
+        leave(routes, state, token)
         if event.why:
             state.reason = event.why
         return

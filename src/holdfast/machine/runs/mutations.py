@@ -12,17 +12,19 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.document import DocumentAction
-from holdfast.machine.graphs.graph import AMEND, DocumentRule, Human
+from holdfast.machine.graphs.graph import AMEND, DocumentRule, Human, WaitEvents
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.document import Approval
 from holdfast.machine.runs.document_commands import Mutate
 from holdfast.machine.runs.ending import stop_step
+from holdfast.machine.runs.event_keys import key_or_none
 from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
 from holdfast.machine.runs.fields import Data, defaults_of, faults_of, not_given, with_computed
+from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import begin_round
-from holdfast.machine.runs.rules import judge
+from holdfast.machine.runs.rules import follow, judge
 from holdfast.machine.runs.slots import LEFT, interrupt, standing, void
 from holdfast.machine.runs.state import ROOT
 from holdfast.machine.runs.turn import Turn
@@ -54,6 +56,8 @@ class Draft(NamedTuple):
     changes: Data
     """The fields that are different, with null for those that are gone."""
     warnings: list[str]
+    held: list[str]
+    """The rules that had an effect on it."""
 
 
 # -- what people ask for
@@ -83,6 +87,7 @@ def mutate(turn: Turn, command: Mutate) -> Answer | None:
     if command.amends or window_of(turn.routes, turn.state).window != "editable":
         return _amend_in_place(turn, draft, action.name, author)
     change(turn, draft, action.name, author)
+    follow(turn, action.name, author.rules, before=draft.held, actor=author.actor)
     _restart_slots(turn)
     return None
 
@@ -184,7 +189,7 @@ def drafted(turn: Turn, before: Data, changes: Data, author: Author) -> Draft | 
         refusal = too_large(turn.routes, "the document")
     if refusal is not None:
         return refusal
-    return Draft(data, _differences(before, data), judged.warnings)
+    return Draft(data, _differences(before, data), judged.warnings, judged.held)
 
 
 def created(turn: Turn, given: Data, author: Author) -> Draft | Rejection:
@@ -206,6 +211,7 @@ def _differences(before: Data, after: Data) -> Data:
 def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
     """Write a change: version, approvals that were about what has changed, and questions about it, which are put anew."""
     document = document_of(turn.state)
+    keys = _awaited(turn)
     turn.emit(
         DocumentChanged(
             version=document.version + 1,
@@ -220,6 +226,27 @@ def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
         )
     )
     _void_covered(turn, draft.changes)
+    _wait_anew(turn, keys)
+
+
+def _awaited(turn: Turn) -> dict[int, list[str]]:
+    """The keys of the events that open steps wait for."""
+    found = {}
+    for number, step in turn.state.open.items():
+        node = turn.routes.node(step.node)
+        if isinstance(node.op, WaitEvents):
+            names = text_names(turn.state, turn.state.tokens[step.token].data)
+            found[number] = [key_or_none(turn.routes, node, each, names) for each in node.op.events]
+    return found
+
+
+def _wait_anew(turn: Turn, before: dict[int, list[str]]) -> None:
+    """Steps whose events have another key now wait for those; their time begins anew."""
+    for number, keys in _awaited(turn).items():
+        step = turn.state.open[number]
+        if before.get(number) != keys:
+            stop_step(turn, step, "drop", error=EDITED, reason=LEFT)
+            turn.move(step.token, step.node)
 
 
 def _void_covered(turn: Turn, changes: Data) -> None:
@@ -261,6 +288,7 @@ def _amend_in_place(turn: Turn, draft: Draft, action: str, author: Author) -> Re
     begin_round(turn)
     interrupt(turn, "edited", EDITED)
     change(turn, draft, action, author)
+    follow(turn, action, author.rules, before=draft.held, actor=author.actor)
     actor = author.actor
     status = index.spec.amended
     turn.emit(

@@ -74,6 +74,11 @@ class Refusal(StrEnum):
     EVENT_WANTED = "event_wanted"
     """Others want the event and come first; look for another one, or wait in line."""
 
+    ARCHIVED = "archived"
+    """The version of the workflow is out of use, and nothing new is started with it; restore it, or take another one."""
+    TOO_MANY_BACKFILLS = "too_many_backfills"
+    """The schedule makes up for as many periods as it may already; wait for one of them, or stop them."""
+
     NOT_ASKED_YET = "not_asked_yet"
     """Those whom the question asks are still being looked for; decide when it has come to an inbox."""
     CLAIMED = "claimed"
@@ -108,7 +113,7 @@ class Refusal(StrEnum):
     INVALID_DOCUMENT = "invalid_document"
     """What was given does not fit the contract; the message lists every fault with its place."""
     VERSION_CONFLICT = "version_conflict"
-    """Somebody else has changed the document or the process since the caller looked at it; compare the versions, and decide anew."""
+    """Somebody else has changed the document, the process or the schedule since the caller looked at it; compare the versions, and decide anew."""
     RULE_BLOCKED = "rule_blocked"
     """A rule of the organisation blocks it; the message is the reason that the rule gives."""
     NOT_AMENDABLE = "not_amendable"

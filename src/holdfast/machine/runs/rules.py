@@ -1,15 +1,23 @@
-"""Flat rules: judged before a change is applied, or by a node of the workflow. The same rules, the same judgement."""
+"""Flat rules: judged before a change is made, or by a node of the workflow; or after it, to have something sent. The same rules, the same judgement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
+from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import DocumentRule
+from holdfast.machine.graphs.kinds.notice import ROLE
+from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.events import RulesApplied
 from holdfast.machine.runs.namespaces import actor_names
+from holdfast.machine.runs.notices import IN_APP, Words, send
+from holdfast.machine.runs.posts import post
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.windows import index_of
+from holdfast.machine.runs.windows import document_of, index_of
+from holdfast.machine.runs.wording import filled
 
 Data = dict[str, object]
 
@@ -24,21 +32,25 @@ class Judged(NamedTuple):
     outcome: str = ""
     """The word of the first rule that has one for it."""
     warnings: list[str] = []  # noqa: RUF012 - replaced, never changed
+    held: list[str] = []  # noqa: RUF012 - replaced, never changed
+    """Those that had an effect."""
 
 
 def judge(turn: Turn, data: Data, rules: Sequence[DocumentRule], *, actor: Actor, org: Data | None = None) -> Judged:
-    """Judge a content by rules, in their order; ExpressionError if one cannot be judged."""
-    content, warnings, outcome = dict(data), list[str](), ""
+    """Judge a content by the rules before a change, in their order; ExpressionError if one cannot be judged."""
+    content, warnings, held, outcome = dict(data), list[str](), list[str](), ""
     for rule in rules:
         asked = _names(turn, content, actor, org)
         index = index_of(turn.routes)
-        if rule.when is not None and not index.rule(rule.when).holds(asked):
+        if rule.phase == "after" or (rule.when is not None and not index.rule(rule.when).holds(asked)):
             continue
         match rule.effect:
             case "block":
                 return Judged(content, _blocked(rule), warnings=warnings)
-            case "require_field" if content.get(rule.field) is None:
-                return Judged(content, rule.reason or f"the rule {rule.name!r} requires {rule.field!r}; give it")
+            case "require_field":
+                if content.get(rule.field) is None:
+                    return Judged(content, rule.reason or f"the rule {rule.name!r} requires {rule.field!r}; give it")
+                continue
             case "set_field" if rule.value is not None:
                 content[rule.field] = index.rule(rule.value).evaluate(asked)
             case "warn":
@@ -47,7 +59,49 @@ def judge(turn: Turn, data: Data, rules: Sequence[DocumentRule], *, actor: Actor
                 outcome = outcome or rule.outcome
             case _:
                 pass
-    return Judged(content, outcome=outcome, warnings=warnings)
+        held.append(f"{rule.name} {rule.effect}")
+    return Judged(content, outcome=outcome, warnings=warnings, held=held)
+
+
+def follow(turn: Turn, action: str, rules: Sequence[DocumentRule], *, before: Sequence[str], actor: Actor) -> None:
+    """Have sent what rules want sent after a change, and tell of all that had an effect. One that cannot be judged holds nothing up."""
+    held, errors = list(before), list[str]()
+    for rule in rules:
+        if rule.phase != "after":
+            continue
+        asked = _names(turn, document_of(turn.state).data, actor, None)
+        try:
+            if rule.when is None or index_of(turn.routes).rule(rule.when).holds(asked):
+                _send(turn, rule, asked)
+                held.append(f"{rule.name} {rule.effect}")
+        except ExpressionError as error:
+            errors.append(f"{rule.name}: {error}")
+    if held or errors:
+        turn.emit(RulesApplied(action=action, rules=held, errors=errors, by=actor.id))
+
+
+def _send(turn: Turn, rule: DocumentRule, asked: Data) -> None:
+    occasion = f"rule:{document_of(turn.state).sequence}:{rule.name}"
+    text = partial(_filled, turn, rule, asked)
+    if rule.effect == "webhook":
+        document = document_of(turn.state)
+        hidden = {name for name, field in index_of(turn.routes).spec.fields.items() if field.sensitive}
+        shown: Data = {name: value for name, value in document.data.items() if name not in hidden}
+        given: Data = {"url": text("url"), "secret": rule.secret, "payload.rule": rule.name}
+        post(turn, (0, ""), given | {"payload.document": {**document.own(), "data": shown}}, occasion=occasion)
+        return
+    people = [
+        Person(kind="role" if each.startswith(ROLE) else "user", name=text(f"to.{place}", each.removeprefix(ROLE)))
+        for place, each in enumerate(rule.to)
+    ]
+    words = Words(subject=text("subject"), body=text("body"))
+    send(turn, (0, ""), words, people, channels=rule.channels or (IN_APP,), occasion=occasion)
+
+
+def _filled(turn: Turn, rule: DocumentRule, asked: Data, name: str, text: str = "") -> str:  # noqa: PLR0917 - bound but for the last two
+    template = rule.templates.get(name)
+    expression = None if template is None else index_of(turn.routes).rule(template)
+    return filled(expression, text or str(getattr(rule, name, "")), asked)
 
 
 def _blocked(rule: DocumentRule) -> str:

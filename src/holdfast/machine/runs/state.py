@@ -214,7 +214,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Whether it is looked up whether those can decide whom the definition names."""
     next_step: int = 1
     at: str = ""
-    """The node of the step that began last; one that stands for a part of a step is left out."""
+    """Of a process whose token tells no step any more: the node that it was at last."""
     tokens: dict[str, Token] = {}
     parked: dict[str, Token] = {}
     """Tokens that wait for the branches of their split."""

@@ -1,10 +1,13 @@
-"""How a token comes to a node."""
+"""How a token comes to a node, and where the run of one token is."""
 
 from __future__ import annotations
 
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import StepCompleted, StepSkipped, StepStarted
-from holdfast.machine.runs.state import State
+from holdfast.machine.runs.state import ROOT, State, Token
+
+_OWN = "#"
+"""How the names of nodes begin that the compiler of a process has added."""
 
 
 def enter(routes: GraphIndex, state: State, event: StepStarted | StepCompleted | StepSkipped) -> None:
@@ -12,13 +15,21 @@ def enter(routes: GraphIndex, state: State, event: StepStarted | StepCompleted |
     state.next_step = event.step + 1
     token, node = state.tokens[event.token], event.node
     token.visits[node] = token.visits.get(node, 0) + 1
+    if node.startswith(_OWN):
+        leave(routes, state, token)
     token.node = node
     if token.scope is not None and routes.is_answering(node):
         token.answerer = node
     token.retry_of, token.first = None, 0
 
 
-def come_to(state: State, node: str) -> None:
-    """Remember where the run is: one that has ended has no token any more that would tell."""
-    if not node.startswith("#"):
-        state.at = node
+def leave(routes: GraphIndex, state: State, token: Token) -> None:
+    """Remember the step of a process that its token goes away from without coming to another one."""
+    if routes.graph.kind == "process" and not token.node.startswith(_OWN):
+        state.at = token.node
+
+
+def place_of(state: State) -> str:
+    """The node that a process is at, or was at last; empty if it has not entered any."""
+    token = state.token(ROOT)
+    return state.at if token is None or token.node.startswith(_OWN) else token.node

@@ -20,6 +20,7 @@ from holdfast.machine.runs.mutations import Author, Draft, change, created, draf
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.rounds import begin_round
+from holdfast.machine.runs.rules import follow
 from holdfast.machine.runs.slots import interrupt
 from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.machine.runs.turn import Turn
@@ -64,6 +65,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             is_adopted=bool(command.status),
         )
     )
+    follow(turn, command.action, command.rules, before=draft.held, actor=actor)
     turn.move(ROOT, index.state_of[status] if command.status else turn.routes.graph.entry)
     return None
 
@@ -125,6 +127,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     if draft.changes and window_of(turn.routes, turn.state).window == "editable":
         change(turn, draft, "update", author)
     _ask(turn, command, draft.warnings)
+    follow(turn, command.transition, command.rules, before=draft.held, actor=author.actor)
     _go(turn, transition, go_on)
     return None
 

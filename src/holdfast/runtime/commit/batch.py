@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from holdfast.errors import (
     CommandError,
     HoldfastError,
@@ -135,7 +137,8 @@ class Batch:
                 self._drafts[name].is_tainted = True
             return each, None, error if isinstance(error, HoldfastError) else _failure(each, error)
         if each.receipt is not None:
-            self._receipts[each.receipt] = (name, outcome, each.digest)
+            # Whoever comes with it again is answered like the first one, who alone may see the instance.
+            self._receipts[each.receipt] = (name, replace(outcome, seen=None), each.digest)
         return each, outcome, None
 
     def _repeated(self, each: Submission, receipt: ReceiptKey, name: Name) -> Answer:

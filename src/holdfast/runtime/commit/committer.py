@@ -26,8 +26,9 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.commit.batch import Batch, Found
 from holdfast.runtime.commit.cache import CachedInstance, InstanceCache, folded
 from holdfast.runtime.commit.draft import Draft, VoidClaimError
-from holdfast.runtime.commit.submissions import Outcome, Submission, is_same
+from holdfast.runtime.commit.submissions import Outcome, Submission, accompany, is_same
 from holdfast.runtime.commit.surroundings import Surroundings
+from holdfast.runtime.companions import ended
 from holdfast.runtime.mishaps import as_exception
 from holdfast.store.port import LostRaceError, Unit, Writer
 from holdfast.store.shapes import Address, Change, Claim, Loaded, Receipt
@@ -170,6 +171,21 @@ class Committer:
 
         VoidClaimError if what the command comes from was taken over: then nothing of the transaction may stand.
         """
+        if not self._around.companions.is_any:
+            return self._inside(unit, submission)
+        accompany(submission, self._around.companions)
+        error: BaseException | None = None
+        try:
+            batch = self._inside(unit, submission)
+            error = next((refusal for _, _, refusal in batch.answers if refusal is not None), None)
+            return batch
+        except BaseException as problem:
+            error = problem
+            raise
+        finally:
+            ended(submission.passages, error)
+
+    def _inside(self, unit: Unit, submission: Submission) -> Batch:
         batch = self._begin(is_careful=True)
         now = batch.now
         found = self._fold([submission.address], unit.load([submission.address]), unit)

@@ -24,6 +24,7 @@ from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
 from holdfast.runtime.commit.header import merged_search, moved_header
 from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
+from holdfast.runtime.commit.shares import AT_ONCE
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Rest, effect_row, rest_of, restored_timer, timer_row
@@ -320,7 +321,8 @@ class Draft:
             is_held = bool(pauses) and holds_call(pauses, program.step_of(effect.body))
             if is_held:
                 change.held_effects = (*change.held_effects, number)
-            may_lease = not is_held and not effect.delay
+            late = AT_ONCE if around.shares is None else around.shares.take(header.tenant, now)
+            may_lease = not is_held and not effect.delay and not late
             owner = lessee.identity if lessee and may_lease and lessee.reserve(handler) else None
             new.append(
                 effect_row(
@@ -333,6 +335,7 @@ class Draft:
                     context=context,
                     now=now,
                     ageing=around.ageing,
+                    late=late,
                 )
             )
         change.effects = [*change.effects, *new] if change.effects else new

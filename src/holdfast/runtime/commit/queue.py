@@ -19,7 +19,8 @@ from holdfast.errors import HeldError, StoppedError, StoreUnavailableError
 from holdfast.runtime.commit.acceptances import Acceptance, Acceptances
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.committer import Committer
-from holdfast.runtime.commit.submissions import Outcome, Submission, refused
+from holdfast.runtime.commit.submissions import Outcome, Submission, accompany, refused
+from holdfast.runtime.companions import committed, ended
 from holdfast.runtime.mishaps import describe
 from holdfast.runtime.replies import Bringing
 from holdfast.runtime.telemetry import Committed, Telemetry
@@ -98,6 +99,8 @@ class CommitQueue:
             return
         if submission.claim is not None:
             self._claiming.add(submission)
+        if self._telemetry.companions.is_any:
+            accompany(submission, self._telemetry.companions)
         if not (may_wait and self._is_committed_here(submission)):
             self._put(submission)
 
@@ -325,6 +328,9 @@ class CommitQueue:
     def _commit(self, submissions: list[Submission], finished: list[Claim]) -> Batch:
         begun = time.perf_counter()
         batch = self._committing.commit(submissions, finished)
+        if self._telemetry.companions.is_any:
+            for each in submissions:
+                committed(each.passages, time.perf_counter() - begun)
         if self._telemetry.is_heard:
             self._telemetry.tell(
                 Committed(
@@ -371,6 +377,8 @@ class CommitQueue:
         """Its caller's trouble is not that of its neighbours."""
         if error is not None and self._telemetry.is_heard:
             self._telemetry.tell(refused(submission, error))
+        if submission.passages:
+            ended(submission.passages, error)
         try:
             submission.settled(outcome, error)
         except BaseException as problem:

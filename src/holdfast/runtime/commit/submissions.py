@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import count
 
@@ -15,6 +15,7 @@ from holdfast.kernel.defaults import beyond_defaults
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import wire_name
+from holdfast.runtime.companions import CommandFacts, Companions, Passage
 from holdfast.runtime.mishaps import code_of, describe
 from holdfast.runtime.telemetry import CommandRefused
 from holdfast.store.shapes import Address, Claim, Header, ReceiptKey, within
@@ -120,6 +121,25 @@ class Submission(msgspec.Struct, kw_only=True, eq=False):
     """Monotonic time since which another transaction has had its instance whenever it was tried; None if none has."""
     is_uncertain: bool = False
     """Whether a commit of it was sent and no answer came."""
+    passages: Sequence[Passage] = ()
+    """Those who go along with it."""
+
+
+def accompany(submission: Submission, companions: Companions) -> None:
+    """Have companions go along with a command; what it leads to follows from what they call it."""
+    address, request = submission.address, submission.request
+    facts = CommandFacts(
+        command=type(submission.command).__name__,
+        definition=address.definition,
+        tenant=address.tenant,
+        instance=address.instance,
+        key=address.key,
+        actor=request.actor.id,
+        trace=request.trace,
+    )
+    submission.passages, trace = companions.with_command(facts)
+    if trace != request.trace:
+        submission.request = msgspec.structs.replace(request, trace=trace)
 
 
 def refused(submission: Submission, error: BaseException) -> CommandRefused:

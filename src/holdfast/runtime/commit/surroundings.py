@@ -6,7 +6,9 @@ import logging
 
 from holdfast.errors import PayloadError
 from holdfast.kernel.program import Programs
+from holdfast.runtime.commit.shares import Shares
 from holdfast.runtime.commit.work_rows import Lessee
+from holdfast.runtime.companions import Companions
 from holdfast.runtime.pauses import Standing
 from holdfast.runtime.settings import Settings
 
@@ -17,11 +19,22 @@ class Surroundings:
     """The same for all drafts of a committer."""
 
     def __init__(
-        self, programs: Programs, standing: Standing, *, ageing: float, snapshot_events: int, observe: bool
+        self,
+        programs: Programs,
+        standing: Standing,
+        companions: Companions,
+        *,
+        shares: Shares | None,
+        ageing: float,
+        snapshot_events: int,
+        observe: bool,
     ) -> None:
         self.programs = programs
         self.standing = standing
         """The pauses that this process knows of."""
+        self.companions = companions
+        self.shares = shares
+        """Whose turn it is; None if all tenants stand in one line."""
         self.ageing = ageing
         self.snapshot_events = snapshot_events
         self.observe = observe
@@ -30,11 +43,13 @@ class Surroundings:
         self._warned: set[str] = set()
 
     @classmethod
-    def of(cls, programs: Programs, settings: Settings, standing: Standing) -> Surroundings:
+    def of(cls, programs: Programs, settings: Settings, standing: Standing, companions: Companions) -> Surroundings:
         """What the settings say."""
         return cls(
             programs,
             standing,
+            companions,
+            shares=None if settings.tenant_rate is None else Shares(settings.tenant_rate),
             ageing=settings.ageing_rate,
             snapshot_events=settings.snapshot_events,
             observe=settings.observe_inputs,
@@ -45,6 +60,8 @@ class Surroundings:
         other = Surroundings(
             self.programs,
             self.standing,
+            self.companions,
+            shares=self.shares,
             ageing=self.ageing,
             snapshot_events=self.snapshot_events,
             observe=self.observe,

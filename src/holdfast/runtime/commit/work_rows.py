@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -60,8 +60,9 @@ def effect_row(  # noqa: PLR0913 - all that can be said about a row, by name
     context: bytes | None,
     now: datetime,
     ageing: float,
+    late: timedelta,
 ) -> StoredEffect:
-    """A new effect, owned by this process if it can run it right away."""
+    """A new effect, owned by this process if it can run it right away; it stands in line as if it had come later by `late`."""
     ready_at = now + effect.delay if effect.delay else now
     return StoredEffect(
         instance=header.id,
@@ -75,7 +76,7 @@ def effect_row(  # noqa: PLR0913 - all that can be said about a row, by name
         data=encoded.data,
         options=_options(effect),
         priority=effect.priority,
-        rank=rank_of(ready_at, effect.priority, ageing=ageing),
+        rank=rank_of(ready_at + late if late else ready_at, effect.priority, ageing=ageing),
         parked_until=ready_at if effect.delay else None,
         owner=owner,
         claimed_at=None if owner is None else now,

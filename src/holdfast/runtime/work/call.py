@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar, cast
@@ -13,6 +13,7 @@ from holdfast.kernel.actor import OWN, SYSTEM, RequestContext, request_of
 from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
+from holdfast.runtime.companions import Attendance, CallFacts, Companions
 from holdfast.runtime.handlers import EffectContext, Handler, UncalledError
 from holdfast.runtime.telemetry import WorkLost
 from holdfast.store.shapes import StoredEffect
@@ -36,6 +37,7 @@ class Execution:
 
     __slots__ = (
         "_settled",
+        "attendances",
         "claim",
         "context",
         "deadline",
@@ -96,7 +98,9 @@ class Execution:
         self.follow_up = OWN
         if request is not OWN:
             self.follow_up = RequestContext(actor=SYSTEM, trace=request.trace, partition=request.partition)
-        """As what the result of the call is decided: the engine's own doing, under the same trace."""
+        """As what the result of the call is decided: the engine's own doing, under the trace of the call."""
+        self.attendances: Sequence[Attendance] = ()
+        """Those who go along with the call."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,
@@ -109,6 +113,27 @@ class Execution:
             find_key=find_key,
         )
         self._settled = threading.Lock()
+
+    def begin_attendance(self, companions: Companions) -> None:
+        """Have companions go along with the call; called on its thread, or in its task."""
+        effect, context = self.effect, self.context
+        facts = CallFacts(
+            definition=effect.definition,
+            tenant=effect.tenant,
+            instance=effect.instance,
+            number=effect.number,
+            handler=effect.handler,
+            attempt=effect.attempts,
+            actor=context.actor.id,
+            trace=context.trace,
+            created_at=effect.created_at,
+            claimed_at=effect.claimed_at or effect.created_at,
+            body=self.body,
+        )
+        self.attendances, trace = companions.with_call(facts)
+        if trace != context.trace:
+            context.trace = trace
+            self.follow_up = RequestContext(actor=SYSTEM, trace=trace, partition=context.partition)
 
     def body(self) -> object:
         """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
@@ -203,3 +228,12 @@ def named(executions: Sequence[Execution]) -> str:
         for each in executions[:_NAMED]
     ]
     return "; ".join([*few, "…"] if len(executions) > _NAMED else few)
+
+
+def take_back(executions: Iterable[Execution]) -> list[threading.Thread]:
+    """Take the connections from transactional handlers that are given up; each on a thread, because a database may not answer."""
+    takes = [each.take_back for each in executions]
+    threads = [threading.Thread(target=take, name="holdfast-taking-back", daemon=True) for take in takes if take]
+    for thread in threads:
+        thread.start()
+    return threads

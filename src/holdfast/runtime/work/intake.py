@@ -22,7 +22,7 @@ from holdfast.runtime.handlers import Fail
 from holdfast.runtime.loop import Chores, pause_after
 from holdfast.runtime.mishaps import RecalledError, SpentError, describe
 from holdfast.runtime.pauses import Standing
-from holdfast.runtime.telemetry import EffectBuried
+from holdfast.runtime.telemetry import EffectBuried, WorkRetried
 from holdfast.runtime.work.failures import FailurePolicy, dead_effect, failure_of, is_passing
 from holdfast.runtime.work.gate import Gate
 from holdfast.runtime.work.slots import Room
@@ -236,6 +236,16 @@ class Intake:
             return
         until = at if at > self._shared.clock.now() else None
         self._effects.retry(effect.claim, error=describe(error), until=until)
+        self._shared.telemetry.tell(
+            WorkRetried(
+                definition=effect.definition,
+                tenant=effect.tenant,
+                instance=effect.instance,
+                number=effect.number,
+                is_step=False,
+                error=describe(error),
+            )
+        )
         if until is None:
             self.chores.wake()
         else:

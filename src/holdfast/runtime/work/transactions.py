@@ -106,7 +106,7 @@ class Transactions:
                 self._telemetry.tell(refused(refusal.submission, refusal.error))
             outcome = outcome_of(refusal.error)
             raise outcome from (refusal.error.__cause__ if outcome is refusal.error else refusal.error)
-        joint = execution.context.joint
+        joint = execution.context.connection
         for each in joint.batches if isinstance(joint, Joint) else ():
             self._written(each)
         if batch is not None:
@@ -175,7 +175,7 @@ class Transactions:
     def _joined(self, execution: Execution, unit: Unit, committing: Committer) -> object:
         """What a handler of the engine's own returns, which has commands of other instances carried out in the same transaction."""
         effect = execution.effect
-        execution.context.joint = Joint(
+        execution.context.connection = Joint(
             unit, committing, causes(effect_key(effect.instance, effect.number)), self._role
         )
         try:

@@ -19,6 +19,7 @@ from functools import partial
 from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.clock import later
 from holdfast.runtime.commit.work_rows import options_of
+from holdfast.runtime.companions import ended
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.health import Watched
 from holdfast.runtime.mishaps import RecalledError, describe, is_interrupt
@@ -32,6 +33,7 @@ from holdfast.runtime.work.call import (
     key_of,
     named,
     run_coroutine,
+    take_back,
     too_slow,
 )
 from holdfast.runtime.work.event_loop import EventLoop
@@ -239,7 +241,7 @@ class Worker:
             _log.warning(
                 "stopping, although %d calls have not come back within %.1f s: %s", len(left), timeout, named(left)
             )
-            for thread in _take_back(left):
+            for thread in take_back(left):
                 thread.join(_TAKING_BACK_SECONDS)
         self._threads.close()
         if self._loop is not None:
@@ -271,7 +273,7 @@ class Worker:
         self._let_go(execution)
         if execution.thread is not None:
             self._threads.write_off(execution.thread)
-        _take_back([execution])
+        take_back([execution])
 
     def _give_back(self, now: float) -> bool:
         """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread.
@@ -396,7 +398,7 @@ class Worker:
     def _fall(self, execution: Execution, error: BaseException, said: str = "", *, must_tell: bool = False) -> None:
         """The call failed. A transactional one that failed in its commit has spoken for itself before, and is told all the same."""
         must_tell = must_tell and execution.has_slot  # Else it was written off, and told.
-        self._end(execution, said or describe(error))
+        self._end(execution, said or describe(error), error)
         if must_tell or execution.settle():
             self._ends.failed(execution, error)
 
@@ -405,7 +407,7 @@ class Worker:
         failure: BaseException | None = None
         if limit is not None and self._is_late(execution, limit):
             failure = too_slow(limit)
-        self._end(execution, "" if failure is None else describe(failure))
+        self._end(execution, "" if failure is None else describe(failure), failure)
         if not execution.settle():
             return
         if failure is None:
@@ -425,6 +427,8 @@ class Worker:
 
     def _begin(self, execution: Execution, grace: float = 0.0) -> float | None:
         """Start the clock of a call; how many seconds it may take."""
+        if self._telemetry.companions.is_any:
+            execution.begin_attendance(self._telemetry.companions)
         execution.started = self._clock.ticks()
         limit = self._limit(execution)
         if limit is not None:
@@ -442,9 +446,11 @@ class Worker:
         if had_slot and self._slots.give_back(execution.handler):
             self._slot_freed()
 
-    def _end(self, execution: Execution, error: str) -> None:
+    def _end(self, execution: Execution, said: str, error: BaseException | None = None) -> None:
         """The call is over: its slot is free for the next effect, which the commit of this one may bring."""
         effect = execution.effect
+        if execution.attendances:
+            ended(execution.attendances, error)
         self._free_slot(execution)
         execution.deadline = None  # Not earlier: without its slot it gets no new one.
         if self._telemetry.is_heard:
@@ -456,10 +462,11 @@ class Worker:
                     instance=effect.instance,
                     number=effect.number,
                     handler=effect.handler,
+                    work=effect.type,
                     attempt=effect.attempts,
                     waited=(effect.claimed_at or effect.created_at) - effect.created_at,
                     took=took,
-                    error=error,
+                    error=said,
                     trace=execution.context.trace,
                 )
             )
@@ -486,12 +493,3 @@ class Worker:
 
 
 _ENDLESS_SECONDS = timedelta.max.total_seconds() / 2
-
-
-def _take_back(executions: Iterable[Execution]) -> list[threading.Thread]:
-    """Take the connections from transactional handlers that are given up; each on a thread, because a database may not answer."""
-    takes = [each.take_back for each in executions]
-    threads = [threading.Thread(target=take, name="holdfast-taking-back", daemon=True) for take in takes if take]
-    for thread in threads:
-        thread.start()
-    return threads

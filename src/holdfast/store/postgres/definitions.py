@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from holdfast.store.findings import PublishedDefinition
+from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.shapes import StoredDefinition
@@ -21,6 +21,8 @@ class _Sql(msgspec.Struct, frozen=True):
     get: str
     adopt: str
     versions: str
+    archive: str
+    archived: str
     names: str
     listed: str
     note_trigger: str
@@ -60,6 +62,17 @@ class PostgresDefinitions:
         """The versions of a definition, oldest first."""
         with self._turn, self._line.use() as connection:
             return [str(row[0]) for row in connection.execute(_sql.versions, [tenant, name])]
+
+    def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
+        """Take a version out of use, or back."""
+        status = "retired" if is_archived else "published"
+        with self._turn, self._line.use() as connection, connection.transaction():
+            return connection.execute(_sql.archive, [status, tenant, name, version]).rowcount > 0
+
+    def archived(self) -> list[Archived]:
+        """All versions that are out of use."""
+        with self._turn, self._line.use() as connection:
+            return [Archived(*map(str, row)) for row in connection.execute(_sql.archived)]
 
     def names(self) -> set[str]:
         """The names of all definitions."""

@@ -150,6 +150,19 @@ create table holdfast.chains (
     constraint chains_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.charters (
+    tenant text not null,
+    name text not null,
+    version integer not null,
+    body bytea not null,
+    comment text not null,
+    published_by text not null,
+    published_at timestamp with time zone not null,
+    constraint charters_pkey PRIMARY KEY (tenant, name, version),
+    constraint charters_name_check CHECK ((name <> ''::text)),
+    constraint charters_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.dead_letters (
     id bigint not null generated always as identity,
     tenant text not null,
@@ -806,6 +819,7 @@ alter table holdfast.api_sessions enable row level security, force row level sec
 alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.blueprints enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
+alter table holdfast.charters enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
 alter table holdfast.definition_triggers enable row level security, force row level security;
 alter table holdfast.definitions enable row level security, force row level security;
@@ -855,6 +869,8 @@ create policy shared on holdfast.blueprints as permissive for select to holdfast
 create policy tenant on holdfast.blueprints as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.chains as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.charters as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.charters as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.dead_letters as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.dead_letters as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.definition_triggers as permissive for all to holdfast_engine using (true) with check (true);
@@ -1059,6 +1075,7 @@ CREATE TRIGGER blueprints_drafted BEFORE UPDATE OF id, tenant, type, kind, is_de
 CREATE TRIGGER blueprints_frozen BEFORE UPDATE ON holdfast.blueprints FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((old.status <> 'published'::text) OR (new.status <> 'archived'::text) OR (new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.type <> old.type) OR (new.kind <> old.kind) OR (new.version <> old.version) OR (new.is_default <> old.is_default) OR (new.name <> old.name) OR (new.envelope_version <> old.envelope_version) OR (new.content <> old.content) OR (new.hash <> old.hash) OR (new.skeleton IS DISTINCT FROM old.skeleton) OR (new.header IS DISTINCT FROM old.header) OR (new.compiler IS DISTINCT FROM old.compiler) OR (new.graph_hash IS DISTINCT FROM old.graph_hash) OR (new.workflow IS DISTINCT FROM old.workflow) OR (new.envelope IS DISTINCT FROM old.envelope) OR (new.body IS DISTINCT FROM old.body) OR (new.replaces IS DISTINCT FROM old.replaces) OR (new.revision <> old.revision) OR (new.drafted_by <> old.drafted_by) OR (new.comment <> old.comment) OR (new.created_by <> old.created_by) OR (new.created_at <> old.created_at) OR (new.updated_by <> old.updated_by) OR (new.updated_at <> old.updated_at) OR (new.published_by IS DISTINCT FROM old.published_by) OR (new.published_at IS DISTINCT FROM old.published_at)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER blueprints_never_go BEFORE DELETE ON holdfast.blueprints FOR EACH ROW WHEN ((old.status <> 'draft'::text)) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never goes');
 CREATE TRIGGER chains_never_change BEFORE DELETE OR UPDATE ON holdfast.chains FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER charters_never_change BEFORE DELETE OR UPDATE ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER directory_changes_never_change BEFORE DELETE OR UPDATE ON holdfast.directory_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed in the directory is never rewritten');
 CREATE TRIGGER document_versions_never_change BEFORE UPDATE ON holdfast.document_versions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
@@ -1117,6 +1134,8 @@ grant delete, insert, select, update on table holdfast.blueprints to holdfast_en
 grant select on table holdfast.blueprints to holdfast_tenant;
 grant insert, select on table holdfast.chains to holdfast_engine;
 grant select on table holdfast.chains to holdfast_tenant;
+grant insert, select on table holdfast.charters to holdfast_engine;
+grant select on table holdfast.charters to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;
 grant select on table holdfast.dead_letters to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.definition_triggers to holdfast_engine;

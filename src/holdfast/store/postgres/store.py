@@ -18,6 +18,7 @@ from holdfast.store.postgres.access import PostgresAccess
 from holdfast.store.postgres.blueprints import PostgresBlueprints
 from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.chains import PostgresChains
+from holdfast.store.postgres.charters import PostgresCharters
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
 from holdfast.store.postgres.connections import (
@@ -113,6 +114,10 @@ class PostgresParts:
     def blueprints(self) -> PostgresBlueprints:
         """For whoever publishes contracts and bodies."""
         return PostgresBlueprints(self._next_line())
+
+    def charters(self) -> PostgresCharters:
+        """For what organisations say of their documents."""
+        return PostgresCharters(self._next_line())
 
     def access(self) -> PostgresAccess:
         """For those who come with keys, and for whoever looks after these."""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.store.findings import PublishedDefinition
+from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.shapes import StoredDefinition
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
@@ -21,6 +21,8 @@ class _Sql(msgspec.Struct, frozen=True):
     get: str
     adopt: str
     versions: str
+    archive: str
+    archived: str
     names: str
     listed: str
     note_trigger: str
@@ -58,6 +60,17 @@ class SQLiteDefinitions:
         """The versions of a definition, oldest first."""
         with self._database.reading() as connection:
             return [version for (version,) in connection.execute(_sql.versions, (tenant, name))]
+
+    def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
+        """Take a version out of use, or back."""
+        with self._database.writing() as connection:
+            status = "retired" if is_archived else "published"
+            return connection.execute(_sql.archive, (status, tenant, name, version)).rowcount > 0
+
+    def archived(self) -> list[Archived]:
+        """All versions that are out of use."""
+        with self._database.reading() as connection:
+            return [Archived(*row) for row in connection.execute(_sql.archived)]
 
     def names(self) -> set[str]:
         """The names of all definitions."""

@@ -127,6 +127,17 @@ CREATE TABLE chains (
     primary key (tenant, name, version)
 ) strict, without rowid;
 
+CREATE TABLE charters (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    name         text not null check (name <> ''),
+    version      integer not null,
+    body         blob not null,
+    comment      text not null,
+    published_by text not null,
+    published_at text not null,
+    primary key (tenant, name, version)
+) strict, without rowid;
+
 CREATE TABLE dead_letters (
     id                 integer primary key autoincrement,
     tenant             text not null check (tenant <> ''),
@@ -797,6 +808,12 @@ CREATE TRIGGER chains_never_change before update on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
 CREATE TRIGGER chains_never_go before delete on chains
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER charters_never_change before update on charters
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER charters_never_go before delete on charters
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
 CREATE TRIGGER definitions_immutable before update on definitions

@@ -17,6 +17,7 @@ from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.blueprints import SQLiteBlueprints
 from holdfast.store.sqlite.borrowing import borrowed
 from holdfast.store.sqlite.chains import SQLiteChains
+from holdfast.store.sqlite.charters import SQLiteCharters
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
 from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_within
 from holdfast.store.sqlite.database import Database
@@ -101,6 +102,10 @@ class SQLiteParts:
     def blueprints(self) -> SQLiteBlueprints:
         """For whoever publishes contracts and bodies."""
         return SQLiteBlueprints(self._database)
+
+    def charters(self) -> SQLiteCharters:
+        """For what organisations say of their documents."""
+        return SQLiteCharters(self._database)
 
     def access(self) -> SQLiteAccess:
         """For those who come with keys, and for whoever looks after these."""

@@ -12,7 +12,10 @@ from holdfast.errors import Diagnostic
 from holdfast.machine.graphs.findings import name_findings, word_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
 
-Effect = Literal["block", "warn", "set_field", "require_field", "outcome"]
+Effect = Literal["block", "warn", "set_field", "require_field", "outcome", "notify", "webhook"]
+Phase = Literal["before", "after"]
+AFTERWARDS: frozenset[Effect] = frozenset({"notify", "webhook"})
+"""What rules have done once a change is made: they cannot undo it, and nobody waits for what they have sent."""
 BLOCKED = "blocked"
 WHEN, VALUE = "when.", "value."
 """What the names of the expressions begin with: the condition of a rule, and what it sets a field to."""
@@ -21,7 +24,7 @@ _RESERVED = frozenset({ERROR, "*"})
 
 
 class DocumentRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A flat rule: judged before a mutation is applied, or by a node."""
+    """A flat rule: judged before a change is made, or by a node; or after it, where it can only have something sent."""
 
     name: str
     when: Stored | None = None
@@ -35,6 +38,24 @@ class DocumentRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Why, as whoever is blocked or warned reads it."""
     outcome: str = ""
     """What a node is left by, for the effect `outcome`."""
+    on: tuple[str, ...] = ()
+    """The actions and transitions that it is about; none named means all of them."""
+    to: tuple[str, ...] = ()
+    """Who is told, for `notify`: users, addresses, `role:<name>`."""
+    subject: str = ""
+    body: str = ""
+    channels: tuple[str, ...] = ()
+    url: str = ""
+    """Where it is sent, for `webhook`."""
+    secret: str = ""
+    """Where the secret is found that it is signed with."""
+    templates: dict[str, Stored] = {}
+    """The texts that have holes: stored templates, by the name of the field."""
+
+    @property
+    def phase(self) -> Phase:
+        """Whether it is judged before the change, or after it."""
+        return "after" if self.effect in AFTERWARDS else "before"
 
 
 class Rule(NodeOp, frozen=True, kw_only=True, tag="rule"):
@@ -84,6 +105,9 @@ class Rule(NodeOp, frozen=True, kw_only=True, tag="rule"):
                 yield Diagnostic("document_rule", f"{node!r} has {count} rules named {name!r}; name each once", node)
         for rule in self.rules:
             yield from rule_findings(node, rule)
+            if rule.phase == "after":
+                told = f"the rule {rule.name!r} has something sent, and a node only judges; use a notification or a webhook"
+                yield Diagnostic("document_rule", told, node)
 
 
 def rule_findings(position: str, rule: DocumentRule) -> Iterator[Diagnostic]:
@@ -97,6 +121,10 @@ def rule_findings(position: str, rule: DocumentRule) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "document_rule", f"{what} sets {rule.field!r} and does not say to what; give a value", position
         )
+    if rule.effect == "notify" and not (rule.to and rule.subject):
+        yield Diagnostic("document_rule", f"{what} tells nobody, or nothing; give `to` and `subject`", position)
+    if rule.effect == "webhook" and not rule.url:
+        yield Diagnostic("document_rule", f"{what} is sent nowhere; give `url`", position)
     if rule.effect == "outcome":
         yield from name_findings(position, "document_rule", f"the outcome of {what}", rule.outcome)
         if rule.outcome in _RESERVED:

@@ -16,6 +16,7 @@ from holdfast.machine.runs.events.document import (
     DocumentSuperseded,
     RoundCompleted,
     RoundStarted,
+    RulesApplied,
     SlotRejected,
     TransitionRequested,
 )
@@ -147,6 +148,7 @@ __all__ = [
     "RollbackStarted",
     "RoundCompleted",
     "RoundStarted",
+    "RulesApplied",
     "SignalReceived",
     "SignalTaken",
     "SlotRejected",

@@ -95,6 +95,18 @@ class ApprovalsApplied(Happening, frozen=True, kw_only=True):
     transition: str
 
 
+@message(name="rules_applied")
+class RulesApplied(Happening, frozen=True, kw_only=True):
+    """Rules of the organisation had something to say of a change: what they set and warned of, or have sent."""
+
+    action: str
+    rules: list[str]
+    """Those that held, each with its effect: `cap warn`."""
+    errors: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """Those that could not be judged after the change, and why: nothing that is done is undone for them."""
+    by: str = ""
+
+
 @message(name="slot_rejected")
 class SlotRejected(Happening, frozen=True, kw_only=True):
     """A rejection leaves a slot; all that was under way there is ended."""
@@ -143,6 +155,7 @@ DocumentEvent: TypeAlias = (
     | TransitionRequested
     | ApprovalsVoided
     | ApprovalsApplied
+    | RulesApplied
     | SlotRejected
     | RoundStarted
     | RoundCompleted

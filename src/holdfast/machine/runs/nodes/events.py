@@ -13,22 +13,21 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.errors import ExpressionError, brief
-from holdfast.expressions import Reason
+from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.records import SubscriptionClosed, SubscriptionOpened
 from holdfast.kernel.rows import Record
-from holdfast.kernel.vocabulary import LONGEST_NAME
 from holdfast.machine.graphs.graph import OK, Awaited, Node, WaitEvents
 from holdfast.machine.graphs.index import EVENT, GraphIndex
 from holdfast.machine.runs.answers import is_within, merged, too_large
 from holdfast.machine.runs.commands import AnswerStep, TakeEvents
 from holdfast.machine.runs.errands import FindEvents, Sought
+from holdfast.machine.runs.event_keys import key_of, key_or_none
 from holdfast.machine.runs.events import EventDeclined, EventReceived, EventsSought, StepAnswered
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.law import capability_refusal
 from holdfast.machine.runs.leaving import finish, is_barred
-from holdfast.machine.runs.namespaces import text_names
+from holdfast.machine.runs.namespaces import CONTEXT, ENTITY, ORG, text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.published import PUBLICATION, AnswerOffer, Published
 from holdfast.machine.runs.state import Data, Step, Token
@@ -49,7 +48,7 @@ class WaitEventsKind(Kind):
         assert isinstance(node.op, WaitEvents)
         try:
             for each in node.op.events:
-                _key_of(turn.routes, node, each, text_names(turn.state, token.data))
+                key_of(turn.routes, node, each, text_names(turn.state, token.data))
         except ExpressionError as error:
             self.fail(turn, token, node, f"{node.id!r} has no key to wait for: {error}")
             return
@@ -64,7 +63,7 @@ class WaitEventsKind(Kind):
                 place=place,
                 kind="event",
                 signal=each.event,
-                correlation=_key_or_none(view.routes, node, each, text_names(view.state, data)),
+                correlation=key_or_none(view.routes, node, each, text_names(view.state, data)),
             )
             for place, each in enumerate(node.op.events)
         ]
@@ -133,7 +132,7 @@ def _place_for(turn: Turn, step: Step, op: WaitEvents, published: Published) -> 
         is_open = each.title not in (step.came or {}) and each.event == published.event
         if (
             is_open
-            and _key_or_none(turn.routes, node, each, names) == published.key
+            and key_or_none(turn.routes, node, each, names) == published.key
             and _matches(turn.routes, node, each, names=names, payload=published.payload)
             and not _is_barred(turn, step, each, published)
         ):
@@ -200,26 +199,6 @@ def _answer_offer(turn: Turn, step: int, published: Published, *, is_taken: bool
 # -- keys and conditions
 
 
-def _key_of(routes: GraphIndex, node: Node, awaited: Awaited, names: Data) -> str:
-    """The key that an event has to be published for; ExpressionError if the data has none."""
-    expression = routes.event_key(node.id, awaited.title)
-    if expression is None:
-        return ""
-    value = expression.evaluate(names)
-    key = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if not isinstance(key, str) or not key or "\x00" in key or len(key.encode("utf-8", "replace")) > LONGEST_NAME:
-        told = f"{expression.source} is {brief(value)}; a key is a whole number or a text of 1 to {LONGEST_NAME} bytes"
-        raise ExpressionError(told, reason=Reason.TYPE_MISMATCH)
-    return key
-
-
-def _key_or_none(routes: GraphIndex, node: Node, awaited: Awaited, names: Data) -> str:
-    try:
-        return _key_of(routes, node, awaited, names)
-    except ExpressionError:
-        return ""
-
-
 def _matches(routes: GraphIndex, node: Node, awaited: Awaited, *, names: Data, payload: object) -> bool:
     """Whether an event is one that is waited for; a question that cannot be answered is answered by no."""
     condition = routes.event_match(node.id, awaited.title)
@@ -237,8 +216,14 @@ def _search(turn: Turn, step: Step, op: WaitEvents) -> FindEvents:
     return FindEvents(
         step=step.number,
         sought=[
-            Sought(event=each.event, key=_key_of(turn.routes, node, each, names), match=each.match) for each in left
+            Sought(event=each.event, key=key_of(turn.routes, node, each, names), match=each.match) for each in left
         ],
         taken=list(turn.state.taken),
         data=data if any(each.match is not None for each in left) else {},
+        names=_beside(names) if any(each.match is not None for each in left) else {},
     )
+
+
+def _beside(names: Data) -> Data:
+    """What the conditions of a document's workflow may read besides the data."""
+    return {name: names[name] for name in (ENTITY, CONTEXT, ORG) if name in names}

@@ -817,6 +817,22 @@ execute function holdfast.refuse('HF102', 'a rule of publishing is replaced by a
 create trigger publishing_rules_never_go before delete on holdfast.publishing_rules for each row
 execute function holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 
+-- What organisations say of their documents: rules for a type (`rules:<type>`), and settings (`settings`). A version never changes; the
+-- newest one counts.
+
+create table holdfast.charters (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    name         text not null check (name <> ''),
+    version      integer not null,
+    body         bytea not null,
+    comment      text not null,
+    published_by text not null,
+    published_at timestamptz not null,
+    primary key (tenant, name, version)
+);
+create trigger charters_never_change before update or delete on holdfast.charters for each row
+execute function holdfast.refuse('HF102', 'a published definition never changes');
+
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
 
@@ -1003,13 +1019,13 @@ declare
     name text;
 begin
     foreach name in array array[
-        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'blueprints', 'publishing_rules'
+        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'blueprints', 'publishing_rules'
     ] loop
         perform holdfast.wall_off(name);
         execute format('grant select on holdfast.%I to holdfast_tenant', name);
     end loop;
 end $$;
-revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.publishing_rules from holdfast_engine;
+revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.publishing_rules from holdfast_engine;
 -- Shared contracts serve all tenants.
 create policy shared on holdfast.blueprints for select to holdfast_tenant using (tenant = '*');
 

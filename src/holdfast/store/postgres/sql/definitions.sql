@@ -20,7 +20,14 @@ select tenant, name, version, kind, source, compiled, hash, compiler, status, me
 from holdfast.definitions where tenant in (?::text, '*') and name = ?::text and version = ?::text order by tenant = '*' limit 1
 
 -- name: versions
-select version from holdfast.definitions where tenant = ?::text and name = ?::text order by published_at, version
+select version from holdfast.definitions where tenant = ?::text and name = ?::text and status = 'published' order by published_at, version
+
+-- name: archive
+update holdfast.definitions set status = ?::text
+where tenant = ?::text and name = ?::text and version = ?::text and status in ('published', 'retired')
+
+-- name: archived
+select tenant, name, version from holdfast.definitions where status = 'retired' order by name, published_at, version
 
 -- name: names
 select distinct name from holdfast.definitions

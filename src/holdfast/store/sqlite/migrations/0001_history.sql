@@ -783,6 +783,24 @@ begin select raise(abort, 'HF102 a rule of publishing is replaced by another one
 create trigger publishing_rules_never_go before delete on publishing_rules
 begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
 
+-- What organisations say of their documents: rules for a type (`rules:<type>`), and settings (`settings`). A version never changes; the
+-- newest one counts.
+
+create table charters (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    name         text not null check (name <> ''),
+    version      integer not null,
+    body         blob not null,
+    comment      text not null,
+    published_by text not null,
+    published_at text not null,
+    primary key (tenant, name, version)
+) strict, without rowid;
+create trigger charters_never_change before update on charters
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+create trigger charters_never_go before delete on charters
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
 

@@ -17,7 +17,13 @@ select tenant, name, version, kind, source, compiled, hash, compiler, status, me
 from definitions where tenant in (?, '*') and name = ? and version = ? order by tenant = '*' limit 1;
 
 -- name: versions
-select version from definitions where tenant = ? and name = ? order by published_at, version;
+select version from definitions where tenant = ? and name = ? and status = 'published' order by published_at, version;
+
+-- name: archive
+update definitions set status = ? where tenant = ? and name = ? and version = ? and status in ('published', 'retired');
+
+-- name: archived
+select tenant, name, version from definitions where status = 'retired' order by name, published_at, version;
 
 -- name: names
 select distinct name from definitions;

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Literal, cast
 
 import msgspec
 
+from holdfast.kernel.durations import duration_text
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.machine.graphs.graph import Graph
 
+_WORDS = {"step": {}, "transition": {"when": "condition", "capability": "guard"}, "workflow": {}}
+"""What files of processes call a part that graphs call otherwise."""
+_MS = "_ms"
+_FOLLOWS = "op.times.due_ms"
+"""Follows from the timeout of a step, in processes."""
 _WHOLE = ("kind", "entry", "policies", "rights", "triggers")
 
 
@@ -44,7 +51,20 @@ def compared(before: Graph, after: Graph) -> list[Change]:
     ]
     nodes = (cast("dict[str, object]", each["nodes"]) for each in (old, new))
     changes += _parts("step", *nodes)
-    return [*changes, *_parts("transition", _edges(before), _edges(after))]
+    changes += _parts("transition", _edges(before), _edges(after))
+    return [_in_words(each) for each in changes if each.field != _FOLLOWS] if after.kind == "process" else changes
+
+
+def _in_words(change: Change) -> Change:
+    """A change of a process as its file has it: with the names of its fields, and with times as people write them."""
+    field = _WORDS[change.what].get(change.field, change.field)
+    if not field.endswith(_MS):
+        return msgspec.structs.replace(change, field=field)
+    before, after = (
+        duration_text(timedelta(milliseconds=each)) if isinstance(each, int) else each
+        for each in (change.before, change.after)
+    )
+    return msgspec.structs.replace(change, field=field.removesuffix(_MS), before=before, after=after)
 
 
 def _parts(

@@ -1,0 +1,167 @@
+"""What batches have the engine do: each item is tried on behalf of whoever wants the batch, and looked at until it is what was wanted.
+
+Whether an item is done is asked of the world, and not of whoever did it: one that was tried before a crash, or that somebody else was
+faster with, is done if it is as it should be.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from holdfast.app.calls.dead_letters import FutureDeadLetters
+from holdfast.app.calls.start import Birth, started
+from holdfast.app.desk import Desk, nothing
+from holdfast.app.errands import Errands
+from holdfast.app.workflow_reads import workflow_row
+from holdfast.errors import HoldfastError, RejectedError
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.decider import TERMINAL
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import STEPS, StoredStep
+from holdfast.machine.batches.words import BATCH, Item, LookAtItems, NoteOutcomes, Order, Outcome, TryItems
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.refusals import Refusal
+from holdfast.runtime.handlers import EffectContext
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Header
+
+_WANTED = {"cancel": "cancelled", "abort": "aborted"}
+_GONE = "it is not there any more"
+
+
+class Batching:
+    """Does the errands of batches."""
+
+    def __init__(self, desk: Desk, errands: Errands) -> None:
+        self._desk = desk
+        errands.add(TryItems, self.try_items)
+        errands.add(LookAtItems, self.look_at_items)
+
+    def try_items(self, context: EffectContext, asked: TryItems) -> NoteOutcomes:
+        """Do it to some items, and look at once what became of each."""
+        desk = self._acting(context, asked.owner)
+        outcomes = [self._tried(desk, context, asked, each) for each in asked.items]
+        return NoteOutcomes(id=asked.id, outcomes=outcomes, last=asked.items[-1].number)
+
+    def look_at_items(self, context: EffectContext, asked: LookAtItems) -> NoteOutcomes:
+        """Look what became of some items."""
+        desk = self._acting(context, asked.owner)
+        outcomes = [_looked(desk, asked.order, each) for each in asked.items]
+        return NoteOutcomes(id=asked.id, outcomes=outcomes, last=asked.items[-1].number, is_look=True)
+
+    def _acting(self, context: EffectContext, owner: Actor | None) -> Desk:
+        return self._desk.acting(
+            RequestContext(
+                tenant=context.tenant, partition=context.partition, actor=owner or SYSTEM, trace=context.trace
+            )
+        )
+
+    def _tried(self, desk: Desk, context: EffectContext, asked: TryItems, item: Item) -> Outcome:
+        try:
+            if asked.order.verb == "start":
+                self._start(desk, context, asked.order, item)
+                return Outcome(number=item.number, status="accepted")
+            self._do(desk, asked, item)
+        except HoldfastError as error:
+            if error.retryable:
+                raise
+            if asked.order.verb == "start":
+                return Outcome(number=item.number, status="refused", detail=str(error))
+            found = _looked(desk, asked.order, item)
+            is_so = found.status == "done"
+            return found if is_so else Outcome(number=item.number, status="refused", detail=str(error))
+        return _looked(desk, asked.order, item)
+
+    def _start(self, desk: Desk, context: EffectContext, order: Order, item: Item) -> None:
+        try:
+            started(
+                desk,
+                order.definition,
+                item.input,
+                version=order.version,
+                key="",
+                idempotency_key="",
+                delay=0,
+                comment=order.reason,
+                birth=Birth(InstanceId(UUID(item.run)), context.instance, BATCH, item.number),
+            ).result()
+        except RejectedError as error:
+            if error.reason != Refusal.ALREADY_STARTED.value:
+                raise
+
+    def _do(self, desk: Desk, asked: TryItems, item: Item) -> None:
+        run, reason = InstanceId(UUID(item.run)), asked.order.reason
+        if item.source != "effect":
+            with desk.reader.look() as reader:
+                workflow_row(reader, run)
+        if asked.order.verb == "requeue":
+            letters = FutureDeadLetters(desk)
+            (letters.retry_compensation if item.source == "compensation" else letters.requeue)(item.letter).result()
+            return
+        command: object = {
+            "cancel": c.CancelWorkflow(reason=reason),
+            "abort": c.AbortWorkflow(reason=reason),
+            "pause": c.PauseWorkflow(reason=reason),
+            "resume": c.ResumeWorkflow(reason=reason, trigger="manual", trigger_id=f"{asked.id}/{item.number}"),
+        }[asked.order.verb]
+        desk.command(desk.address(instance=run), command, nothing, comment=reason, may_create=False).result()
+
+
+def _looked(desk: Desk, order: Order, item: Item) -> Outcome:
+    """What became of an item, by how things stand now."""
+    with desk.reader.look() as reader:
+        found = reader.headers([InstanceId(UUID(item.run))])
+        if not found:
+            return Outcome(number=item.number, status="failed", detail=_GONE)
+        if order.verb == "requeue":
+            return _put_back(reader, found[0], item)
+        return _standing(order, found[0], item.number)
+
+
+def _standing(order: Order, header: Header, number: int) -> Outcome:
+    """Whether a run is as the order wants it."""
+    status, has_ended = header.status, header.status in TERMINAL
+    wanted = _WANTED.get(order.verb)
+    if wanted is not None:
+        is_done = status == wanted
+    elif order.verb == "pause":
+        is_done = status == "paused"
+    else:
+        is_done = status != "paused" or header.reason != "requested"
+    if is_done:
+        return Outcome(number=number, status="done")
+    if has_ended:
+        return Outcome(number=number, status="failed", detail=f"it ended as {status}")
+    return Outcome(number=number, status="accepted", detail=f"it is {status} still")
+
+
+def _put_back(reader: Reader, header: Header, item: Item) -> Outcome:
+    """Whether what gave up was done since, or gave up again."""
+    letters = reader.dead_letters(instance=header.id, limit=1000)
+    if any(each.id == item.letter for each in letters):
+        return Outcome(number=item.number, status="accepted", detail="it waits for an operator still")
+    if _is_finished(reader, header, item):
+        return Outcome(number=item.number, status="done")
+    calls = {each.number for each in _calls(reader, header, item)} if item.source == "step" else {item.number_of}
+    again = [each for each in letters if (each.source, each.name) == (item.source, item.name) and each.number in calls]
+    if again:
+        return Outcome(number=item.number, status="failed", detail=f"it gave up again: {again[-1].error}")
+    if header.status in TERMINAL and item.source == "step":
+        return Outcome(number=item.number, status="failed", detail=f"its run ended as {header.status}")
+    return Outcome(number=item.number, status="accepted", detail="it was put back to work and is not done yet")
+
+
+def _is_finished(reader: Reader, header: Header, item: Item) -> bool:
+    if item.source == "step":
+        return any(each.status == "completed" for each in _calls(reader, header, item))
+    effects, _ = reader.work(header.id)
+    if item.source == "compensation":
+        return header.status in TERMINAL or not effects
+    return all(each.number != item.number_of for each in effects)
+
+
+def _calls(reader: Reader, header: Header, item: Item) -> list[StoredStep]:
+    """What became of a step that was called again: it is another one of the same node and token, behind the one that gave up."""
+    rows = reader.rows(STEPS, header.id)
+    behind = [each for each in rows if each.number > item.number_of]
+    return [each for each in behind if (each.node, each.token) == (item.name, item.token)]

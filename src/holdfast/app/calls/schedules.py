@@ -1,0 +1,267 @@
+"""Calls of schedules: what starts workflows at given times."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TypeVar
+
+from holdfast.app.calls.start import check_right
+from holdfast.app.desk import (
+    Desk,
+    checked_after,
+    checked_flag,
+    checked_instant,
+    checked_key,
+    checked_last,
+    checked_limit,
+    checked_text,
+)
+from holdfast.app.kept import Kept
+from holdfast.app.references import DefinitionLike
+from holdfast.app.schedule_plans import Timing, checked_overlap, plan_of
+from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule, fires_of, schedule_of
+from holdfast.errors import PayloadError
+from holdfast.machine.schedules import words as w
+from holdfast.machine.schedules.plan import Clockwork, Plan
+from holdfast.runtime.replies import Reply
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Header, InstanceQuery
+
+READ_SCHEDULES, MANAGE_SCHEDULES = "schedule:read", "schedule:manage"
+"""What it takes to look at schedules, and to say what they are."""
+MOST_TIMES = 10_000
+"""Times of a period that can be made up for at once."""
+
+T = TypeVar("T")
+
+
+class FutureSchedules:
+    """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
+
+    The id of a schedule is a name of its partition, like a business key: whoever names no partition lists those of all, and names those of none.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        query = InstanceQuery(definition=w.SCHEDULE, kinds=(w.SCHEDULE_KIND,))
+        self._kept = Kept(desk, "schedule", w.ScheduleState, query)
+
+    def put(  # noqa: PLR0913 - all that can be said of a schedule, by name
+        self,
+        schedule: str,
+        definition: DefinitionLike,
+        input: object = None,  # noqa: A002 - the word that everybody uses for it
+        *,
+        version: str | int = "",
+        computed: Mapping[str, str] | None = None,
+        cron: str = "",
+        time_zone: str = "UTC",
+        every: timedelta | float | None = None,
+        at: datetime | None = None,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        jitter: timedelta | float = 0,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "one",
+        window: timedelta | float | None = None,
+        note: str = "",
+        expected_version: int | None = None,
+    ) -> Reply[Schedule]:
+        """Have a workflow started at the times of `cron` (in `time_zone`), `every` so long, or once `at` an instant; a new schedule, or another content for it.
+
+        `computed` gives more of the input, by expressions that read `scheduled_at`, `scheduled_on` (the day, in the time zone), `started_at`,
+        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip`, `buffer_one`, `allow_all`, `cancel_running`. `catch_up` says
+        which times are made up for that nobody was there for: `none`, the last `one`, or `all` of a `window`. `jitter` puts each start off
+        by up to so much. It acts on behalf of whoever puts it, who must be allowed to start the workflow. `expected_version` is the
+        `revision` that the caller has seen, 0 for a new one: RejectedError (`version_conflict`) if there is another by now.
+        """
+
+        def write() -> Schedule:
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            desk, name = self._desk.looked_up(), self._kept.named(schedule)
+            timing = Timing(
+                cron=cron,
+                time_zone=time_zone,
+                every=every,
+                at=at,
+                start_at=start_at,
+                end_at=end_at,
+                jitter=jitter,
+                overlap=overlap,
+                catch_up=catch_up,
+                window=window,
+            )
+            plan = plan_of(desk, definition, input, timing, version=version, computed=computed, note=note)
+            self._check_startable(desk, plan)
+            command = w.PutSchedule(id=name, plan=plan, expected_version=_checked_version(expected_version))
+            return self._told(name, command)
+
+        return self._desk.read(write)
+
+    def get(self, schedule: str) -> Reply[Schedule]:
+        """One schedule: what it says, its next time, and what it runs."""
+        return self._look(schedule, schedule_of)
+
+    def list(
+        self, *, workflow: str = "", after: Schedule | None = None, limit: int = 100
+    ) -> Reply[builtins.list[Schedule]]:
+        """The schedules, the newest first; give the last one as `after` for the next page."""
+
+        def read(reader: Reader) -> list[Schedule]:
+            self._kept.check(READ_SCHEDULES, "look at schedules")
+            wanted = checked_key(workflow, "workflow", may_be_empty=True)
+            last = checked_last(after, Schedule, "`after`")
+            return self._kept.listed(
+                reader,
+                schedule_of,
+                wanted=lambda found: wanted in {"", found.workflow},
+                before=None if last is None else last.instance,
+                limit=checked_limit(limit),
+            )
+
+        return self._desk.look(read)
+
+    def fires(self, schedule: str, *, after: int = 0, limit: int = 100) -> Reply[builtins.list[FireInfo]]:
+        """What became of the last hundred times and of those that have not come to an end, the last one first.
+
+        Give the last number as `after` for the next page. All runs that a schedule has started are those whose parent is its `instance`.
+        """
+
+        def read(header: Header, state: w.ScheduleState) -> list[FireInfo]:
+            del header
+            behind, most = checked_after(after), checked_limit(limit)
+            return [each for each in fires_of(state) if not behind or each.number < behind][:most]
+
+        return self._look(schedule, read)
+
+    def next_times(
+        self, schedule: str, *, after: datetime | None = None, limit: int = 10
+    ) -> Reply[builtins.list[datetime]]:
+        """The times that are to come, or those after an instant, as the plan names them; a pause holds them back all the same."""
+
+        def read(header: Header, state: w.ScheduleState) -> list[datetime]:
+            begin = checked_instant(after, "`after`") or self._desk.service.shared.clock.now()
+            times = _clockwork(header, state)
+            found, following = list[datetime](), times.after(begin)
+            while following is not None and len(found) < min(checked_limit(limit), MOST_TIMES):
+                found.append(following)
+                following = times.after(following)
+            return found
+
+        return self._look(schedule, read)
+
+    def pause(self, schedule: str, reason: str = "") -> Reply[Schedule]:
+        """Start nothing more by itself; runs that there are go on. What passes meanwhile is not made up for, unless by `backfill`."""
+        return self._command(schedule, lambda name: w.PauseSchedule(id=name, reason=checked_text(reason, "reason")))
+
+    def resume(self, schedule: str, reason: str = "") -> Reply[Schedule]:
+        """Go on with the times that are to come."""
+        return self._command(schedule, lambda name: w.ResumeSchedule(id=name, reason=checked_text(reason, "reason")))
+
+    def trigger(self, schedule: str, *, overlap: Overlap | None = None, command_id: str = "") -> Reply[FireInfo]:
+        """Start the workflow now, paused or not, and say what became of it: it may be skipped or put off, by the policy or by another `overlap`.
+
+        `command_id` makes the call safe to repeat.
+        """
+
+        def act() -> FireInfo:
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            name, policy = self._kept.named(schedule), checked_overlap(overlap)
+            before = self._found(name)[1].count
+            self._kept.send(name, w.TriggerSchedule(id=name, overlap=policy), command_id)
+            found = fires_of(self._found(name)[1])
+            manual = [each for each in found if each.why == "manual"]
+            return next((each for each in reversed(manual) if each.number > before), manual[0])
+
+        return self._desk.read(act)
+
+    def backfill(
+        self, schedule: str, start: datetime, end: datetime, *, at_once: bool = False, command_id: str = ""
+    ) -> Reply[Schedule]:
+        """Start the workflow for every time of a period, both ends included: each when the one before has ended, or all `at_once`.
+
+        The policies of overlap and catch-up are not asked, and what was started for these times before counts for nothing: it is started
+        again. `command_id` makes the call safe to repeat.
+        """
+
+        def act() -> Schedule:
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            name = self._kept.named(schedule)
+            begin, finish = checked_instant(start, "`start`"), checked_instant(end, "`end`")
+            if begin is None or finish is None or finish < begin:
+                raise PayloadError("a period has a `start`, and an `end` that is no earlier")
+            header, state = self._found(name)
+            if sum(1 for _ in islice(_clockwork(header, state).between(begin, finish), MOST_TIMES + 1)) > MOST_TIMES:
+                raise PayloadError(f"the period has more than {MOST_TIMES} times; ask for shorter ones")
+            command = w.BackfillSchedule(
+                id=name, start=begin, end=finish, is_at_once=checked_flag(at_once, "`at_once`")
+            )
+            return self._told(name, command, command_id)
+
+        return self._desk.read(act)
+
+    def stop_backfills(self, schedule: str) -> Reply[Schedule]:
+        """Start nothing more for periods that are being made up for; runs that there are go on."""
+        return self._command(schedule, lambda name: w.StopBackfills(id=name))
+
+    def delete(self, schedule: str, *, expected_version: int | None = None) -> Reply[None]:
+        """Let there be no such schedule any more; its runs go on, and its history is kept. One may be put under its id again."""
+
+        def act() -> None:
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            name = self._kept.named(schedule)
+            self._found(name)
+            self._kept.send(name, w.DeleteSchedule(id=name, expected_version=_checked_version(expected_version)))
+
+        return self._desk.read(act)
+
+    # -- how
+
+    def _command(self, schedule: str, make: Callable[[str], w.Command]) -> Reply[Schedule]:
+        def act() -> Schedule:
+            self._kept.check(MANAGE_SCHEDULES, "change schedules")
+            name = self._kept.named(schedule)
+            self._found(name)
+            return self._told(name, make(name))
+
+        return self._desk.read(act)
+
+    def _told(self, name: str, command: w.Command, command_id: str = "") -> Schedule:
+        self._kept.send(name, command, command_id, may_create=isinstance(command, w.PutSchedule))
+        return schedule_of(*self._found(name))
+
+    def _look(self, schedule: str, question: Callable[[Header, w.ScheduleState], T]) -> Reply[T]:
+        def read(reader: Reader) -> T:
+            self._kept.check(READ_SCHEDULES, "look at schedules")
+            return question(*self._kept.read(reader, self._kept.named(schedule)))
+
+        return self._desk.look(read)
+
+    def _found(self, name: str) -> tuple[Header, w.ScheduleState]:
+        return self._kept.found(name)
+
+    def _check_startable(self, desk: Desk, plan: Plan) -> None:
+        """Whoever puts a schedule may start its workflow, which is there and begins by a start."""
+        library = desk.registry.library
+        name, pinned = library.find(desk.tenant, plan.workflow, plan.version)
+        check_right(desk, name, pinned)
+        if library.graph(desk.tenant, name, pinned).kind == "envelope":
+            raise PayloadError(
+                f"{name!r} manages documents, which are created and not started; schedule a workflow that creates one",
+                reason="invalid_schedule",
+            )
+
+
+def _clockwork(header: Header, state: w.ScheduleState) -> Clockwork:
+    assert state.plan is not None
+    assert state.anchor is not None
+    return Clockwork(header.key, state.plan, state.anchor)
+
+
+def _checked_version(given: object) -> int | None:
+    if given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 0):
+        return given
+    raise PayloadError(f"`expected_version` is the revision of the schedule, a number from 0, not {given!r}")

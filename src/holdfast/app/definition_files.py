@@ -1,0 +1,195 @@
+"""Files of workflows beside what is published of them: what is in a file, and what publishing it would come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from holdfast.app.comparing import Change, compared
+from holdfast.app.definitions import version_age
+from holdfast.app.desk import Desk
+from holdfast.app.workflow_reads import KINDS
+from holdfast.authoring.definition import Definition, definition_of
+from holdfast.authoring.process import load_processes
+from holdfast.authoring.rules import load_rules
+from holdfast.errors import DefinitionError, Diagnostic, NotFoundError, PayloadError, brief
+from holdfast.expressions.suggestions import suggestion
+from holdfast.store.findings import PublishedDefinition
+from holdfast.store.shapes import InstanceQuery
+
+_COUNTED = 10_000
+"""So many live runs of a version are counted at most."""
+_PAGE = 1000
+
+
+class LiveRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of a published version that have not ended."""
+
+    version: str
+    runs: int
+    is_counted_out: bool = True
+    """Whether there are no more than were counted."""
+
+    def __str__(self) -> str:
+        return f"{self.runs}{'' if self.is_counted_out else ' or more'} of version {self.version}"
+
+
+class Prospect(msgspec.Struct, frozen=True, kw_only=True):
+    """What publishing one workflow of a file comes to."""
+
+    name: str
+    version: str
+    what: Literal["new", "new version", "unchanged", "refused"]
+    why: str
+    live: list[LiveRuns]
+    """Of all versions that are published, those that have live runs."""
+
+
+class FilePublication(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a file of workflows: all of it is published, or nothing."""
+
+    is_published: bool
+    workflows: list[Prospect]
+
+
+class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in a file of workflows, and all that is wrong or odd about it, each with its place."""
+
+    is_valid: bool
+    workflows: list[str]
+    """Their ids, such as `order-v1`; none if something is wrong."""
+    findings: list[Diagnostic]
+    warnings: list[Diagnostic]
+
+
+class FileChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """How a workflow of a file differs from a published version of it."""
+
+    name: str
+    before: str
+    """The version that it is compared with."""
+    after: str
+    changes: list[Change]
+
+
+def definitions_of(text: bytes, name: str) -> list[Definition]:
+    """The workflows of a file: processes in YAML or JSON, rules or a graph in JSON; DefinitionError with every mistake."""
+    match _top(text):
+        case {"workflow_id": _}:
+            return [load_rules(text)]
+        case {"nodes": _, "entry": _}:
+            return [definition_of(text)]
+        case _:
+            return load_processes(text, name=name)
+
+
+def _top(text: bytes) -> object:
+    """What a file of JSON says at its top; None if it is none, and then it is one of processes, or nothing."""
+    if not text.lstrip().startswith(b"{"):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def checked_file(given: object) -> bytes:
+    """The text of a file."""
+    if isinstance(given, str):
+        return given.encode("utf-8", "surrogatepass")
+    if isinstance(given, bytes):
+        return given
+    raise PayloadError(f"a file of workflows is given as its text, not as {brief(given)}")
+
+
+def file_check(text: bytes, name: str) -> FileCheck:
+    """What is in a file, and all that is wrong or odd about it."""
+    try:
+        found = definitions_of(text, name)
+    except DefinitionError as error:
+        return FileCheck(is_valid=False, workflows=[], findings=list(error.diagnostics), warnings=[])
+    warnings = [each for one in found for each in one.warnings]
+    return FileCheck(is_valid=True, workflows=[each.id for each in found], findings=[], warnings=warnings)
+
+
+def prospect_of(desk: Desk, definition: Definition) -> Prospect:
+    """What would become of a workflow. The versions that count are those that the tenant sees."""
+    listed = desk.registry.library.listed(desk.tenant)
+    before = [each for each in listed if each.name == definition.name]
+    what, why = _verdict(definition, before)
+    versions = dict.fromkeys(each.version for each in before)
+    live = [each for each in (_live(desk, definition.name, version) for version in versions) if each.runs]
+    return Prospect(name=definition.name, version=definition.version, what=what, why=why, live=live)
+
+
+def _verdict(
+    definition: Definition, before: Sequence[PublishedDefinition]
+) -> tuple[Literal["new", "new version", "unchanged", "refused"], str]:
+    same = [each for each in before if each.version == definition.version]
+    newer = [each.version for each in before if version_age(each.version) > version_age(definition.version)]
+    if any(each.hash != definition.graph.hash for each in same):
+        return "refused", f"version {definition.version} was published with another content"
+    if same:
+        return "unchanged", "it is published already"
+    if newer:
+        return "new version", f"it is not the newest: new runs still take {max(newer, key=version_age)}"
+    if before:
+        return "new version", "new runs take it; live ones stay with their version"
+    return "new", "nothing of its name is published"
+
+
+def _live(desk: Desk, name: str, version: str) -> LiveRuns:
+    """How many there are is for whoever may publish, and tells nothing of any."""
+    reader = desk.service.store.reader(desk.tenant)
+    query = InstanceQuery(
+        definition=name, definition_version=version, kinds=KINDS, statuses=("running", "paused"), limit=_PAGE
+    )
+    count = 0
+    while count < _COUNTED:
+        page = reader.instances(query)
+        count += len(page)
+        if len(page) < _PAGE:
+            return LiveRuns(version=version, runs=count)
+        query = msgspec.structs.replace(query, before=page[-1].id)
+    return LiveRuns(version=version, runs=count, is_counted_out=False)
+
+
+def refused_file(name: str, prospects: Sequence[Prospect]) -> DefinitionError:
+    """Why nothing of a file is published: what was published under a name and version never changes."""
+    return DefinitionError(
+        name,
+        [
+            Diagnostic(
+                "already_published", f"{each.name}: {each.why}; give what was changed another version", each.name
+            )
+            for each in prospects
+            if each.what == "refused"
+        ],
+    )
+
+
+def file_changes(desk: Desk, definition: Definition, version: str) -> FileChanges:
+    """How a workflow of a file differs from a published version, the newest if none is named."""
+    before = desk.registry.library.graph(desk.tenant, definition.name, version)
+    return FileChanges(
+        name=definition.name,
+        before=before.version,
+        after=definition.version,
+        changes=compared(before, definition.graph),
+    )
+
+
+def picked(found: Sequence[Definition], workflow: str) -> Definition:
+    """The workflow of a file that is meant."""
+    if not workflow and len(found) == 1:
+        return found[0]
+    names = [each.name for each in found]
+    if not workflow:
+        raise PayloadError(f"the file has {len(found)} workflows; say which one: {', '.join(names)}")
+    for each in found:
+        if workflow in {each.name, each.id}:
+            return each
+    raise NotFoundError("workflow", workflow, hint=f"the file has {', '.join(names)}{suggestion(workflow, names)}")

@@ -1,0 +1,97 @@
+"""Instances of the engine's own deciders that callers name: how they are found, and what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from msgspec.structs import replace
+
+from holdfast.app.desk import Desk, checked_key, nothing
+from holdfast.app.rights import permit
+from holdfast.errors import NotFoundError
+from holdfast.kernel.decision import NOT_ALLOWED, Rejection
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.commit.cache import CachedInstance
+from holdfast.runtime.commit.submissions import receipt_key
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, Header, InstanceQuery
+
+S = TypeVar("S")
+V = TypeVar("V")
+
+DELETED = "deleted"
+"""The reason of the status of one that is no more, and whose id can be taken again."""
+_PAGE = 500
+
+
+class Kept(Generic[S]):
+    """Schedules, batches: what is kept under an id, which is a name of its partition."""
+
+    def __init__(self, desk: Desk, word: str, kind: type[S], query: InstanceQuery) -> None:
+        self._desk = desk
+        self._word = word
+        """What one of them is called."""
+        self._kind = kind
+        self._query = replace(query, limit=_PAGE)
+
+    def check(self, capability: str, what: str) -> None:
+        """ForbiddenError unless whoever calls has a capability."""
+        actor = self._desk.request.actor
+        if actor.may(capability) or self._desk.looked_up().request.actor.may(capability):
+            return
+        told = f"{actor.id!r} may not {what}: that takes the capability {capability!r}"
+        permit(Rejection(code=NOT_ALLOWED, message=told))
+
+    def named(self, name: object) -> str:
+        """The id of one of them."""
+        return checked_key(name, self._word)
+
+    def send(self, name: str, command: object, command_id: str = "", *, may_create: bool = False) -> None:
+        """Have a command carried out."""
+        address = self._address(name)
+        receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
+        self._desk.command(address, command, nothing, receipt=receipt, may_create=may_create).result()
+
+    def found(self, name: str) -> tuple[Header, S]:
+        """One that is there; NotFoundError if not."""
+        with self._desk.reader.look() as reader:
+            return self.read(reader, name)
+
+    def read(self, reader: Reader, name: str) -> tuple[Header, S]:
+        """The same, as of the moment of other questions."""
+        return self._shown(name, self._desk.folded(reader, self._address(name)))
+
+    def _address(self, name: str) -> Address:
+        return self._desk.address(self._query.definition, name)
+
+    def _shown(self, name: str, tracked: CachedInstance | None) -> tuple[Header, S]:
+        if tracked is None or tracked.header.reason == DELETED:
+            raise NotFoundError(self._word, name)
+        assert isinstance(tracked.state, self._kind)
+        return tracked.header, tracked.state
+
+    def listed(
+        self,
+        reader: Reader,
+        show: Callable[[Header, S], V],
+        *,
+        wanted: Callable[[V], bool] = lambda _shown: True,
+        before: InstanceId | None,
+        limit: int,
+    ) -> list[V]:
+        """A page of them, the newest first; `before` is the instance of the last one of the page before."""
+        shown: list[V] = []
+        while True:
+            page = reader.instances(replace(self._query, before=before))
+            for header in page:
+                if header.reason == DELETED:
+                    continue
+                address = self._desk.address(instance=header.id)
+                found = show(*self._shown(header.key, self._desk.folded(reader, address)))
+                shown += [found] if wanted(found) else []
+                if len(shown) == limit:
+                    return shown
+            if len(page) < _PAGE:
+                return shown
+            before = page[-1].id

@@ -1,0 +1,39 @@
+"""The engine's own deciders, and what they have the engine do: published events, schedules, batches."""
+
+from __future__ import annotations
+
+from holdfast.app.batching import Batching
+from holdfast.app.desk import Desk
+from holdfast.app.elsewhere import Elsewhere
+from holdfast.app.errands import Errands
+from holdfast.app.handling import NamedHandlers
+from holdfast.app.publications import Publications
+from holdfast.app.registry import Registry
+from holdfast.app.scheduling import Scheduling
+from holdfast.app.webhooks import Webhooks
+from holdfast.machine.batches.decider import BatchDecider
+from holdfast.machine.graphs.kinds.action import ELSEWHERE
+from holdfast.machine.graphs.kinds.task import WEBHOOK
+from holdfast.machine.publications import PublicationDecider
+from holdfast.machine.runs.errands import Post
+from holdfast.machine.schedules.decider import ScheduleDecider
+
+
+def add_own(registry: Registry) -> None:
+    """Make them known."""
+    registry.add(PublicationDecider(), is_own=True)
+    registry.add(ScheduleDecider(), is_own=True)
+    registry.add(BatchDecider(), is_own=True)
+
+
+def serve_own(desk: Desk, errands: Errands) -> None:
+    """Have done what they ask for."""
+    for kind in (Publications, Scheduling, Batching):
+        kind(desk, errands)
+    desk.service.shared.handlers.register(ELSEWHERE.handler, Elsewhere(desk).run, joins=True)
+
+
+def serve_webhooks(webhooks: Webhooks, errands: Errands, named: NamedHandlers) -> None:
+    """Have the requests made that steps ask for."""
+    errands.add(Post, webhooks.run)
+    named.add(WEBHOOK, webhooks.call)

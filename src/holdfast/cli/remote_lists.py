@@ -1,0 +1,77 @@
+"""Lists and values of a server, as commands take them; and what is said where a server is not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from holdfast.app import workflow_views as views
+from holdfast.app.places import unwritten, written
+from holdfast.errors import ConfigurationError
+from holdfast.kernel.ids import InstanceId
+
+if TYPE_CHECKING:
+    from holdfast.client.shapes import Listing
+
+T = TypeVar("T")
+
+ON_DATABASES: Final = "this command works on a database alone: leave out --server, and say --database"
+MOST: Final = 10_000
+"""What a page may be asked to have."""
+
+
+class Missing:
+    """Refuses the calls that a server is not asked for."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise ConfigurationError(ON_DATABASES)
+
+
+def gathered(ask: Callable[[str, int], Listing[T]], cursor: str, limit: int) -> list[T]:
+    """So many things of a list, however few of them a server gives at a time."""
+    return paged(ask, cursor, limit)[0]
+
+
+def paged(ask: Callable[[str, int], Listing[T]], cursor: str, limit: int) -> tuple[list[T], str | None]:
+    """The same with what the next page begins behind."""
+    page = ask(cursor, min(limit, MOST))
+    found, after = page.items, page.next
+    while len(found) < limit and after is not None:
+        page = ask(after, min(limit - len(found), MOST))
+        found, after = [*found, *page.items], page.next
+    return found, after
+
+
+def object_of(value: object) -> dict[str, object] | None:
+    """A JSON object, or nothing; ConfigurationError for anything else."""
+    if value is None or isinstance(value, dict):
+        return value
+    raise ConfigurationError("a server takes a JSON object, such as '{\"total\": 5}'")
+
+
+def run_of(text: str) -> UUID:
+    """The id of a run; ConfigurationError for what is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise ConfigurationError(f"{text!r} is no id of a run; `holdfast list` shows those that there are") from None
+
+
+def cursor_of(run: str | None) -> str:
+    """What a page begins behind, in a list of runs."""
+    return "" if run is None else written(run)
+
+
+def paused_behind(last: views.InstanceSummary | None) -> str:
+    """The same in a list of paused ones."""
+    return "" if last is None else written([last.paused_at, last.id])
+
+
+def place_in(cursor: str | None) -> InstanceId | None:
+    """The run that a cursor stands for, which is how commands name a place in a list of runs."""
+    if cursor is None:
+        return None
+    return InstanceId(msgspec.json.decode(unwritten(cursor), type=UUID))

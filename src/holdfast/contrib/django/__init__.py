@@ -1,0 +1,10 @@
+"""Holdfast in a Django project: `"holdfast.contrib.django"` in INSTALLED_APPS.
+
+The engine is opened by whoever asks for it first, in each process, on the database of the project. Modules `workflows` of the installed apps
+say in `register(engine)` what it knows. `manage.py holdfast …` is the command line, worker included.
+"""
+
+from holdfast.contrib.django.engines import atomic, get_engine, on_commit, use
+from holdfast.contrib.django.links import RunLinks, run_link
+
+__all__ = ["RunLinks", "atomic", "get_engine", "on_commit", "run_link", "use"]

@@ -1,0 +1,147 @@
+"""The engine of a Django project, and commands in its transactions."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Final, cast
+from urllib.parse import quote, urlencode
+
+import django
+from django.apps import apps
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+
+from holdfast.app.engine import Engine
+from holdfast.app.units import UnitOfWork
+from holdfast.contrib.programs import configuration_of
+from holdfast.errors import ConfigurationError
+from holdfast.kernel.actor import RequestContext
+
+RUN_URL: Final = "run_url"
+_DATABASE: Final = "database"
+_MODULE: Final = "workflows"
+_LIBPQ: Final = frozenset(
+    {
+        *("application_name", "client_encoding", "connect_timeout", "passfile", "service", "target_session_attrs"),
+        *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslpassword", "options"),
+    }
+)
+"""What OPTIONS of a database say to the server and the driver; the rest is for Django."""
+_VENDORS: Final = {"sqlite", "postgresql"}
+
+
+class _Held:
+    """The engine of a process. A forked child has none, and opens its own."""
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self.process = 0
+        self.lock = threading.Lock()
+
+
+_held = _Held()
+
+
+def get_engine() -> Engine:
+    """The engine of the project in this process, opened when it is first asked for; it takes commands, and workers work."""
+    with _held.lock:
+        if _held.engine is None or _held.process != os.getpid():
+            _held.engine, _held.process = _opened(), os.getpid()
+        return _held.engine
+
+
+def use(engine: Engine | None) -> None:
+    """Have another engine be that of the project, such as one with a clock of the test's own; None has the next caller open one."""
+    with _held.lock:
+        _held.engine, _held.process = engine, os.getpid()
+
+
+@contextmanager
+def atomic(using: str | None = None, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:
+    """`transaction.atomic`, in which commands are decided on the same connection: all of it becomes true with the outermost commit, or never was."""
+    alias = using or _alias()
+    with transaction.atomic(using=alias), get_engine().within(connections[alias], request=request) as unit:
+        yield unit
+
+
+def on_commit(call: Callable[[Engine], object], using: str | None = None) -> None:
+    """Have the engine called once the transaction has committed, if it does. For an engine on a database of its own.
+
+    Unlike `atomic` it can be lost: the process may die between the commit and the call.
+    """
+    transaction.on_commit(partial(_call, call), using=using)
+
+
+def _call(call: Callable[[Engine], object]) -> None:
+    call(get_engine())
+
+
+def register(engine: Engine) -> None:
+    """Have an engine know what the installed apps have; for workers, which find it by its name."""
+    if not apps.ready:
+        django.setup()
+    for config in apps.get_app_configs():
+        name = f"{config.name}.{_MODULE}"
+        if find_spec(name) is None:
+            continue
+        add = getattr(import_module(name), "register", None)
+        if add is not None:
+            add(engine)
+
+
+def told() -> dict[str, object]:
+    """What the settings of the project say of the engine; its database is one of DATABASES, unless a URL is given."""
+    said = getattr(settings, "HOLDFAST", {})
+    if not isinstance(said, dict):
+        raise ConfigurationError(f"settings.HOLDFAST is a dict, not {said!r}")
+    given = {name: value for name, value in said.items() if name != RUN_URL}
+    database = given.get(_DATABASE, DEFAULT_DB_ALIAS)
+    if not isinstance(database, str):
+        raise ConfigurationError(f"settings.HOLDFAST['database'] is an alias of DATABASES or a URL, not {database!r}")
+    return {**given, _DATABASE: database if ":" in database else url_of(database)}
+
+
+def url_of(alias: str) -> str:
+    """A database of the project as the engine opens it."""
+    if alias not in connections:
+        raise ConfigurationError(f"DATABASES has no {alias!r}; settings.HOLDFAST['database'] names it, or gives a URL")
+    connection = connections[alias]
+    if connection.vendor not in _VENDORS:
+        raise ConfigurationError(
+            f"the database {alias!r} is one of {connection.vendor}: the engine takes Postgres or SQLite; give it one of its own"
+        )
+    told = connection.settings_dict
+    name = str(told["NAME"])
+    if connection.vendor == "sqlite":
+        if connection.is_in_memory_db():
+            raise ConfigurationError(
+                f"the database {alias!r} is in memory, where nobody else can reach it; name a file, or `use` an engine of your own"
+            )
+        return f"sqlite:///{quote(name)}"
+    # What is left out is left to libpq, as in Django.
+    known = {"user": told["USER"], "password": told["PASSWORD"], "host": told["HOST"], "port": told["PORT"]}
+    options = {name: value for name, value in told.get("OPTIONS", {}).items() if name in _LIBPQ}
+    query = urlencode({key: value for key, value in {**options, **known}.items() if value}, quote_via=quote)
+    return f"postgresql:///{quote(name, safe='')}" + (f"?{query}" if query else "")
+
+
+def _alias() -> str:
+    said = getattr(settings, "HOLDFAST", {}).get(_DATABASE, DEFAULT_DB_ALIAS)
+    return cast("str", said) if said in connections else DEFAULT_DB_ALIAS
+
+
+def _opened() -> Engine:
+    configuration = configuration_of(told())
+    engine = Engine(configuration.database, settings=configuration.settings, tenant=configuration.tenant)
+    try:
+        register(engine)
+    except BaseException:
+        engine.stop()
+        raise
+    return engine

@@ -1,0 +1,70 @@
+"""The reports of calls and loops that failed."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import sentry_sdk
+
+from holdfast.app.accompanying import step_call
+from holdfast.errors import StoreUnavailableError
+from holdfast.runtime.companions import CallFacts, Companion
+from holdfast.runtime.handlers import Retry
+from holdfast.runtime.telemetry import Happening, LoopFailed
+
+
+class Reports(Companion):
+    """Gives every call a scope of its own, so that what is reported from it, by whomever, says whose it is."""
+
+    def __init__(self, ignore: tuple[type[BaseException], ...]) -> None:
+        self._ignore: tuple[type[BaseException], ...] = (Retry, *ignore)
+
+    def call(self, facts: CallFacts) -> Scope:
+        """Open the scope of a call."""
+        return Scope(facts, self._ignore)
+
+    def heard(self, happening: Happening) -> None:
+        """A loop that fails is reported, unless only the database is away: that is told by the log, again and again."""
+        if not isinstance(happening, LoopFailed) or isinstance(happening.exception, StoreUnavailableError):
+            return
+        with sentry_sdk.isolation_scope() as scope:
+            scope.set_tag("holdfast.loop", happening.loop)
+            scope.set_context("holdfast", {"loop": happening.loop, "failures": happening.failures})
+            scope.capture_exception(happening.exception)
+
+
+class Scope:
+    """The scope of one call."""
+
+    trace = ""
+
+    def __init__(self, facts: CallFacts, ignore: tuple[type[BaseException], ...]) -> None:
+        self._ignore = ignore
+        self._stack = ExitStack()
+        self._scope = self._stack.enter_context(sentry_sdk.isolation_scope())
+        self._scope.clear_breadcrumbs()
+        step, attempt = step_call(facts)
+        told = {
+            "tenant": facts.tenant,
+            "definition": facts.definition,
+            "run": str(facts.instance),
+            "step": step,
+            "handler": facts.handler,
+            "attempt": attempt,
+            "trace": facts.trace,
+        }
+        # Few values: they are what reports are searched and grouped by.
+        for name in ("tenant", "definition", "step", "handler"):
+            self._scope.set_tag(f"holdfast.{name}", told[name])
+        self._scope.set_context("holdfast", told)
+        self._scope.add_breadcrumb(
+            category="holdfast",
+            message=f"{facts.handler} is called for {step or 'effect'} {facts.number} of {facts.definition}",
+            data={"attempt": attempt, "waited": (facts.claimed_at - facts.created_at).total_seconds()},
+        )
+
+    def ended(self, error: BaseException | None) -> None:
+        """Report what the handler raised, and close the scope."""
+        with self._stack:
+            if error is not None and not isinstance(error, self._ignore):
+                self._scope.capture_exception(error)

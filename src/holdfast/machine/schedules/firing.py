@@ -1,0 +1,244 @@
+"""One command to a schedule: what it starts, puts off, skips or stops. The state is a copy, which follows the events as they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Timer
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import Moment
+from holdfast.machine.runs.commands import CancelWorkflow
+from holdfast.machine.runs.errands import OWN_HANDLER
+from holdfast.machine.schedules import words as w
+from holdfast.machine.schedules.plan import MOST_AT_ONCE, Clockwork, Overlap, Plan
+
+TICK: Final = "tick"
+"""The key of the timer that brings the next time."""
+MOST_RUNNING: Final = 1000
+"""Runs of one schedule that have not ended; there it starts nothing more."""
+
+_UNKNOWN = Ignored(reason="that start has come to an end already")
+_REPLACED = "a schedule starts another run in its place"
+
+Evolve = Callable[[w.ScheduleState, w.Event], w.ScheduleState]
+
+
+class Turn:
+    """What one command comes to."""
+
+    def __init__(self, evolve: Evolve, state: w.ScheduleState, moment: Moment) -> None:
+        self._evolve = evolve
+        self.state = copy(state)
+        self.state.running, self.state.backfills = dict(state.running), dict(state.backfills)
+        self.moment = moment
+        self._events: list[w.Event] = []
+        self._effects: list[Effect] = []
+        self._timers: dict[str, Timer] = {}
+        self._cancelled: list[str] = []
+        self._messages: list[Message] = []
+
+    @property
+    def clockwork(self) -> Clockwork:
+        """The times of the plan."""
+        assert self.state.plan is not None
+        return self.clockwork_of(self.state.id, self.state.plan)
+
+    def clockwork_of(self, name: str, plan: Plan) -> Clockwork:
+        """The times of a plan that is put."""
+        return Clockwork(name, plan, self.state.anchor or self.moment.now)
+
+    def emit(self, event: w.Event) -> None:
+        """Something happens."""
+        self._events.append(event)
+        self.state = self._evolve(self.state, event)
+
+    def decision(self) -> Decision | None:
+        """All of it; None if nothing happened."""
+        if not self._events:
+            return None
+        return Decision(
+            tuple(self._events),
+            effects=tuple(self._effects),
+            timers=tuple(self._timers.values()),
+            cancelled_timers=tuple(self._cancelled),
+            messages=tuple(self._messages),
+        )
+
+    # -- times
+
+    def set_tick(self) -> None:
+        """Have the next time come, if there is one."""
+        if self.state.next_at is None:
+            self._timers.pop(TICK, None)
+            self._cancelled.append(TICK)
+            return
+        due = max(self.clockwork.begins(self.state.next_at), self.moment.now)
+        self._timers[TICK] = Timer(command=w.PassTime(id=self.state.id), due_at=due, key=TICK)
+
+    def pass_time(self) -> None:
+        """Deal with every time that is due."""
+        state, plan = self.state, self.state.plan
+        if state.next_at is None or plan is None:
+            return
+        due = self.clockwork.due(state.next_at, self.moment.now)
+        if due.missed is not None:
+            told = f"nobody was there, and of what was missed {_MADE_UP[plan.catch_up]}"
+            first, last = due.missed
+            self._tell(replace(self._new(first, "missed"), until=last, detail=told))
+        late = self.moment.now - plan.grace
+        for time in due.times:
+            self.fire(time, "catch_up" if self.clockwork.begins(time) < late else "time", plan.overlap)
+        self.emit(w.ScheduleMoved(next_at=due.following))
+        self.set_tick()
+
+    # -- fires
+
+    def fire(self, time: datetime, why: w.Why, overlap: Overlap) -> None:
+        """Start the workflow for a time, unless a run that has not ended stands against it."""
+        state = self.state
+        others = [each for each in state.running.values() if not each.backfill]
+        fire = self._new(time, "starting", why)
+        if len(state.running) >= MOST_RUNNING:
+            self._tell(replace(fire, status="skipped", detail=f"{MOST_RUNNING} runs of it have not ended"))
+        elif not others or overlap == "allow_all":
+            self._begin(fire)
+        elif overlap == "skip" or (overlap == "buffer_one" and state.buffered is not None):
+            told = f"the run of {others[0].at.isoformat()} has not ended"
+            self._tell(replace(fire, status="skipped", detail=told))
+        else:
+            self._buffer(fire, others if overlap == "cancel_running" else [])
+
+    def _buffer(self, fire: w.Fire, stopped: list[w.Fire]) -> None:
+        """Begin when no other runs; those in whose place it is to begin are told to end."""
+        if self.state.buffered is not None:
+            before = self.state.buffered.number
+            self.emit(w.FireMoved(number=before, status="skipped", detail="a later one took its place"))
+        self._tell(replace(fire, status="buffered", detail="stops" if stopped else ""))
+        for each in stopped:
+            self._stop(each)
+
+    def _stop(self, fire: w.Fire) -> None:
+        """Have a run end; one that is not there yet is stopped when it is."""
+        if fire.status == "started" and not fire.is_stopping:
+            self.emit(w.FireStopped(number=fire.number))
+            command = CancelWorkflow(reason=_REPLACED, by_parent=True)
+            run = InstanceId(UUID(fire.run))
+            self._messages.append(Message(decider=fire.workflow, command=command, instance=run))
+
+    def _new(self, time: datetime, status: w.FireStatus, why: w.Why = "time") -> w.Fire:
+        assert self.state.plan is not None
+        return w.Fire(
+            number=self.state.count + 1,
+            at=time,
+            why=why,
+            status=status,
+            workflow=self.state.plan.workflow,
+            told_at=self.moment.now,
+        )
+
+    def _tell(self, fire: w.Fire) -> None:
+        self.emit(w.FireTold(fire=fire))
+
+    def _begin(self, fire: w.Fire) -> None:
+        plan = self.state.plan
+        assert plan is not None
+        run = str(self.moment.derive_id("run", fire.number))
+        if self.state.buffered is not None and self.state.buffered.number == fire.number:
+            self.emit(w.FireMoved(number=fire.number, status="starting", run=run))
+        else:
+            self._tell(replace(fire, run=run))
+        start = w.StartScheduled(
+            id=self.state.id,
+            number=fire.number,
+            at=fire.at,
+            why=fire.why,
+            run=run,
+            plan=plan,
+            owner=self.state.owner,
+        )
+        self._effects.append(Effect(body=start, handler=OWN_HANDLER))
+
+    def note_start(self, number: int, error: str) -> Answer | None:
+        """The workflow was started, or could not be."""
+        fire = self.state.running.get(number)
+        if fire is None or fire.status != "starting":
+            return _UNKNOWN
+        if error:
+            self._end(fire, "refused", error)
+            return None
+        self.emit(w.FireMoved(number=number, status="started"))
+        if self.state.buffered is not None and self.state.buffered.detail and not fire.backfill:
+            self._stop(self.state.running[number])
+        return None
+
+    def note_end(self, number: int, status: str, error: str) -> Answer | None:
+        """The run of a time has ended."""
+        fire = self.state.running.get(number)
+        if fire is None:
+            return _UNKNOWN
+        self._end(fire, status, "" if status == "completed" else error)  # type: ignore[arg-type]
+        return None
+
+    def _end(self, fire: w.Fire, status: w.FireStatus, detail: str) -> None:
+        """A time has come to its end; what waited for that goes on."""
+        self.emit(w.FireMoved(number=fire.number, status=status, detail=detail))
+        waiting = self.state.buffered
+        if waiting is not None and all(each.backfill for each in self.state.running.values()):
+            self._begin(waiting)
+        if fire.backfill:
+            self.go_on(fire.backfill)
+
+    # -- periods
+
+    def begin_backfill(self, start: datetime, end: datetime, *, is_at_once: bool) -> None:
+        """Begin to make up for a period."""
+        first = next(self.clockwork.between(start, end), None)
+        backfill = w.Backfill(
+            number=self.state.count + 1,
+            start=start,
+            end=end,
+            is_at_once=is_at_once,
+            by=self.moment.actor.id,
+            next_at=first,
+        )
+        self.emit(w.BackfillMoved(backfill=backfill, is_over=first is None))
+        self.go_on(backfill.number)
+
+    def go_on(self, number: int) -> None:
+        """Start the workflow for the next times of a period: for one if it goes one after the other, else for as many as a commit takes."""
+        backfill = self.state.backfills.get(number)
+        if backfill is None or backfill.next_at is None:
+            return
+        running = sum(each.backfill == number for each in self.state.running.values())
+        room = min(MOST_AT_ONCE, MOST_RUNNING - len(self.state.running)) if backfill.is_at_once else 1 - running
+        if room <= 0:
+            return
+        found = list(islice(self.clockwork.between(backfill.next_at, backfill.end), room + 1))
+        following = found[room] if len(found) > room else None
+        for time in found[:room]:
+            self._begin(replace(self._new(time, "starting", "backfill"), backfill=number))
+        moved = replace(backfill, next_at=following)
+        self.emit(w.BackfillMoved(backfill=moved, is_over=following is None))
+        if following is not None and backfill.is_at_once:
+            key, command = f"backfill {number}", w.GoOn(id=self.state.id, backfill=number)
+            self._timers[key] = Timer(command=command, after=timedelta(0), key=key)
+
+    def stop_backfills(self) -> None:
+        """Start nothing more for periods; what was started goes on."""
+        for each in list(self.state.backfills.values()):
+            self.emit(w.BackfillMoved(backfill=replace(each, next_at=None), is_over=True))
+            self._cancelled.append(f"backfill {each.number}")
+
+
+_MADE_UP = {
+    "none": "nothing is made up for",
+    "one": "the last one is made up for",
+    "all": "only the window is made up for",
+}

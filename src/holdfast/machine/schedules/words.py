@@ -1,0 +1,296 @@
+"""What is said to a schedule, what happens to it, and where it stands."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.commands import EndChild
+from holdfast.machine.schedules.plan import Overlap, Plan
+
+SCHEDULE: Final = "$schedule"
+"""The decider of schedules: every schedule is an instance of it, and its id is the key."""
+SCHEDULE_KIND: Final = "schedule"
+"""What their instances are called."""
+
+Why: TypeAlias = Literal["time", "catch_up", "manual", "backfill"]
+FireStatus: TypeAlias = Literal[
+    "starting", "started", "completed", "failed", "cancelled", "aborted", "buffered", "skipped", "missed", "refused"
+]
+
+
+class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What is said to a schedule, of it, and by it."""
+
+
+# -- commands
+
+
+class PutSchedule(_Word, frozen=True, kw_only=True):
+    """Let it be so, be it new or not."""
+
+    id: str
+    plan: Plan
+    expected_version: int | None = None
+    """The version that the caller has seen, 0 if none; None means that it does not matter."""
+
+
+class PauseSchedule(_Word, frozen=True, kw_only=True):
+    """Start nothing more by itself."""
+
+    id: str
+    reason: str = ""
+
+
+class ResumeSchedule(_Word, frozen=True, kw_only=True):
+    """Go on with the times that are to come."""
+
+    id: str
+    reason: str = ""
+
+
+class TriggerSchedule(_Word, frozen=True, kw_only=True):
+    """Start the workflow now."""
+
+    id: str
+    overlap: Overlap | None = None
+    """None means that of the plan."""
+
+
+class BackfillSchedule(_Word, frozen=True, kw_only=True):
+    """Start the workflow for the times of a period, one after the other or all at once."""
+
+    id: str
+    start: datetime
+    end: datetime
+    is_at_once: bool = False
+
+
+class StopBackfills(_Word, frozen=True, kw_only=True):
+    """Start nothing more for periods."""
+
+    id: str
+
+
+class DeleteSchedule(_Word, frozen=True, kw_only=True):
+    """Let it be no more."""
+
+    id: str
+    expected_version: int | None = None
+
+
+class PassTime(_Word, frozen=True, kw_only=True):
+    """A time has come."""
+
+    id: str
+
+
+class GoOn(_Word, frozen=True, kw_only=True):
+    """More times of a period are due than one commit deals with."""
+
+    id: str
+    backfill: int
+
+
+class NoteStart(_Word, frozen=True, kw_only=True):
+    """The engine has started the workflow; or could not, and says why."""
+
+    id: str
+    number: int
+    error: str = ""
+
+
+Command: TypeAlias = (
+    PutSchedule
+    | PauseSchedule
+    | ResumeSchedule
+    | TriggerSchedule
+    | BackfillSchedule
+    | StopBackfills
+    | DeleteSchedule
+    | PassTime
+    | GoOn
+    | NoteStart
+    | EndChild
+)
+
+
+# -- events
+
+
+@message(name="schedule_put")
+class SchedulePut(_Word, frozen=True, kw_only=True):
+    """It says this from now on."""
+
+    id: str
+    plan: Plan
+    version: int
+    owner: Actor | None = None
+    """On whose behalf it starts workflows, with what they may do; None if that is the engine itself."""
+    next_at: datetime | None = None
+    at: datetime
+
+
+@message(name="schedule_paused")
+class SchedulePaused(_Word, frozen=True, kw_only=True):
+    """It starts nothing by itself."""
+
+    by: str
+    reason: str = ""
+    at: datetime
+
+
+@message(name="schedule_resumed")
+class ScheduleResumed(_Word, frozen=True, kw_only=True):
+    """It goes on."""
+
+    by: str
+    reason: str = ""
+    next_at: datetime | None = None
+
+
+@message(name="schedule_deleted")
+class ScheduleDeleted(_Word, frozen=True, kw_only=True):
+    """It is no more; its runs go on."""
+
+    by: str
+
+
+@message(name="schedule_moved")
+class ScheduleMoved(_Word, frozen=True, kw_only=True):
+    """What was due is dealt with; this is the next time."""
+
+    next_at: datetime | None = None
+
+
+@message(name="fire_told")
+class FireTold(_Word, frozen=True, kw_only=True):
+    """A time has come, and this became of it."""
+
+    fire: Fire
+
+
+@message(name="fire_moved")
+class FireMoved(_Word, frozen=True, kw_only=True):
+    """What a time has come to has changed."""
+
+    number: int
+    status: FireStatus
+    detail: str = ""
+    run: str = ""
+    """Set when it begins."""
+
+
+@message(name="fire_stopped")
+class FireStopped(_Word, frozen=True, kw_only=True):
+    """Its run was told to end, because another one is to take its place."""
+
+    number: int
+
+
+@message(name="backfill_moved")
+class BackfillMoved(_Word, frozen=True, kw_only=True):
+    """A period was asked for, or another time of it has come."""
+
+    backfill: Backfill
+    is_over: bool = False
+
+
+Event: TypeAlias = (
+    SchedulePut
+    | SchedulePaused
+    | ScheduleResumed
+    | ScheduleDeleted
+    | ScheduleMoved
+    | FireTold
+    | FireMoved
+    | FireStopped
+    | BackfillMoved
+)
+
+
+# -- the effect
+
+
+class StartScheduled(_Word, frozen=True, kw_only=True):
+    """The effect: start a workflow for a time."""
+
+    id: str
+    number: int
+    at: datetime
+    why: Why
+    run: str
+    plan: Plan
+    owner: Actor | None = None
+
+
+# -- where it stands
+
+
+class Fire(_Word, frozen=True, kw_only=True):
+    """A time, and what became of it."""
+
+    number: int
+    at: datetime
+    """The time itself, however late it was."""
+    until: datetime | None = None
+    """Of times that were missed together: the last of them."""
+    why: Why = "time"
+    status: FireStatus
+    detail: str = ""
+    run: str = ""
+    workflow: str = ""
+    told_at: datetime
+    backfill: int = 0
+    """Which period it belongs to; 0 if to none."""
+    is_stopping: bool = False
+    """Whether its run was told to end."""
+
+
+class Backfill(_Word, frozen=True, kw_only=True):
+    """A period that is made up for."""
+
+    number: int
+    start: datetime
+    end: datetime
+    is_at_once: bool = False
+    by: str = ""
+    next_at: datetime | None = None
+    """The first time of it that nothing was started for; None once there is none left."""
+
+
+class Pause(_Word, frozen=True, kw_only=True):
+    """Since when it starts nothing by itself."""
+
+    at: datetime
+    by: str
+    reason: str = ""
+
+
+class ScheduleState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """Where a schedule stands."""
+
+    id: str = ""
+    plan: Plan | None = None
+    version: int = 0
+    """How often it was put."""
+    owner: Actor | None = None
+    anchor: datetime | None = None
+    """When it was put first."""
+    changed_at: datetime | None = None
+    next_at: datetime | None = None
+    pause: Pause | None = None
+    is_deleted: bool = False
+    count: int = 0
+    """How many fires and periods it has numbered."""
+    running: dict[int, Fire] = {}
+    """Those whose run has not ended, by number."""
+    buffered: Fire | None = None
+    """The one that begins when no other runs."""
+    recent: list[Fire] = []
+    """Those that have come to an end, the last ones."""
+    backfills: dict[int, Backfill] = {}

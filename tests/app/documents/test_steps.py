@@ -1,0 +1,184 @@
+"""What steps of documents do and leave behind: rows, choices with their reasons, one commit for a handler and its change, waits that follow the document."""
+
+from __future__ import annotations
+
+import socket
+from datetime import timedelta
+
+import pytest
+
+from app.documents.acting import asking
+from app.documents.orders import GIVEN, SELLER, body, register
+from holdfast import StepContext
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+SLOT = '"slot:submitted_to_approved"'
+
+
+def sent(engine: ManualEngine, patch: str, **changes: object) -> None:
+    """An order with a body, which was submitted, and all that follows from it."""
+    register(engine, "sales_order", patch)
+    mine = asking(engine, SELLER).documents
+    mine.create("sales_order", {**GIVEN, **changes}, id="O-1")
+    mine.transition("sales_order", "O-1", "submit")
+    engine.drain()
+
+
+def stood(engine: ManualEngine) -> tuple[str, str, str]:
+    """How the order and its run stand."""
+    seen = engine.documents.get("sales_order", "O-1")
+    return seen.status, seen.run_status, seen.run_reason
+
+
+def names(engine: ManualEngine) -> list[str]:
+    """The steps of the order."""
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    return [each.name.rpartition(":")[2] if each.name.startswith("usr:") else each.name for each in run.steps()]
+
+
+LANES = body(
+    SLOT,
+    "{id: which, type: condition}, {id: large, type: script, formula: 1}, {id: huge, type: script, formula: 1}, {id: small, type: script, formula: 1}",
+    "{from: which, to: large, when: entity.grand_total > 50000, priority: 2}, "
+    "{from: which, to: huge, when: entity.grand_total > 80000, priority: 1}, {from: which, to: small}",
+)
+
+
+@pytest.mark.row("E-445", "E-446", "E-417", "E-613", "E-936")
+@pytest.mark.parametrize(("total", "lane"), [(90_000, "huge"), (60_000, "large"), (10, "small")])
+def test_one_way_is_taken_and_the_history_says_why(place: Place, total: int, lane: str) -> None:
+    """The first that holds, by priority; without a condition, if no other does. The values that were read and what came out can be asked for."""
+    engine = place.engine()
+    sent(engine, LANES, grand_total=total)
+    passed = names(engine)
+    assert [each for each in passed if each in {"huge", "large", "small"}] == [lane]
+    assert {"sys:state:submitted", "sys:slot:submitted_to_approved:in", "sys:gate:approve"} <= set(passed)
+    (choice,) = [each for each in engine.documents.choices("sales_order", "O-1") if each.node.endswith(":which")]
+    told = [(each.expression, each.values, each.result) for each in choice.asked if each.edge]
+    assert told == [
+        ("entity.grand_total > 80000", {"entity.grand_total": total}, total > 80_000),
+        ("entity.grand_total > 50000", {"entity.grand_total": total}, total > 50_000),
+    ]
+    assert choice.to.endswith(f":{lane}")
+
+
+@pytest.mark.row("E-447")
+def test_a_document_that_no_way_is_open_to_waits_for_an_operator(place: Place) -> None:
+    """It stays where it is, and the run says why."""
+    engine = place.engine()
+    sent(
+        engine, body(SLOT, "{id: which, type: condition}", "{from: which, to: out, when: entity.grand_total > 500000}")
+    )
+    status, run, reason = stood(engine)
+    assert (status, run, reason) == ("submitted", "paused", "no_edge")
+
+
+@pytest.mark.row("E-420", "E-426", "E-953", "E-466", "E-472")
+def test_a_handler_and_its_change_are_one_commit_and_it_may_be_tried_again(place: Place) -> None:
+    """What a call wrote that failed is gone; the one that goes well counts once, as one version, and changes of the workflow start nothing."""
+    engine = place.engine()
+    calls: list[int] = []
+
+    @engine.handler("sales_order.reserve")
+    def reserve(context: StepContext, document: dict[str, object]) -> dict[str, object]:
+        connection: object = context.connection
+        connection.execute("insert into holds values ('x')")  # type: ignore[attr-defined]
+        calls.append(context.attempt)
+        if len(calls) < 5:
+            raise ConnectionError("not now")
+        return {"reservation": "reserved"}
+
+    engine.service.joints.run(lambda joint: _in(joint, "create table holds (id text)"))
+    sent(engine, body(SLOT, "{id: reserve, type: action, action: sales_order.reserve}"))
+    assert (calls, stood(engine)[:2]) == ([1, 2, 3], ("submitted", "paused"))
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    (failed,) = [each for each in run.steps() if each.error]
+    run.retry(failed, reason="the shelf is back")
+    engine.drain()
+    assert stood(engine)[0] == "active"
+    assert engine.service.joints.run(lambda joint: _in(joint, "select count(*) from holds")) == 1
+    assert engine.documents.get("sales_order", "O-1").version == 2
+    assert names(engine).count("sys:state:submitted") == 1
+
+
+def _in(joint: object, statement: str) -> int:
+    with joint.lend("default") as connection:  # type: ignore[attr-defined]
+        cursor = connection.execute(statement)
+        return int(cursor.fetchone()[0]) if statement.startswith("select") else 0
+
+
+@pytest.mark.row("E-423", "E-421", "E-060")
+def test_nothing_is_sent_while_a_document_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With sockets closed a document with a request and a notice in its way is submitted all the same; both wait to be sent."""
+    engine = ManualEngine()
+    nodes = "{id: tell, type: notification, to: [ann], subject: hi}, {id: post, type: webhook_out, url: 'http://127.0.0.1:1/'}"
+    register(engine, "sales_order", body(SLOT, nodes, "{from: tell, to: post}"))
+
+    def closed(*_: object) -> None:
+        raise AssertionError("nobody may talk to the network here")
+
+    monkeypatch.setattr(socket.socket, "connect", closed)
+    mine = asking(engine, SELLER).documents
+    mine.create("sales_order", GIVEN, id="O-1")
+    assert mine.transition("sales_order", "O-1", "submit").status == "submitted"
+    engine.stop()
+
+
+@pytest.mark.row("E-418", "E-419")
+def test_a_step_of_ones_own_knows_where_it_is(place: Place) -> None:
+    """A handler is registered by name and finds run, node, tenant, actor, attempt and key in its context, and the document in what it is given."""
+    engine = place.engine()
+    seen: list[tuple[object, ...]] = []
+
+    @engine.handler("look")
+    def look(context: StepContext, number: str) -> None:
+        seen.append((context.workflow, context.step, context.tenant, context.actor.id, context.attempt, number))
+
+    sent(engine, body(SLOT, "{id: look, type: task, handler: look, input: {number: entity.number}}"))
+    assert seen == [("sales_order", "usr:slot:submitted_to_approved:look", "default", "sam", 1, "S-1")]
+
+
+@pytest.mark.row("E-473", "E-464", "E-467")
+def test_what_comes_for_a_document_that_is_over_changes_nothing(place: Place) -> None:
+    """A timer and an event after it was cancelled; the history names who did what until then."""
+    engine = place.engine()
+    sent(
+        engine,
+        body(
+            SLOT,
+            "{id: wait, type: wait_event, event: paid, timeout: 2h}",
+            "{from: wait, to: out}, {from: wait, to: out, on: timeout}",
+        ),
+    )
+    asking(engine, SELLER).documents.transition("sales_order", "O-1", "cancel")
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    before = run.history()
+    engine.events.publish("paid", payload={})
+    engine.advance(timedelta(hours=3))
+    assert (run.history(), stood(engine)[0]) == (before, "cancelled")
+    told = {
+        each.event_type: each.actor
+        for each in before
+        if each.event_type in {"document_created", "transition_requested"}
+    }
+    assert set(told.values()) == {"sam"}
+
+
+@pytest.mark.row("E-766", "E-753")
+def test_a_wait_follows_the_document(place: Place) -> None:
+    """An edit that changes the key of an awaited event moves the wait; what came early is judged with the document in view."""
+    engine = place.engine()
+    slot = '"slot:draft_to_submit"'
+    node = "{id: wait, type: wait_event, event: delivery, key: '{entity.shipment_id}', match: event.total == entity.grand_total}"
+    register(engine, "sales_order", body(slot, node))
+    mine = asking(engine, SELLER).documents
+    engine.events.publish("delivery", "B", {"total": 1})
+    engine.events.publish("delivery", "B", {"total": 90_000})
+    mine.create("sales_order", {**GIVEN, "shipment_id": "A"}, id="O-1")
+    mine.transition("sales_order", "O-1", "submit")
+    engine.drain()
+    assert stood(engine)[0] == "draft"
+    mine.mutate("sales_order", "O-1", {"shipment_id": "B"})
+    engine.drain()
+    assert stood(engine)[0] == "submitted"

@@ -1,0 +1,54 @@
+"""Versions of workflows that are out of use."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from holdfast import NotFoundError, RejectedError, Saga
+from support.engines import Place
+
+
+def saga(version: int) -> Saga:
+    """A workflow in several versions."""
+    return Saga("order", version=version).wait_for(f"wait{version}", signal="done")
+
+
+def test_nothing_new_is_started_with_what_is_archived(place: Place) -> None:
+    """A version that is out of use is passed over, refused by name, and listed no more, in every process within a moment; its runs go on, and it can be restored."""
+    one, other = place.engine(), place.engine()
+    for engine in (one, other):
+        engine.register(saga(1).build()).register(saga(2).build())
+    run = other.start("order")
+    one.definitions.archive("order", 2)
+    assert [each.version for each in one.definitions.list()] == ["1"]
+    assert [(each.name, each.version) for each in one.definitions.archived()] == [("order", "2")]
+    place.clock.move(timedelta(seconds=3))
+    for engine in (one, other):
+        with pytest.raises(RejectedError, match="archived"):
+            engine.start("order", version=2)
+        started = engine.start("order")
+        assert started.describe().definition_version == "1"
+    run.signal("done")
+    other.drain()
+    assert (run.describe().status, run.describe().definition_version) == ("completed", "2")
+    other.definitions.restore("order", 2)
+    place.clock.move(timedelta(seconds=3))
+    assert one.start("order").describe().definition_version == "2"
+
+
+def test_a_tenant_archives_its_own(place: Place) -> None:
+    """What all tenants share is not a tenant's to archive, nor is what another one has; an unknown one is said to be so."""
+    engine = place.engine().register(saga(1).build())
+    acme, rival = engine.as_tenant("acme"), engine.as_tenant("rival")
+    acme.definitions.publish({**engine.definitions.data("order"), "name": "own"})
+    for calls, name in ((acme, "order"), (rival, "own"), (engine, "own"), (engine, "nothing")):
+        with pytest.raises(NotFoundError):
+            calls.definitions.archive(name, 1)
+    with pytest.raises(NotFoundError):
+        acme.definitions.archive("own", "")
+    acme.definitions.archive("own", 1)
+    with pytest.raises((RejectedError, NotFoundError)):
+        acme.start("own")
+    assert rival.definitions.archived() == []

@@ -1,0 +1,223 @@
+"""Batches: one thing done to many runs, with what became of each; taken is not done."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RequestContext, ReusedIdError, Saga
+from holdfast.app.batch_views import Batch
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+GHOST = UUID("0193a2b4-0000-7000-8000-00000000dead")
+ASK = Saga("ask").step("begin", lambda: None, undo=lambda: None).wait_for("wait", signal="done").build()
+broken: set[str] = set()
+
+
+def _print(name: str) -> None:
+    if name in broken:
+        raise ValueError(f"{name} is on fire")
+
+
+FRAGILE = Saga("fragile", dlq=True).step("print", _print, attempts=1).wait("rest", HOUR).build()
+
+
+def opened(place: Place) -> ManualEngine:
+    """An engine with a workflow that waits and one that may give up."""
+    broken.clear()
+    return place.engine().register(ASK).register(FRAGILE)
+
+
+def items(engine: ManualEngine, batch: Batch) -> list[tuple[str, str]]:
+    """What became of the items of a batch."""
+    return [(each.status, each.detail) for each in engine.batches.items(batch.id)]
+
+
+def proved(engine: ManualEngine, batch: Batch) -> None:
+    """What is stored of a batch is what its events tell."""
+    assert engine.instances.verify(batch.instance).differences == []
+
+
+def test_each_item_has_an_outcome_of_its_own(place: Place) -> None:
+    """Runs are cancelled, what cannot be is refused with its reason, and the counts say how many."""
+    engine = opened(place)
+    runs = [engine.start("ask") for _ in range(3)]
+    engine.drain()
+    runs[0].abort()
+    engine.drain()
+    batch = engine.batches.begin("cancel", [*runs, GHOST, str(runs[1].id)], reason="the shop closes")
+    assert (batch.status, batch.total, batch.counts.waiting) == ("running", 4, 4)
+    engine.drain()
+    batch = engine.batches.get(batch.id)
+    assert [each[0] for each in items(engine, batch)] == ["refused", "accepted", "accepted", "refused"]
+    engine.advance(2 * SECOND)
+    batch = engine.batches.get(batch.id)
+    assert (batch.status, batch.is_clean, batch.counts.done, batch.counts.refused) == ("completed", False, 2, 2)
+    told = items(engine, batch)
+    assert "already in terminal state: aborted" in told[0][1]
+    assert str(GHOST) in told[3][1]
+    assert [each.describe().status for each in runs] == ["aborted", "cancelled", "cancelled"]
+    assert "the shop closes" in str(runs[1].history())
+    proved(engine, batch)
+
+
+def test_pause_and_resume_are_done_when_they_are(place: Place) -> None:
+    """All live runs of a definition are paused and go on; what is so already counts as done."""
+    engine = opened(place)
+    runs = [engine.start("ask") for _ in range(3)]
+    engine.drain()
+    runs[0].pause()
+    for verb, status in (("pause", "paused"), ("resume", "running")):
+        batch = engine.batches.begin(verb, definition="ask")  # type: ignore[arg-type]
+        engine.drain()
+        batch = engine.batches.get(batch.id)
+        assert (batch.status, batch.is_clean, batch.total) == ("completed", True, 3)
+        assert {each.describe().status for each in runs} == {status}
+
+
+def test_what_is_put_back_is_followed_until_it_is_done_or_gives_up_again(place: Place) -> None:
+    """A dead letter that was requeued is accepted; it is done when its step is, and failed when it gives up again, however long that takes."""
+    engine = opened(place)
+    broken.update({"a", "b"})
+    for name in ("a", "b", "c"):
+        engine.start("fragile", {"name": name}, key=name)
+    engine.drain()
+    assert len(engine.dead_letters.list()) == 2
+    broken.remove("a")
+    batch = engine.batches.begin("requeue", definition="fragile")
+    engine.drain()
+    batch = engine.batches.get(batch.id)
+    assert (batch.status, batch.counts.accepted) == ("running", 2)
+    engine.advance(2 * SECOND)
+    batch = engine.batches.get(batch.id)
+    assert sorted(items(engine, batch)) == [("done", ""), ("failed", "it gave up again: ValueError: b is on fire")]
+    assert batch.status == "completed"
+    broken.clear()
+    runs = [each.id for each in engine.runs.list().items]
+    again = engine.batches.begin("retry", runs)
+    engine.advance(2 * SECOND)
+    found = engine.batches.get(again.id)
+    assert (found.counts.done, found.counts.refused, found.status) == (1, 2, "completed")
+    assert ("refused", "nothing of it gave up") in items(engine, again)
+    proved(engine, found)
+
+
+def test_many_are_started_and_followed_to_their_ends(place: Place) -> None:
+    """A start is one run for each input, done when that has ended well; those that have not when the time is over are said to be no further than accepted."""
+    engine = opened(place)
+    batch = engine.batches.begin(
+        "start", inputs=[{"n": n} for n in range(25)], definition="ask", follow=HOUR, batch_id="b"
+    )
+    assert (
+        engine.batches.begin("start", inputs=[{"n": n} for n in range(25)], definition="ask", follow=HOUR, batch_id="b")
+        == batch
+    )
+    with pytest.raises(ReusedIdError):
+        engine.batches.begin("start", inputs=[{"n": 1}], definition="ask", batch_id="b")
+    engine.drain()
+    runs = engine.runs.list(parent=batch.instance).items
+    assert sorted(engine.runs.get(each.id).input["n"] for each in runs) == list(range(25))  # type: ignore[type-var]
+    assert engine.batches.get("b").counts.accepted == 25
+    by_number = {each.number: each.run for each in engine.batches.items("b")}
+    for number in range(1, 21):
+        assert by_number[number] is not None
+        engine.run(by_number[number]).signal("done")  # type: ignore[arg-type]
+    engine.run(by_number[21]).abort("no need")  # type: ignore[arg-type]
+    engine.drain()
+    found = engine.batches.get("b")
+    assert (found.counts.done, found.counts.failed, found.counts.accepted, found.status) == (20, 1, 4, "running")
+    assert engine.batches.items("b", status="failed")[0].detail == "it ended as aborted: no need"
+    engine.advance(HOUR)
+    found = engine.batches.get("b")
+    assert (found.status, found.counts.accepted, found.is_clean) == ("completed", 4, False)
+    proved(engine, found)
+
+
+def test_a_batch_keeps_to_its_rate_and_can_be_cancelled(place: Place) -> None:
+    """No more items are tried in a second than it may, and those that were not tried when it is cancelled never are."""
+    engine = opened(place)
+    runs = [engine.start("ask") for _ in range(6)]
+    engine.drain()
+    batch = engine.batches.begin("pause", runs, per_second=2)
+    engine.drain()
+    assert engine.batches.get(batch.id).counts.done == 2
+    engine.advance(SECOND)
+    assert engine.batches.get(batch.id).counts.done == 4
+    cancelled = engine.batches.cancel(batch.id, "enough")
+    assert (cancelled.status, cancelled.counts.done, cancelled.counts.dropped) == ("cancelled", 4, 2)
+    assert (cancelled.cancelled_by, cancelled.cancel_reason) == ("system", "enough")
+    engine.advance(HOUR)
+    assert sum(each.describe().status == "paused" for each in runs) == 4
+
+
+@pytest.mark.row("P-153")
+def test_a_batch_may_do_what_whoever_began_it_may(place: Place) -> None:
+    """Every item takes the capability that it takes alone; other tenants and other parts of the tenant neither see the batch nor lend it their runs."""
+    engine = opened(place)
+    able = frozenset({"batch:manage", "batch:read", "execution:read"})
+    north = engine.acting(
+        RequestContext(partition="north", actor=Actor(id="ann", capabilities=able | {"execution:pause"}))
+    )
+    mine, other, foreign = north.start("ask"), engine.start("ask"), engine.as_tenant("rival").start("ask")
+    engine.drain()
+    batch = north.batches.begin("pause", [mine.id, other.id, foreign.id])
+    place.clock.move(SECOND)
+    weak = engine.acting(Actor(id="bob", capabilities=able)).batches.begin("pause", [other.id])
+    engine.drain()
+    assert [each.status for each in north.batches.items(batch.id)] == ["done", "refused", "refused"]
+    assert "execution:pause" in items(engine, weak)[0][1]
+    strangers = (
+        engine.acting(RequestContext(partition="south", actor=Actor(id="sue", capabilities=able))),
+        engine.as_tenant("rival"),
+    )
+    for stranger in strangers:
+        assert stranger.batches.list() == []
+        for ask in (stranger.batches.get, stranger.batches.items, stranger.batches.cancel):
+            with pytest.raises(NotFoundError):
+                ask(batch.id)
+    with pytest.raises(ForbiddenError, match="batch:manage"):
+        engine.acting("eve").batches.begin("pause", [mine.id])
+    assert [each.id for each in engine.batches.list()] == [weak.id, batch.id]
+    assert [each.id for each in engine.batches.list(after=weak)] == [batch.id]
+
+
+WRONG: list[tuple[dict[str, object], str]] = [
+    ({"verb": "explode", "runs": ["x"]}, "one of cancel"),
+    ({"verb": "cancel"}, "either `runs`, or a `definition`"),
+    ({"verb": "cancel", "runs": ["x"]}, "not the id of an instance"),
+    ({"verb": "cancel", "runs": "abc"}, "is a list"),
+    ({"verb": "cancel", "runs": 5}, "is a list"),
+    ({"verb": "cancel", "runs": [str(GHOST)], "definition": "ask"}, "either"),
+    ({"verb": "cancel", "letters": [1]}, "is about `runs`"),
+    ({"verb": "start", "definition": "ask"}, "needs"),
+    ({"verb": "start", "inputs": [{}]}, "needs"),
+    ({"verb": "start", "definition": "ask", "inputs": [5]}, "object with names"),
+    ({"verb": "start", "definition": "ask", "inputs": [{"x": "x" * 2_000_000}]}, "limit"),
+    ({"verb": "start", "definition": "ask", "inputs": [{}] * 10_001}, "at most 10000"),
+    ({"verb": "cancel", "definition": "ask", "status": "odd"}, "no status"),
+    ({"verb": "cancel", "definition": "ask", "per_second": -1}, "per_second"),
+    ({"verb": "cancel", "definition": "ask", "per_second": "fast"}, "per_second"),
+    ({"verb": "cancel", "definition": "ask", "follow": -1}, "follow"),
+    ({"verb": "cancel", "definition": "ask", "batch_id": 5}, "batch id"),
+]
+
+
+def test_what_is_wrong_with_a_batch_is_said_and_nothing_is_done() -> None:
+    """Whatever is wrong is refused in a sentence before anything is stored."""
+    engine = ManualEngine().register(ASK)
+    for given, told in WRONG:
+        with pytest.raises(PayloadError, match=told):
+            engine.batches.begin(**given)  # type: ignore[arg-type]
+    with pytest.raises(NotFoundError, match="which is a number"):
+        engine.batches.begin("requeue", letters=["one"])  # type: ignore[list-item]
+    with pytest.raises(NotFoundError, match="nothing"):
+        engine.batches.begin("start", inputs=[{}], definition="nothing")
+    assert engine.batches.list() == []
+    assert engine.batches.begin("cancel", definition="ask").status == "completed"
+    with pytest.raises(PayloadError, match="one of waiting"):
+        engine.batches.items(engine.batches.list()[0].id, status="odd")  # type: ignore[arg-type]
+    engine.stop()

@@ -1,0 +1,359 @@
+"""Schedules: workflows that are started at given times, once for each, whatever dies and whoever helps."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast import (
+    Actor,
+    ForbiddenError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    RequestContext,
+    ReusedIdError,
+    Saga,
+)
+from holdfast.testing import ManualEngine
+from holdfast.testing.manual import START
+from support.engines import Place
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+NOTE = Saga("note").step("write", lambda: {"written": True}).build()
+SLOW = Saga("slow").wait_for("wait", signal="done").build()
+
+
+def opened(place: Place) -> ManualEngine:
+    """An engine with a workflow that ends at once and one that waits."""
+    return place.engine().register(NOTE).register(SLOW)
+
+
+def fired(engine: ManualEngine, schedule: str = "s") -> list[tuple[str, str, str]]:
+    """What became of the times of a schedule, the first one first."""
+    found = reversed(engine.schedules.fires(schedule))
+    return [(each.at.strftime("%d %H:%M"), each.why, each.status) for each in found]
+
+
+def proved(engine: ManualEngine, schedule: str = "s") -> None:
+    """What is stored of a schedule is what its events tell."""
+    assert engine.instances.verify(engine.schedules.get(schedule).instance).differences == []
+
+
+@pytest.mark.row("G-18")
+def test_a_cron_starts_a_run_at_each_of_its_times(place: Place) -> None:
+    """Each time of the cron, on the clock of its zone, starts one run with the input and what is computed from the time; clocks that are set included."""
+    engine = opened(place)
+    engine.advance(datetime(2030, 3, 30, 12, tzinfo=UTC) - START)
+    put = engine.schedules.put(
+        "s",
+        "note",
+        {"kind": "full"},
+        cron="30 2 * * *",
+        time_zone="Europe/Berlin",
+        computed={"day": "scheduled_on", "name": "'{schedule}-{number}'"},
+    )
+    assert put.next_at == datetime(2030, 3, 31, 1, 0, tzinfo=UTC)
+    engine.advance(2 * DAY)
+    assert fired(engine) == [("31 01:00", "time", "completed"), ("01 00:30", "time", "completed")]
+    runs = engine.runs.list(parent=put.instance).items
+    assert [engine.runs.get(each.id).input for each in runs] == [
+        {"kind": "full", "day": "2030-04-01", "name": "s-2"},
+        {"kind": "full", "day": "2030-03-31", "name": "s-1"},
+    ]
+    assert [each.run for each in engine.schedules.fires("s")] == [each.id for each in runs]
+    proved(engine)
+
+
+@pytest.mark.row("G-18", "E-765")
+def test_many_processes_start_each_time_once(place: Place) -> None:
+    """However many processes there are, a time is one run; who takes it does not matter."""
+    engines = [opened(place) for _ in range(3)]
+    engines[0].schedules.put("s", "note", every=HOUR)
+    for hour in range(4):
+        place.clock.move(HOUR)
+        for engine in engines[hour % 3 :] + engines[: hour % 3]:
+            engine.drain()
+    assert len(engines[1].runs.list(definition="note").items) == 4
+    assert {each.status for each in engines[2].schedules.fires("s")} == {"completed"}
+
+
+@pytest.mark.row("G-18")
+def test_a_start_can_be_put_off_to_an_instant(place: Place) -> None:
+    """What is wanted once is started once at its instant, and then the schedule is over."""
+    engine = opened(place)
+    engine.schedules.put("s", "note", at=START + HOUR)
+    engine.advance(HOUR - timedelta(seconds=1))
+    assert fired(engine) == []
+    engine.advance(DAY)
+    assert fired(engine) == [("01 13:00", "time", "completed")]
+    found = engine.schedules.get("s")
+    assert (found.status, found.next_at) == ("over", None)
+
+
+def test_what_overlaps_is_skipped_put_off_started_beside_or_started_instead(place: Place) -> None:
+    """Of times that meet a run which has not ended, the policy decides: nothing, one afterwards, one beside it, or one in its place."""
+    engine = opened(place)
+    for overlap in ("skip", "buffer_one", "allow_all", "cancel_running"):
+        engine.schedules.put(overlap, "slow", every=HOUR, overlap=overlap, end_at=START + 3 * HOUR)
+    engine.advance(3 * HOUR + timedelta(minutes=1))
+    statuses = {each.id: [fire[2] for fire in fired(engine, each.id)] for each in engine.schedules.list()}
+    assert statuses == {
+        "skip": ["started", "skipped", "skipped"],
+        "buffer_one": ["started", "buffered", "skipped"],
+        "allow_all": ["started", "started", "started"],
+        "cancel_running": ["cancelled", "cancelled", "started"],
+    }
+    for run in engine.runs.list(is_active=True).items:
+        engine.run(run.id).signal("done")
+    engine.drain()
+    assert [fire[2] for fire in fired(engine, "buffer_one")] == ["completed", "started", "skipped"]
+    assert [fire[2] for fire in fired(engine, "allow_all")] == ["completed"] * 3
+    for each in statuses:
+        proved(engine, each)
+
+
+def test_a_run_that_is_stopped_for_another_makes_room_when_it_has_ended(place: Place) -> None:
+    """The run that is to begin in the place of another waits until what that did is undone, and only the last one that waits begins."""
+    engine = opened(place)
+    engine.schedules.put("s", "slow", every=HOUR, overlap="cancel_running")
+    engine.advance(HOUR)
+    first = engine.schedules.fires("s")[0].run
+    assert first is not None
+    engine.schedules.trigger("s")
+    engine.schedules.trigger("s")
+    assert [each.status for each in engine.schedules.fires("s")] == ["buffered", "skipped", "started"]
+    engine.drain()
+    assert [each.status for each in engine.schedules.fires("s")] == ["started", "skipped", "cancelled"]
+    assert engine.runs.get(first).status == "cancelled"
+
+
+@pytest.mark.row("G-18")
+def test_a_pause_is_not_made_up_for_and_an_absence_is(place: Place) -> None:
+    """Times that pass while it is paused are gone; of those that nobody was there for, the last one is made up for, and the others are told."""
+    engine = opened(place)
+    engine.schedules.put("s", "note", every=HOUR)
+    paused = engine.schedules.pause("s", "the printer is broken")
+    assert (paused.status, paused.pause_reason, paused.next_at) == ("paused", "the printer is broken", None)
+    engine.advance(3 * HOUR + timedelta(minutes=30))
+    assert engine.schedules.resume("s").next_at == START + 4 * HOUR
+    assert fired(engine) == []
+    place.clock.move(5 * HOUR)  # Nobody works.
+    engine.drain()
+    assert fired(engine) == [("01 16:00", "time", "missed"), ("01 20:00", "catch_up", "completed")]
+    assert engine.schedules.fires("s")[1].until == START + 7 * HOUR
+
+
+def test_a_trigger_starts_it_now_and_once_for_its_id(place: Place) -> None:
+    """What somebody asks for begins at once, paused or not, and a call that is repeated under one id begins nothing more."""
+    engine = opened(place)
+    engine.schedules.put("s", "note", every=DAY)
+    engine.schedules.pause("s")
+    first = engine.schedules.trigger("s", command_id="t1")
+    again = engine.schedules.trigger("s", command_id="t1")
+    assert (first.why, first.status, first.run) == ("manual", "starting", again.run)
+    engine.drain()
+    assert len(engine.runs.list().items) == 1
+    with pytest.raises(ReusedIdError):
+        engine.schedules.trigger("s", overlap="allow_all", command_id="t1")
+
+
+@pytest.mark.row("G-18")
+def test_a_period_is_made_up_for_one_after_the_other_or_at_once(place: Place) -> None:
+    """A backfill starts a run for every time of its period: each when the one before has ended, or all of them together; it can be stopped."""
+    engine = opened(place)
+    engine.schedules.put("s", "slow", cron="0 0 * * *")
+    month = engine.schedules.backfill("s", START - 30 * DAY, START)
+    assert month.backfills[0].next_at == START.replace(hour=0) - 28 * DAY
+    for _ in range(2):
+        engine.drain()
+        (run,) = engine.runs.list(is_active=True).items
+        engine.run(run.id).signal("done")
+    engine.drain()
+    assert [fire[2] for fire in fired(engine)] == ["completed", "completed", "started"]
+    assert engine.schedules.stop_backfills("s").backfills == []
+    engine.schedules.put("h", "note", cron="0 * * * *")
+    for _ in range(2):
+        engine.schedules.backfill("h", START - 5 * HOUR, START, at_once=True, command_id="b")
+    engine.drain()
+    assert len(engine.runs.list(definition="note", status="completed").items) == 6
+    assert engine.schedules.get("h").backfills == []
+    proved(engine, "h")
+
+
+def test_a_long_period_takes_several_commits() -> None:
+    """One commit starts a hundred runs of a period at most, and the others come behind it."""
+    engine = ManualEngine().register(NOTE)
+    engine.schedules.put("s", "note", cron="0 * * * *")
+    assert len(engine.schedules.backfill("s", START - 5 * DAY, START, at_once=True).running) == 100
+    engine.drain()
+    assert len(engine.runs.list(status="completed", limit=500).items) == 121
+    engine.stop()
+
+
+def test_who_has_seen_an_older_one_changes_nothing(place: Place) -> None:
+    """Each change is a revision; who names another one than there is changes nothing, and the same again is no change."""
+    engine = opened(place)
+    first = engine.schedules.put("s", "note", every=HOUR, expected_version=0)
+    assert engine.schedules.put("s", "note", every=HOUR).revision == first.revision == 1
+    assert engine.schedules.put("s", "note", every=2 * HOUR, expected_version=1).revision == 2
+    for stale in (0, 1, 3):
+        with pytest.raises(RejectedError, match="version_conflict"):
+            engine.schedules.put("s", "note", every=HOUR, expected_version=stale)
+    with pytest.raises(RejectedError, match="version_conflict"):
+        engine.schedules.delete("s", expected_version=1)
+    engine.advance(2 * HOUR)
+    assert fired(engine) == [("01 14:00", "time", "completed")]
+    engine.schedules.delete("s", expected_version=2)
+    engine.advance(DAY)
+    assert engine.schedules.list() == []
+    with pytest.raises(NotFoundError):
+        engine.schedules.get("s")
+    engine.schedules.put("s", "note", every=HOUR, expected_version=0)
+    engine.advance(HOUR)
+    assert fired(engine)[-1] == ("02 15:00", "time", "completed")
+
+
+def test_a_start_that_is_refused_is_told_and_the_next_one_comes(place: Place) -> None:
+    """What cannot be started is a fire that was refused, with the reason; the times after it come all the same."""
+    engine = opened(place)
+    engine.schedules.put("s", "note", {"n": 1}, every=HOUR, computed={"x": "number < 2 && started_at"})
+    engine.advance(2 * HOUR)
+    assert [fire[2] for fire in fired(engine)] == ["refused", "completed"]
+    assert "true or false" in engine.schedules.fires("s")[1].detail
+    assert engine.dead_letters.list() == []
+
+
+def test_jitter_puts_each_start_off_by_the_same_for_all(place: Place) -> None:
+    """A start is put off by up to the jitter, by what follows from schedule and time; the time itself stays what it is."""
+    engine = opened(place)
+    for number in range(5):
+        engine.schedules.put(f"s{number}", "note", every=HOUR, jitter=timedelta(minutes=20), end_at=START + HOUR)
+    engine.advance(2 * HOUR)
+    told = [engine.schedules.fires(f"s{number}")[0] for number in range(5)]
+    assert {each.at for each in told} == {START + HOUR}
+    delays = [each.told_at - each.at for each in told]
+    assert all(timedelta(0) <= each <= timedelta(minutes=20) for each in delays)
+    assert len(set(delays)) > 1
+
+
+def test_a_schedule_acts_for_whoever_put_it(place: Place) -> None:
+    """Whoever puts a schedule may start its workflow, and its runs are theirs; others neither see nor touch it without the capabilities."""
+    engine = opened(place)
+    engine.register(Saga("guarded", capability="go").step("write", lambda: None).build())
+    ann = engine.acting(Actor(id="ann", capabilities=frozenset({"schedule:manage", "schedule:read"})))
+    with pytest.raises(ForbiddenError, match="go"):
+        ann.schedules.put("s", "guarded", every=HOUR)
+    ann.schedules.put("s", "note", every=HOUR)
+    engine.advance(HOUR)
+    (run,) = engine.runs.list().items
+    assert engine.run(run.id).history()[0].actor == "ann"
+    reader = engine.acting(Actor(id="bob", capabilities=frozenset({"schedule:read"})))
+    assert reader.schedules.get("s").owner == "ann"
+    for refused in (
+        lambda: reader.schedules.pause("s"),
+        lambda: reader.schedules.trigger("s"),
+        lambda: reader.schedules.delete("s"),
+        lambda: reader.schedules.backfill("s", START, START),
+        lambda: reader.schedules.put("s", "note", every=DAY),
+        lambda: engine.acting("eve").schedules.get("s"),
+        engine.acting("eve").schedules.list,
+    ):
+        with pytest.raises(ForbiddenError):
+            refused()
+
+
+@pytest.mark.row("P-153")
+def test_tenants_and_partitions_have_schedules_of_their_own(place: Place) -> None:
+    """A schedule is of its tenant and of the part of it that whoever put it is bound to, and so are its runs; others find nothing there."""
+    engine = opened(place)
+    root = Actor(id="root", capabilities=frozenset({"*"}))
+    north = engine.acting(RequestContext(partition="north", actor=root))
+    south = engine.acting(RequestContext(partition="south", actor=root))
+    rival = engine.as_tenant("rival")
+    north.schedules.put("s", "note", every=HOUR)
+    rival.schedules.put("s", "note", every=2 * HOUR)
+    for stranger in (
+        lambda: south.schedules.get("s"),
+        lambda: south.schedules.pause("s"),
+        lambda: south.schedules.fires("s"),
+    ):
+        with pytest.raises(NotFoundError):
+            stranger()
+    assert south.schedules.list() == []
+    with pytest.raises(NotFoundError):  # Whoever names no partition means the names of none.
+        engine.schedules.get("s")
+    assert [each.partition for each in engine.schedules.list()] == ["north"]
+    south.schedules.put("s", "note", every=DAY)
+    assert north.schedules.get("s").every_seconds == 3600
+    engine.advance(HOUR)
+    (run,) = engine.runs.list().items
+    assert engine.runs.partition_of(run.id) == "north"
+    assert rival.runs.list().items == []
+    assert rival.schedules.get("s").every_seconds == 7200
+
+
+def test_lists_come_in_pages(place: Place) -> None:
+    """A list has one schedule after the other, each once, whatever the page, and those of one workflow if that is asked for."""
+    engine = opened(place)
+    for number in range(5):
+        place.clock.move(timedelta(seconds=1))
+        engine.schedules.put(f"s{number}", "note" if number % 2 else "slow", every=HOUR)
+    first = engine.schedules.list(limit=3)
+    rest = engine.schedules.list(after=first[-1], limit=3)
+    assert [each.id for each in [*first, *rest]] == ["s4", "s3", "s2", "s1", "s0"]
+    assert [each.id for each in engine.schedules.list(workflow="note")] == ["s3", "s1"]
+    times = engine.schedules.next_times("s1", after=START + DAY, limit=2)
+    assert times == [START + DAY + timedelta(seconds=2), START + DAY + HOUR + timedelta(seconds=2)]
+
+
+WRONG: list[tuple[dict[str, object], str]] = [
+    ({}, "give one of the three"),
+    ({"every": HOUR, "cron": "0 0 * * *"}, "give one of the three"),
+    ({"cron": "61 * * * *"}, "cannot be read"),
+    ({"cron": "0 0 30 2 *"}, "never fires"),
+    ({"cron": "0 0 * * *", "time_zone": "Mars/Olympus"}, "not known"),
+    ({"cron": 5}, "must be text"),
+    ({"cron": "*" * 100_000}, "cron"),
+    ({"every": 0}, "more than nothing"),
+    ({"every": 0.001}, "shortest"),
+    ({"every": -1}, "hundred years"),
+    ({"every": float("nan")}, "number of seconds"),
+    ({"every": "1h"}, "number of seconds"),
+    ({"every": HOUR, "time_zone": "Europe/Berlin"}, "no `cron`"),
+    ({"at": datetime(2030, 1, 1)}, "time zone"),  # noqa: DTZ001 - that is what is wrong
+    ({"at": "tomorrow"}, "datetime"),
+    ({"every": HOUR, "start_at": START, "end_at": START - HOUR}, "exchange"),
+    ({"every": HOUR, "overlap": "both"}, "one of skip"),
+    ({"every": HOUR, "catch_up": "all"}, "window"),
+    ({"every": HOUR, "catch_up": ["one"]}, "one of none"),
+    ({"every": HOUR, "computed": {"x": "entity.total"}}, "cannot be read"),
+    ({"every": HOUR, "computed": {"x": "1 +"}}, "cannot be read"),
+    ({"every": HOUR, "computed": ["x"]}, "mapping"),
+    ({"every": HOUR, "computed": {"x": 5}}, "as text"),
+    ({"every": HOUR, "expected_version": "1"}, "number from 0"),
+    ({"every": HOUR, "note": 5}, "must be text"),
+    ({"every": HOUR, "input": [1]}, "object with names"),
+    ({"every": HOUR, "input": {"x": "x" * 2_000_000}}, "limit"),
+]
+
+
+def test_what_is_wrong_with_a_schedule_is_said_and_nothing_is_kept() -> None:
+    """Whatever is wrong with a plan is refused in a sentence before anything is stored."""
+    engine = ManualEngine().register(NOTE)
+    for given, told in WRONG:
+        with pytest.raises(PayloadError, match=told):
+            engine.schedules.put("s", "note", **given)  # type: ignore[arg-type]
+    for name in ("", 5, "x" * 10_000):
+        with pytest.raises(PayloadError, match="schedule"):
+            engine.schedules.put(name, "note", every=HOUR)  # type: ignore[arg-type]
+    with pytest.raises(NotFoundError, match="nothing"):
+        engine.schedules.put("s", "nothing", every=HOUR)
+    assert engine.schedules.list() == []
+    engine.schedules.put("s", "note", every=1)
+    with pytest.raises(PayloadError, match="shorter"):
+        engine.schedules.backfill("s", START, START + DAY)
+    with pytest.raises(PayloadError, match="no earlier"):
+        engine.schedules.backfill("s", START, START - DAY)
+    engine.stop()

@@ -1,0 +1,63 @@
+"""Commands about many runs: schedules and batches, on both stores."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from cli.stage import Stage
+from holdfast.cli.exits import Exit
+
+
+def test_a_schedule_is_put_looked_at_and_deleted(stage: Stage) -> None:
+    """The words of the engine's calls, with `--json` for programs; what is wrong is told in a sentence."""
+    holdfast = stage.holdfast
+    period = ("--start-at", "2030-01-01T13:00:00Z", "--end-at", "2030-01-02T00:00:00Z")
+    put = holdfast.json("schedules", "put", "s", "order", "--every", "1h", *period, "--revision", "0")
+    assert (put["status"], put["every_seconds"]) == ("active", 3600)
+    stage.engine.advance(timedelta(hours=1))
+    assert [each["status"] for each in holdfast.json("schedules", "fires", "s")["items"]] == ["started"]
+    assert "every 1:00:00" in holdfast("schedules", "list").stdout
+    assert "skipped" in holdfast("schedules", "trigger", "s").stdout
+    assert len(holdfast("schedules", "next", "s", "--limit", "3").stdout.splitlines()) == 3
+    assert holdfast.json("schedules", "pause", "s", "--reason", "r")["pause_reason"] == "r"
+    assert holdfast.json("schedules", "resume", "s")["status"] == "active"
+    days = ("2030-01-01T00:00:00Z", "2030-01-01T05:00:00Z")
+    assert len(holdfast.json("schedules", "backfill", "s", *days)["backfills"]) == 0
+    assert holdfast.json("schedules", "backfill", "s", "--stop")["backfills"] == []
+    assert "give START and END" in holdfast("schedules", "backfill", "s", code=Exit.WRONG).stderr
+    assert "one of the three" in holdfast("schedules", "put", "t", "order", code=Exit.WRONG).stderr
+    assert holdfast("schedules", "delete", "s", "--revision", "7", code=Exit.REFUSED).stderr
+    holdfast("schedules", "delete", "s", "--revision", "1")
+    assert holdfast("schedules", "show", "s", code=Exit.NOT_FOUND).stderr
+
+
+def test_a_batch_is_begun_and_told_of(stage: Stage) -> None:
+    """What became of each item is told, and the exit code says whether all is as it was wanted."""
+    holdfast = stage.holdfast
+    runs = [stage.begun("order", amount=number) for number in range(2)]
+    begun = holdfast.json("batch", "begin", "pause", *runs, "--reason", "r", "--id", "b")
+    assert (begun["id"], begun["status"], begun["total"]) == ("b", "running", 2)
+    stage.engine.drain()
+    assert holdfast.json("batch", "show", "b")["is_clean"] is True
+    assert [each["status"] for each in holdfast.json("batch", "items", "b")["items"]] == ["done", "done"]
+    assert "pause" in holdfast("batch", "list").stdout
+    holdfast("batch", "begin", "retry", runs[0], "--id", "c")
+    assert "refused" in holdfast("batch", "show", "c", code=Exit.NO).stdout
+    assert "nothing of it gave up" in holdfast("batch", "items", "c", "--status", "refused").stdout
+    assert holdfast.json("batch", "cancel", "b")["status"] == "completed"
+    assert (
+        "is a list"
+        in holdfast("batch", "begin", "start", "--definition", "order", "--inputs", "5", code=Exit.WRONG).stderr
+    )
+
+
+def test_a_version_is_archived_and_restored(stage: Stage) -> None:
+    """What is out of use starts nothing new, and says so."""
+    holdfast = stage.holdfast
+    holdfast("definitions", "archive", "order", "1")
+    assert holdfast("start", "order", code=Exit.NOT_FOUND).stderr
+    assert "is archived" in holdfast("start", "order", "--version", "1", code=Exit.REFUSED).stderr
+    assert [each["name"] for each in holdfast.json("definitions", "archived")["items"]] == ["order"]
+    holdfast("definitions", "restore", "order", "1")
+    holdfast("start", "order")
+    assert holdfast("definitions", "archive", "order", "9", code=Exit.NOT_FOUND).stderr

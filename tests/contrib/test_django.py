@@ -1,0 +1,247 @@
+"""Holdfast in a real project of Django, with a real server and `manage.py` in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from support.engines import Live
+from support.repository import ROOT
+
+SETTINGS = """
+    SECRET_KEY = "x"
+    DEBUG = False
+    ALLOWED_HOSTS = ["*"]
+    INSTALLED_APPS = [
+        "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.messages",
+        "django.contrib.sessions", "holdfast.contrib.django", "shop",
+    ]
+    DATABASES = {
+        "default": DATABASE,
+        "memory": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+        "odd": {"ENGINE": "django.db.backends.dummy"},
+    }
+    USE_TZ = True
+    MIDDLEWARE = [
+        "django.contrib.sessions.middleware.SessionMiddleware", "django.contrib.auth.middleware.AuthenticationMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+    ]
+    TEMPLATES = [{
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {"context_processors": [
+            "django.template.context_processors.request", "django.contrib.auth.context_processors.auth",
+            "django.contrib.messages.context_processors.messages",
+        ]},
+    }]
+    MIGRATION_MODULES = dict.fromkeys(["admin", "auth", "contenttypes", "sessions"])  # Tables at once, not one change after the other.
+    STATIC_URL = "/static/"
+    ROOT_URLCONF = "shop.urls"
+    DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+    HOLDFAST = {"tenant": "acme", "settings": {"poll_interval": "0.1s"}, "run_url": "https://ops.test/runs/{run}"}
+"""
+MODELS = """
+    from django.db import models
+
+    class Order(models.Model):
+        sku = models.TextField(unique=True)
+        run = models.TextField(default="")
+"""
+WORKFLOWS = """
+    from holdfast import Saga
+
+    def ship(sku):
+        return {"parcel": f"a box with {sku}"}
+
+    def register(engine):
+        engine.register(Saga("order").step("ship", ship).build())
+"""
+ADMIN = """
+    from django.contrib import admin
+
+    from holdfast.contrib.django import RunLinks
+    from shop.models import Order
+
+    @admin.register(Order)
+    class OrderAdmin(RunLinks, admin.ModelAdmin):
+        list_display = ("sku", "holdfast_run")
+"""
+URLS = """
+    from django.contrib import admin
+    from django.db import transaction
+    from django.http import JsonResponse
+    from django.urls import path
+
+    from holdfast.contrib.django import atomic, get_engine, on_commit
+    from shop.models import Order
+
+    def order(request, sku):
+        with atomic() as unit:
+            row = Order.objects.create(sku=sku)
+            row.run = str(unit.start("order", {"sku": sku}).id)
+            row.save()
+            if "fail" in request.GET:
+                raise ZeroDivisionError
+        return JsonResponse({"run": row.run})
+
+    def later(request, sku):
+        with transaction.atomic():
+            Order.objects.create(sku=sku)
+            on_commit(lambda engine: engine.start("order", {"sku": sku}, idempotency_key=sku))
+            if "fail" in request.GET:
+                transaction.set_rollback(True)
+        return JsonResponse({})
+
+    def result(request, run):
+        return JsonResponse(get_engine().run(run).result(timeout=60))
+
+    urlpatterns = [
+        path("order/<sku>", order), path("later/<sku>", later), path("result/<run>", result), path("admin/", admin.site.urls),
+    ]
+"""
+MANAGE = """
+    import os
+    import sys
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project")
+    if __name__ == "__main__":
+        from django.core.management import execute_from_command_line
+        execute_from_command_line(sys.argv)
+"""
+CASES = [
+    ({"database": "sqlite:///h.db", "settings": {"concurency": 5}}, "did you mean"),
+    ({"database": "sqlite:///h.db", "settings": {"concurrency": "many"}}, "HOLDFAST_CONCURRENCY"),
+    ({"database": "sqlite:///h.db", "tenent": "acme"}, "did you mean"),
+    ({"database": "sqlite:///h.db", 5: "acme"}, "settings are named by texts"),
+    ({"database": "other"}, "DATABASES has no 'other'"),
+    ({"database": "odd"}, "takes Postgres or SQLite"),
+    ({"database": 5}, "an alias of DATABASES or a URL"),
+    ({"database": "memory"}, "is in memory"),
+    ([], "settings.HOLDFAST is a dict"),
+]
+STORY = """
+    import json
+    import subprocess
+    import sys
+    import threading
+    from contextlib import suppress
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+    from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+    import manage
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.contrib.auth.models import User
+    from django.core.management import call_command
+    from django.core.wsgi import get_wsgi_application
+    from django.test import Client
+
+    from holdfast.contrib.django import get_engine
+    from holdfast.contrib.django.apps import check_settings
+    from shop.models import Order
+
+    def holdfast(*words):
+        try:
+            call_command("holdfast", *words)
+        except SystemExit as ended:
+            return ended.code
+
+    class Quiet(WSGIRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    said = settings.HOLDFAST
+    for wrong, told in CASES:
+        settings.HOLDFAST = wrong
+        found = [each.msg for each in check_settings(None)]
+        assert len(found) == 1 and told in found[0], (wrong, found)
+    settings.HOLDFAST = said
+    call_command("check")
+    call_command("migrate", run_syncdb=True, verbosity=0)
+    assert holdfast("migrate") == 0
+    server = make_server("127.0.0.1", 0, get_wsgi_application(), handler_class=Quiet)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+
+    def ask(path):
+        with urlopen(address + path) as answer:
+            return json.load(answer)
+
+    run = ask("/order/lamp")["run"]
+    with suppress(HTTPError):
+        ask("/order/chair?fail=1")
+    ask("/later/table")
+    ask("/later/sofa?fail=1")
+    assert sorted(Order.objects.values_list("sku", flat=True)) == ["lamp", "table"]
+    assert [each.tenant for each in get_engine().instances.list()] == ["acme", "acme"]
+    assert holdfast("doctor") == 1, "work waits, and nobody works"
+    worker = subprocess.Popen([sys.executable, "manage.py", "holdfast", "worker"]) if "process" in sys.argv else None
+    if worker is None:
+        get_engine().start_worker()
+    try:
+        assert ask(f"/result/{run}")["parcel"] == "a box with lamp"
+    finally:
+        if worker is not None:
+            worker.terminate()
+            assert worker.wait(60) == 0
+    assert {each.status for each in get_engine().instances.list()} <= {"completed", "running"}
+
+    Order.objects.create(sku="odd", run="<script>")
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("ann"))
+    page = browser.get("/admin/shop/order/").content.decode()
+    assert f'<a href="https://ops.test/runs/{run}">{run}</a>' in page
+    assert '<a href="https://ops.test/runs/%3Cscript%3E">&lt;script&gt;</a>' in page
+    server.shutdown()
+    get_engine().stop()
+    print("told to the end")
+"""
+
+
+def database(url: str) -> dict[str, str]:
+    """A database as Django's settings name it."""
+    if url.startswith("sqlite"):
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": url.removeprefix("sqlite:///")}
+    parts = urlsplit(url)
+    told = {"NAME": parts.path.lstrip("/"), "HOST": parts.hostname, "PORT": parts.port, "USER": parts.username}
+    return {"ENGINE": "django.db.backends.postgresql", "PASSWORD": parts.password or ""} | {
+        name: str(value or "") for name, value in told.items()
+    }
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    """Write the files of a project."""
+    (folder / "shop").mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(textwrap.dedent(text), encoding="utf-8")
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in the folder of a project."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "DJANGO_SETTINGS_MODULE": "project"}
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=110
+    )
+
+
+def test_a_project_starts_runs_with_its_rows_and_a_worker_of_manage_py_does_them(live: Live, tmp_path: Path) -> None:
+    """Rows and runs are written together or not at all, `on_commit` waits for the commit, the admin leads to the run.
+
+    And `manage.py check` names what is wrong in the settings.
+    """
+    settings = SETTINGS.replace("DATABASE,", f"{database(live.url)!r},")
+    files = {
+        "project.py": settings, "manage.py": MANAGE, "story.py": STORY.replace("CASES", repr(CASES)), "shop/__init__.py": "", "shop/models.py": MODELS,
+        "shop/workflows.py": WORKFLOWS, "shop/urls.py": URLS, "shop/admin.py": ADMIN,
+    }  # fmt: skip
+    write(tmp_path, files)
+    worker = "process" if live.url.startswith("sqlite") else "thread"  # One way on each store: processes are dear.
+    done = run(tmp_path, "story.py", worker)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["told to the end"]), done.stderr

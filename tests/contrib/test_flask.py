@@ -1,0 +1,165 @@
+"""Holdfast in an application of Flask: with a factory, on a real server, with the command line of Flask in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import sqlalchemy
+from flask import Flask, Response, jsonify
+from sqlalchemy.orm import Session
+from werkzeug.serving import make_server
+
+from holdfast import ConfigurationError, Engine, Saga
+from holdfast.contrib.flask import Holdfast
+from holdfast.testing import ManualEngine
+from support.engines import Live
+from support.repository import ROOT
+
+FACTORY = """
+    import os
+
+    from flask import Flask
+
+    from holdfast import Saga
+    from holdfast.contrib.flask import Holdfast
+
+
+    def ship(sku):
+        return {"parcel": f"a box with {sku}"}
+
+
+    holdfast = Holdfast(lambda engine: engine.register(Saga("order").step("ship", ship).build()))
+
+
+    def create_app():
+        app = Flask(__name__)
+        app.config.update(HOLDFAST_DATABASE=os.environ["SHOP"], HOLDFAST_TENANT="acme", HOLDFAST_SETTINGS={"poll_interval": "0.1s"})
+        holdfast.init_app(app)
+        return app
+"""
+
+
+def ship(sku: str) -> dict[str, object]:
+    """The only step."""
+    return {"parcel": f"a box with {sku}"}
+
+
+def register(engine: Engine) -> None:
+    """What every engine of the application knows."""
+    engine.register(Saga("order").step("ship", ship).build())
+
+
+@contextmanager
+def serving(app: Flask) -> Iterator[httpx.Client]:
+    """A client of the application on a real server."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.server_port}", timeout=60) as client:
+            yield client
+    finally:
+        server.shutdown()
+        thread.join(10)
+
+
+def test_a_run_begins_with_the_rows_of_a_session_of_sqlalchemy(live: Live) -> None:
+    """What a request writes and what it starts are committed together, or neither; each application of a factory has an engine of its own."""
+    extension = Holdfast(register)
+    app = Flask("shop")
+    app.config.update(HOLDFAST_DATABASE=live.url, HOLDFAST_SETTINGS={"poll_interval": "0.1s"})
+    extension.init_app(app)
+    alchemy = sqlalchemy.create_engine(live.url.replace("postgresql://", "postgresql+psycopg://"))
+
+    @app.post("/order/<sku>")
+    def order(sku: str) -> Response:
+        with Session(alchemy) as session, session.begin():
+            session.execute(sqlalchemy.text("insert into orders values (:sku)"), {"sku": sku})
+            with extension.engine.within(session) as unit:
+                run = unit.start("order", {"sku": sku})
+            if sku == "chair":
+                raise ZeroDivisionError
+        return jsonify({"run": str(run.id)})
+
+    @app.get("/result/<run>")
+    def result(run: str) -> Response:
+        return jsonify(extension.engine.run(run).result(timeout=60))
+
+    with alchemy.begin() as connection:
+        connection.execute(sqlalchemy.text("create table orders (sku text primary key)"))
+    with app.app_context():
+        engine = extension.engine.start_worker()
+    try:
+        with serving(app) as client:
+            assert client.post("/order/chair").status_code == 500
+            run = client.post("/order/lamp").json()["run"]
+            assert client.get(f"/result/{run}").json()["parcel"] == "a box with lamp"
+        with alchemy.begin() as connection:
+            assert connection.execute(sqlalchemy.text("select sku from orders")).scalars().all() == ["lamp"]
+        assert len(engine.instances.list()) == 1
+    finally:
+        engine.stop()
+        alchemy.dispose()
+
+
+def test_the_command_line_of_flask_has_that_of_holdfast(tmp_path: Path) -> None:
+    """`flask holdfast worker` works for the application that Flask has found, until it is asked to end."""
+    (tmp_path / "shop.py").write_text(textwrap.dedent(FACTORY), encoding="utf-8")
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    engine = Engine(url, tenant="acme")  # It takes commands, and does not work.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "SHOP": url}
+    command = [sys.executable, "-m", "flask", "--app", "shop", "holdfast", "worker"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as worker:
+        try:
+            assert worker.stderr is not None
+            assert any("working on" in line for line in worker.stderr)
+            assert engine.start("order", {"sku": "lamp"}).result(timeout=60) == {
+                "sku": "lamp",
+                "parcel": "a box with lamp",
+            }
+        finally:
+            engine.stop()
+            worker.send_signal(signal.SIGTERM)
+        assert worker.wait(60) == 0
+
+
+def test_what_is_wrong_is_told_by_the_factory() -> None:
+    """An unknown setting, a value that cannot be, an application without the extension, and one that has it twice."""
+    for key, value, told in [
+        ("HOLDFAST_SETTINGS", {"concurency": 1}, "did you mean"),
+        ("HOLDFAST_SETTINGS", {"concurrency": "many"}, "HOLDFAST_CONCURRENCY"),
+    ]:
+        app = Flask("shop")
+        app.config[key] = value
+        with pytest.raises(ConfigurationError, match=told):
+            Holdfast(register, app)
+    with Flask("other").app_context(), pytest.raises(ConfigurationError, match="has no engine"):
+        _ = Holdfast(register).engine
+    app = Flask("shop")
+    extension = Holdfast(register, app)
+    with pytest.raises(ConfigurationError, match="already"):
+        extension.init_app(app)
+
+
+def test_a_test_gives_the_application_an_engine_of_its_own() -> None:
+    """With a clock that the test moves; nothing is opened for it."""
+    app = Flask("shop")
+    extension = Holdfast(register, app)
+    engine = ManualEngine()
+    register(engine)
+    with app.app_context():
+        extension.use(engine)
+        run = extension.engine.start("order", {"sku": "lamp"})
+    engine.drain()
+    assert run.describe().status == "completed"
+    engine.stop()

@@ -1,0 +1,92 @@
+"""Logs as JSON: whose work each line is about, and that no text can forge one."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast import Actor, Engine, RequestContext, Saga, StepContext
+from holdfast.contrib.logs import JsonFormatter, log_json
+from support.engines import Live, Place
+
+
+class Written:
+    """The lines of a log."""
+
+    def __init__(self) -> None:
+        self.stream = io.StringIO()
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stream.getvalue().splitlines()]
+
+
+@pytest.fixture
+def written() -> Iterator[Written]:
+    """A log of the test's own; the loggers are left as they were."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield Written()
+    root.setLevel(level)
+    root.handlers[:] = handlers
+
+
+@pytest.mark.row("E-815")
+def test_every_line_from_inside_a_call_says_whose_work_it_is(place: Place, written: Written) -> None:
+    """Tenant, run, step and trace, of the application's own loggers and of the handler's; behind the call nothing is left of it."""
+
+    def charge(context: StepContext) -> None:
+        logging.getLogger("shop").info("calling %s", "the bank", extra={"amount": 12})
+        context.logger.warning("the bank is slow")
+        raise LookupError("no such card")
+
+    engine = place.engine().register(Saga("order").step("charge", charge, attempts=1).build())
+    log_json(engine, written.stream)
+    context = RequestContext(tenant="acme", actor=Actor(id="ann"), trace="t-1")
+    run = engine.acting(context).start("order", {})
+    engine.drain()
+    logging.getLogger("shop").info("after it")
+
+    named = {"tenant": "acme", "definition": "order", "run": str(run.id), "step": "charge", "trace": "t-1"}
+    inside = [each for each in written.lines if each["message"] in {"calling the bank", "the bank is slow"}]
+    assert [{name: each[name] for name in named} for each in inside] == [named, named]
+    assert (inside[0]["amount"], inside[0]["level"], inside[0]["logger"]) == (12, "info", "shop")
+    (failed,) = [each for each in written.lines if each["message"] == "the call failed: LookupError"]
+    assert failed["step"] == "charge"
+    assert "no such card" in failed["error"]
+    assert "tenant" not in written.lines[-1]
+
+
+def test_calls_on_threads_and_loops_do_not_mix(live: Live, written: Written) -> None:
+    """What several handlers log at the same time, coroutines and functions, is told apart."""
+
+    async def a() -> dict[str, object]:
+        logging.getLogger("shop").info("line of a")
+        return {}
+
+    def b() -> dict[str, object]:
+        logging.getLogger("shop").info("line of b")
+        return {}
+
+    engine: Engine = live.engine().register(Saga("order").step("a", a).step("b", b).build())
+    log_json(engine, written.stream)
+    engine.start_worker()
+    for run in [engine.start("order", {}) for _ in range(10)]:
+        run.result(timeout=30)
+    lines = [each for each in written.lines if each["logger"] == "shop"]
+    assert len({(each["run"], each["step"]) for each in lines}) == len(lines) == 20
+    assert all(each["message"] == f"line of {each['step']}" for each in lines)
+
+
+@pytest.mark.parametrize("text", ['one\n{"level": "forged"}', "\x1b[31mred", 'a "quoted" text', "\ud800", "\u2028"])
+def test_a_text_is_data_and_forges_no_line(text: str) -> None:
+    """Whatever a message or an extra holds, it is one line, which can be read again."""
+    record = logging.makeLogRecord({"msg": "%s", "args": (text,), "levelname": "INFO", "given": text, "odd": object()})
+    line = JsonFormatter().format(record)
+    assert len(line.splitlines() if "\u2028" not in text else line.split("\n")) == 1
+    assert json.loads(line)["level"] in {"info", "'info'"}

@@ -1,0 +1,121 @@
+"""Errors of handlers and loops, reported by the real sentry-sdk to a receiver on this machine."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentry_sdk
+
+from holdfast import Actor, Engine, RequestContext, Retry, Saga, StepContext, StoreUnavailableError
+from holdfast.contrib.sentry import report
+from holdfast.runtime.loop import Loop
+from support.engines import Place
+from support.waiting import eventually
+
+
+class Receiver:
+    """What a server of Sentry would have got."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def take(self, body: bytes) -> None:
+        for line in body.splitlines():
+            told = json.loads(line)
+            if "exception" in told:
+                self.events.append(told)
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """A server that takes envelopes, and the client that sends them there."""
+    receiver = Receiver()
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            receiver.take(gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_arguments: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            sentry_sdk.init(f"http://key@127.0.0.1:{server.server_port}/1", auto_enabling_integrations=False)
+            yield receiver
+        finally:
+            sentry_sdk.get_client().close(timeout=5)
+            sentry_sdk.init(None)
+            server.shutdown()
+            thread.join(10)
+
+
+@pytest.mark.row("E-814", "E-965")
+def test_what_a_handler_raises_is_reported_with_run_step_and_trace(place: Place) -> None:
+    """So is what was logged in the call, and only in that call; what a handler says by `Retry` is no error."""
+
+    def reserve() -> dict[str, object]:
+        logging.getLogger("shop").warning("the shelf is looked at")
+        return {}
+
+    def pay(context: StepContext) -> None:
+        logging.getLogger("shop").warning("the bank is called")
+        if context.attempt == 1:
+            raise Retry("the bank is closed", after=0)
+        raise LookupError("no such card")
+
+    with receiving() as receiver:
+        saga = Saga("order").step("reserve", reserve).step("charge", pay, attempts=2, delay=1).build()
+        engine = report(place.engine().register(saga))
+        context = RequestContext(tenant="acme", actor=Actor(id="ann"), trace="t-1")
+        run = engine.acting(context).start("order", {})
+        engine.drain()
+        engine.advance(seconds=5)
+        sentry_sdk.flush(5)
+        (event,) = receiver.events
+    assert event["exception"]["values"][-1]["value"] == "no such card"
+    told = event["contexts"]["holdfast"]
+    assert {name: told[name] for name in ("tenant", "definition", "run", "step", "attempt", "trace")} == {
+        "tenant": "acme", "definition": "order", "run": str(run.id), "step": "charge", "attempt": 2, "trace": "t-1",
+    }  # fmt: skip
+    assert event["tags"]["holdfast.handler"] == "pay"
+    messages = [each["message"] for each in event["breadcrumbs"]["values"]]
+    assert messages[0].startswith("pay is called for charge")
+    assert messages[1:] == ["the bank is called"]
+
+
+def test_what_a_loop_of_the_engine_raises_is_reported_once_for_each_failure(tmp_path: Path) -> None:
+    """It says which loop; a database that is away is none of it."""
+    failures: list[BaseException] = [StoreUnavailableError("away"), ZeroDivisionError("a bug")]
+
+    def step() -> float:
+        if failures:
+            raise failures.pop(0)
+        return 60.0
+
+    engine = Engine(f"sqlite:///{tmp_path / 'h.db'}", threads=False)
+    with receiving() as receiver:
+        loop = Loop("odd jobs", step, report(engine).service.shared.telemetry)
+        loop.start()
+        eventually(lambda: not failures)
+        loop.stop()
+        loop.join(10)
+        sentry_sdk.flush(5)
+        (event,) = receiver.events
+    engine.stop()
+    assert event["exception"]["values"][-1]["type"] == "ZeroDivisionError"
+    assert event["tags"]["holdfast.loop"] == "odd jobs"

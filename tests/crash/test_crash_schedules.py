@@ -1,0 +1,86 @@
+"""Processes that die while schedules start workflows and batches go on: each time is one run, and the end is always the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from holdfast import Saga
+from holdfast.testing import ManualEngine, Scenario
+from holdfast.testing.manual import START
+from support.crashing import NewStore, tried
+
+HOUR = timedelta(hours=1)
+
+
+def prepared(engine: ManualEngine) -> None:
+    """A workflow that takes longer than the time between two starts, and one that does not."""
+    engine.register(Saga("long").step("begin", lambda: None).wait("rest", 1.5 * HOUR).build())
+    engine.register(Saga("short").step("write", lambda: None).build())
+
+
+def scheduled(engine: ManualEngine) -> None:
+    """Three hours of a schedule whose runs overlap, one that was asked for, and a period."""
+    engine.schedules.put("s", "long", every=HOUR, overlap="buffer_one", start_at=START + HOUR, end_at=START + 3 * HOUR)
+    engine.schedules.put("p", "short", cron="0 0 * * *")
+    engine.schedules.trigger("p", command_id="now")
+    engine.drain()
+    engine.schedules.backfill("p", START - timedelta(days=2), START, command_id="days")
+    engine.advance(max(START + 7 * HOUR - engine.clock.now(), timedelta(0)))
+
+
+def told(engine: ManualEngine) -> object:
+    """What became of every time, and how many runs there are."""
+    return (
+        [(each.at, each.status) for each in engine.schedules.fires("s")],
+        [(each.why, each.status) for each in engine.schedules.fires("p")],
+        sorted((each.definition, each.status) for each in engine.runs.list().items),
+    )
+
+
+SCENARIO = Scenario(prepare=prepared, play=scheduled, outcome=told)
+
+
+@pytest.mark.row("G-18", "E-765")
+def test_a_process_that_dies_anywhere_starts_each_time_once(new_store: NewStore) -> None:
+    """Wherever the process dies, a time leads to one run and to the same end."""
+    assert tried(SCENARIO, new_store, every=7, on_server=29).points > 1
+
+
+@pytest.mark.long
+def test_a_process_that_dies_at_any_point_starts_each_time_once(new_store: NewStore) -> None:
+    """The same at every point there is, and with a second crash while the first is recovered from."""
+    assert tried(SCENARIO, new_store).points > 50
+    assert tried(SCENARIO, new_store, every=3, again_after=5).points > 20
+
+
+def begun(engine: ManualEngine) -> None:
+    """Some are started by a batch, and what they did is undone by another one."""
+    engine.batches.begin("start", inputs=[{}] * 2, definition="long", batch_id="start", follow=10 * HOUR)
+    engine.drain()
+    runs = [each.run for each in engine.batches.items("start") if each.run is not None]
+    engine.batches.begin("cancel", runs[:1], batch_id="cancel", follow=HOUR)
+    engine.advance(2 * HOUR)
+
+
+def followed(engine: ManualEngine) -> object:
+    """What became of each item, and how many runs there are."""
+    items = {name: engine.batches.items(name) for name in ("start", "cancel")}
+    return (
+        [(name, each.status, each.detail) for name, found in items.items() for each in found],
+        [engine.batches.get(name).status for name in items],
+        sorted((each.definition, each.status) for each in engine.runs.list().items),
+    )
+
+
+BATCHES = Scenario(prepare=prepared, play=begun, outcome=followed)
+
+
+def test_a_process_that_dies_anywhere_does_each_item_once(new_store: NewStore) -> None:
+    """Wherever the process dies, every start of a batch is one run, and what is told of each item is the same."""
+    report = tried(BATCHES, new_store, every=4, on_server=13)
+    assert report.points > 1
+    told, statuses, runs = report.outcome[0]  # type: ignore[index]
+    assert [each[:2] for each in told] == [("start", "failed"), ("start", "done"), ("cancel", "done")]
+    assert (statuses, runs) == (["completed"] * 2, [("long", "cancelled"), ("long", "completed")])
