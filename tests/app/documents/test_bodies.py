@@ -48,7 +48,7 @@ def rejected(reason: str) -> pytest.RaisesExc[RejectedError]:
     return pytest.raises(RejectedError, match=rf"\[{reason}\]")
 
 
-@pytest.mark.row("E-851", "E-262", "E-263", "E-265", "E-269", "E-270", "E-579", "E-057", "E-013")
+@pytest.mark.row("E-262", "E-263", "E-265", "E-269", "E-270", "E-579", "E-057", "E-013")
 def test_a_draft_becomes_the_version_in_force(place: Place) -> None:
     """A draft is saved, validated, published: what is in force tells who published it, when, and of which envelope and body it was compiled."""
     engine = opened(place)
@@ -121,7 +121,7 @@ def test_another_process_knows_at_once_what_is_in_force(place: Place) -> None:
         clerk.create("invoice", GIVEN, id="I-3")
 
 
-@pytest.mark.row("E-268", "E-263", "E-723", "E-721", "E-859")
+@pytest.mark.row("E-268", "E-263", "E-723", "E-721")
 def test_an_older_version_is_published_again_as_a_new_one(place: Place) -> None:
     """A rollback is a version of its own with the very workflow of the old one; the differences are told, beside each other and the envelope."""
     engine = opened(place)
@@ -260,7 +260,7 @@ def test_two_people_where_the_organisation_wants_that(place: Place) -> None:
     assert acme.bodies.rollback("invoice", 1).version == 3
 
 
-@pytest.mark.row("E-725", "E-580", "EO-16", "E-573")
+@pytest.mark.row("E-725", "EO-16", "E-573")
 def test_who_may_do_what() -> None:
     """Designing, publishing, governing and reading are rights of their own; an auditor reads every difference and changes nothing."""
     engine = opened()
@@ -300,7 +300,7 @@ def test_who_may_do_what() -> None:
     assert of(engine, PAUL).bodies.publish(acting.id, replaces=1).version == 2
 
 
-@pytest.mark.row("E-706", "E-701", "E-702", "E-703", "E-704", "E-705", "E-938", "E-854")
+@pytest.mark.row("E-706", "E-701", "E-702", "E-703", "E-704", "E-705", "E-938")
 def test_templates_become_drafts() -> None:
     """Every template is listed with what can be said to it, and becomes a draft without problems; two of one are independent."""
     engine = opened()
