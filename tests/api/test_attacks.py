@@ -427,6 +427,16 @@ def test_headers_of_a_request_do_not_come_back(scene: Scene, case: str) -> None:
     assert not any(value in str(answer.headers) for value in HEADERS[case].values())
 
 
+def test_names_of_people_write_no_lines_into_logs(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever an issuer calls by a name with a line break in it does not forge a line of the log by being refused."""
+    forged = token(sub="ann\nrefused nothing to anybody", scope="task:use")
+    with caplog.at_level("WARNING", logger="holdfast.http"):
+        assert scene.world.bearer(forged).get(START).status_code == 403
+    told = [each.getMessage() for each in caplog.records if each.name == "holdfast.http"]
+    assert len(told) == 1
+    assert len(told[0].splitlines()) == 1
+
+
 # -- deliveries
 
 
@@ -499,11 +509,6 @@ def test_a_replayed_delivery_is_one_event(scene: Scene) -> None:
     assert unkeyed.status_code == 400
 
 
-def test_there_are_enough_attacks() -> None:
-    """At least two hundred attacks are listed."""
-    assert sum([len(FORGERIES), len(SWITCHES), len(MALFORMED), len(HEADERS), len(DELIVERIES)]) >= 200
-
-
 # -- more rights than one has
 
 GRABS: dict[str, dict[str, Any]] = {
@@ -551,3 +556,7 @@ def test_a_key_ends(scene: Scene) -> None:
     )
     world.engine.advance(hours=1)
     assert world.bearer(other.json()["secret"]).get(START).status_code == 401
+
+
+LISTED = (FORGERIES, SWITCHES, MALFORMED, HEADERS, DELIVERIES, GRABS)
+"""All attacks of this file."""

@@ -15,7 +15,7 @@ from api.providers import CLIENT, SECRET, Provider, provider
 from api.tokens import issuer
 from api.world import ACME, GENEROUS, World, problem, registered
 from holdfast import ConfigurationError
-from holdfast.http import HttpOptions, LoginProvider, create_app
+from holdfast.http import HttpOptions, LoginProvider, create_app, logins
 from holdfast.testing import ManualEngine
 
 SESSION, LOGIN = "/api/v1/session", "/api/v1/session/login/company"
@@ -270,6 +270,18 @@ def test_a_login_leads_nowhere_else(vouched: World, path: str) -> None:
     """Where the browser is sent afterwards is a path of this server."""
     answer = vouched.bearer().get(LOGIN, params={"return_to": path})
     assert (answer.status_code, problem(answer)["code"]) == (400, "bad_query")
+
+
+@pytest.mark.parametrize("path", ["https://evil.test", "//evil.test", "/\r\nset-cookie: x=1", "/é\u202e", ""])
+def test_a_cookie_of_another_leads_nowhere_else(vouched: World, path: str) -> None:
+    """Whoever can set the cookie of a login, such as a host nearby without https, does not send the browser to another site with it."""
+    answer, cookie = gone(vouched)
+    pending = logins.read(cookie.partition("=")[2])
+    assert pending is not None
+    forged = f"holdfast-login={logins.written(replace(pending, return_to=path))}"
+    home = vouched.bearer().get(back(answer), headers={"cookie": forged})
+    assert (home.status_code, problem(home)["detail"]) == (401, "the login did not succeed")
+    assert not {"location", "set-cookie"} & set(home.headers)
 
 
 def test_a_provider_that_is_not_itself_is_not_asked(vouched: World, company: Provider) -> None:

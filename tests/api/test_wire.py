@@ -215,6 +215,7 @@ def test_without_security_only_this_machine_comes_in(live: Live) -> None:
             {"host": "evil.test"},
             {"origin": "https://evil.test"},
             {"host": "evil.test:80", "origin": "http://evil.test:80"},
+            {"sec-fetch-site": "cross-site"},
         ):
             assert httpx.get(f"{address}/api/v1/me", headers=headers).status_code == 401
         assert httpx.get(f"{address}/api/v1/me", headers={"authorization": "Bearer hf_no_no"}).status_code == 401

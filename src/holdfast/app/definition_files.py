@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,8 +15,9 @@ from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, definition_of
 from holdfast.authoring.process import load_processes
 from holdfast.authoring.rules import load_rules
-from holdfast.errors import DefinitionError, Diagnostic, NotFoundError, PayloadError, brief
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError, PayloadError, brief
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.graph import Graph
 from holdfast.store.findings import PublishedDefinition
 from holdfast.store.shapes import InstanceQuery
 
@@ -105,12 +106,21 @@ def checked_file(given: object) -> bytes:
     raise PayloadError(f"a file of workflows is given as its text, not as {brief(given)}")
 
 
-def file_check(text: bytes, name: str) -> FileCheck:
-    """What is in a file, and all that is wrong or odd about it."""
+def taken(error: ConfigurationError) -> Diagnostic:
+    """That a workflow cannot be published because of what there is already."""
+    return Diagnostic("name_taken", str(error), "name")
+
+
+def file_check(text: bytes, name: str, check: Callable[[Graph], None]) -> FileCheck:
+    """What is in a file, and all that is wrong or odd about it; `check` refuses what cannot be beside what there is."""
     try:
         found = definitions_of(text, name)
+        for each in found:
+            check(each.graph)
     except DefinitionError as error:
         return FileCheck(is_valid=False, workflows=[], findings=list(error.diagnostics), warnings=[])
+    except ConfigurationError as error:
+        return FileCheck(is_valid=False, workflows=[], findings=[taken(error)], warnings=[])
     warnings = [each for one in found for each in one.warnings]
     return FileCheck(is_valid=True, workflows=[each.id for each in found], findings=[], warnings=warnings)
 

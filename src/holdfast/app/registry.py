@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from holdfast.app.charters import Charters
 from holdfast.app.definitions import Library, unknown_hint
-from holdfast.errors import ConfigurationError, NotFoundError
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
@@ -86,7 +86,10 @@ class Registry:
         return name in self._deciders
 
     def check_free(self, graph: Graph) -> None:
-        """Refuse a workflow whose name, or that of a handler of its steps, belongs to a decider."""
+        """Refuse a workflow whose name, or that of a handler of its steps, belongs to a decider, before anything of it is stored."""
+        if graph.name.startswith(SYSTEM_PREFIX) and not self.is_decider(graph.name):
+            told = f"the name {graph.name!r} begins with '$', which Holdfast keeps for itself; give it another one"
+            raise DefinitionError(graph.name, [Diagnostic("reserved_name", told, "name")])
         if self.is_decider(graph.name):
             raise ConfigurationError(f"there is already a decider of type {graph.name!r}")
         for handler in sorted(graph.handlers & self.handled):

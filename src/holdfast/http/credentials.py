@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Final
 
@@ -40,6 +42,14 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     csrf: str = ""
     """What a page of a session has to say when it has something changed."""
+
+    opened_with: str = ""
+    """What a session was opened with; empty for everybody else."""
+
+    @property
+    def account(self) -> str:
+        """Under what limits count them: whoever opens many sessions with one key gets no more than the key."""
+        return self.opened_with or self.credential
 
     def may(self, permission: str) -> bool:
         """Whether they have a permission; everybody has the empty one."""
@@ -78,16 +88,22 @@ class Doorkeeper:
         remembered = self._memory.get(mark)
         if remembered is not None and time.monotonic() < remembered[1]:
             return remembered[0]
+        with self.patience(address):
+            identity = await self._looked_up(secret)
+        self._remember(mark, identity)
+        return identity
+
+    @contextmanager
+    def patience(self, address: str) -> Iterator[None]:
+        """Refuse an address that has come with too much that does not hold; what does not hold in the block counts too."""
         # An address is empty for a socket file, which everybody would share.
         check_rate(self._failures.wait(address) if address else 0.0, "this address")
         try:
-            identity = await self._looked_up(secret)
+            yield
         except InvalidTokenError:
             if address:
                 self._failures.take(address)
             raise
-        self._remember(mark, identity)
-        return identity
 
     async def admit_key(self, secret: str, address: str) -> Identity:
         """The same for whoever may come with a key alone."""
@@ -138,7 +154,8 @@ class Doorkeeper:
 
     async def _guest(self, request: Request) -> Identity | None:
         """Whoever comes without an Authorization: with the cookie of a session, or anybody where that is enough; None for nobody."""
-        secret = cookies.shown(request.headers, cookies.SESSION, is_secure=request.url.scheme == "https")
+        is_secure = self._options.is_secure(f"{request.url.scheme}://")
+        secret = cookies.shown(request.headers, cookies.SESSION, is_secure=is_secure)
         if secret.startswith(_SESSION) and len(secret) <= _LONGEST:
             try:
                 identity = await self.admit(secret, _address(request))
@@ -171,6 +188,7 @@ class Doorkeeper:
             actor=session.bearer,
             credential=f"session:{session.id}",
             csrf=csrf,
+            opened_with=session.credential,
         )
 
     async def _by_key(self, secret: str) -> Identity:
@@ -223,9 +241,8 @@ class Doorkeeper:
         """Whoever is on this machine; a page of another site that a browser here shows is not."""
         assert self._anybody is not None
         host = request.headers.get("host", "").rsplit(":", 1)[0] if "host" in request.headers else ""
-        origin = request.headers.get("origin", "")
-        is_near = _address(request) in _LOOPBACK and (host in _LOOPBACK or request.headers.get("host") in _LOOPBACK)
-        if not is_near or (origin and origin.partition("://")[2] != request.headers.get("host")):
+        is_here = _address(request) in _LOOPBACK and (host in _LOOPBACK or request.headers.get("host") in _LOOPBACK)
+        if not is_here or not cookies.is_near(request.headers):
             raise self._refused(request, "insecure_dev is for this machine alone")
         return self._anybody
 

@@ -87,7 +87,7 @@ class Endpoint:
         if route.is_public:
             return _answered(await route.handler(await self._call(route, request, trace, _NOBODY)), route, request)
         identity = await self._server.door.identify(request)
-        check_rate(self._server.rate.take(identity.credential), "this credential")
+        check_rate(self._server.rate.take(identity.account), "this credential")
         try:
             self._check(route, identity)
             call = await self._call(route, request, trace, identity)
@@ -136,7 +136,7 @@ class Endpoint:
         """Keep a refusal for auditors; that it cannot be kept changes nothing for the client."""
         code = error.code.value if isinstance(error, EdgeError) else error.reason
         _log.warning(
-            "refused %s %r to %r of %r (%s): %s",
+            "refused %s %r to %r of %r (%r): %s",
             request.method, request.url.path, identity.actor.id, identity.tenant, identity.credential, code,
         )  # fmt: skip
         context = RequestContext(

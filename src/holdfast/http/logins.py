@@ -122,11 +122,12 @@ def written(pending: Pending) -> str:
 
 
 def read(text: str) -> Pending | None:
-    """The pending login in a cookie; None if it is none."""
+    """The pending login in a cookie; None if it is none that this server has begun: whoever else can set one must not send the browser elsewhere."""
     try:
-        return msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Pending)
+        found = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Pending)
     except (ValueError, msgspec.MsgspecError):
         return None
+    return found if found.state and found.nonce and is_own_path(found.return_to) else None
 
 
 def is_own_path(path: str) -> bool:

@@ -159,6 +159,10 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     open_metrics: bool = False
     """Whether `/metrics` needs no credential, because only those who may read it can reach it."""
 
+    def is_secure(self, base: str) -> bool:
+        """Whether browsers come by https to an address of this server; a proxy may have taken that off on the way."""
+        return base.startswith("https://") or self.public_address.startswith("https://")
+
 
 def checked_options(options: HttpOptions) -> HttpOptions:
     """Options that make sense together; ConfigurationError says which do not."""

@@ -57,7 +57,7 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     @property
     def is_secure(self) -> bool:
         """Whether nobody on the way can read along."""
-        return self.base.startswith("https://")
+        return self.server.options.is_secure(self.base)
 
     @property
     def engine(self) -> AsyncEngineCalls:

@@ -55,7 +55,7 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     run, server, after = call.run, call.server, _last(call)
     ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
     watcher = Watcher(call.identity.tenant, run.id, server.options.stream_backlog)
-    with server.room.place(call.identity.credential), server.hub.watching(watcher):
+    with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         newest = (await run.describe()).version
         yield _KEPT_ALIVE
@@ -79,7 +79,7 @@ async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     server, last = call.server, _last(call)
     ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
-    with server.room.place(call.identity.credential), server.hub.watching(watcher):
+    with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         yield _KEPT_ALIVE
         for chunk in await _missed(call, last):
@@ -100,7 +100,7 @@ async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     server = call.server
     ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
-    with server.room.place(call.identity.credential), server.hub.watching(watcher):
+    with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         counts = await call.calls.tasks.counts()
         yield _event("counts", counts, server.hub.position)

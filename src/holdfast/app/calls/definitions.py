@@ -16,6 +16,7 @@ from holdfast.app.definition_files import (
     picked,
     prospect_of,
     refused_file,
+    taken,
 )
 from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk, checked_flag, checked_text
@@ -23,7 +24,7 @@ from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, Def
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
 from holdfast.authoring.definition import Definition, definition_of
-from holdfast.errors import DefinitionError, NotFoundError
+from holdfast.errors import ConfigurationError, DefinitionError, NotFoundError
 from holdfast.kernel.actor import RequestContext
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.machine.graphs.graph import Graph
@@ -67,6 +68,8 @@ class FutureDefinitions:
                 self._desk.registry.check_free(made.graph)
             except DefinitionError as error:
                 return DefinitionCheck(name="", version="", is_valid=False, findings=list(error.diagnostics))
+            except ConfigurationError as error:
+                return DefinitionCheck(name="", version="", is_valid=False, findings=[taken(error)])
             return DefinitionCheck(name=made.name, version=made.version, is_valid=True, findings=[])
 
         return self._desk.read(check)
@@ -95,7 +98,8 @@ class FutureDefinitions:
 
     def validate_file(self, text: str | bytes, *, name: str = "the file") -> Reply[FileCheck]:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
-        return self._desk.read(lambda: file_check(checked_file(text), checked_text(name, "name")))
+        check = self._desk.registry.check_free
+        return self._desk.read(lambda: file_check(checked_file(text), checked_text(name, "name"), check))
 
     def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> Reply[FileChanges]:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""

@@ -14,7 +14,7 @@ from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.runtime.replies import Reply
-from holdfast.store.access import StoredSession
+from holdfast.store.access import Access, StoredSession
 
 PREFIX = "hfs"
 LIFETIME = timedelta(hours=12)
@@ -76,11 +76,10 @@ class FutureSessions:
             last = after.id if isinstance(after, Session) else checked_key(after, "`after`", may_be_empty=True)
             wanted = checked_key(actor, "actor", may_be_empty=True)
             whose = wanted if self._is_manager() else self._own(wanted)
-            most, tenant = min(checked_limit(limit), _MOST), self._desk.tenant
-            found = self._desk.service.survey(
-                lambda parts: parts.access().sessions(tenant, actor=whose, after=last, limit=most)
+            most = min(checked_limit(limit), _MOST)
+            return self._desk.service.survey(
+                lambda parts: self._seen(parts.access(), actor=whose, after=last, most=most)
             )
-            return [session_of(each) for each in found if self._may_see(each)]
 
         return self._desk.read(read)
 
@@ -108,6 +107,16 @@ class FutureSessions:
             told = f"{actor.id!r} may not look at sessions of others: that takes the capability {MANAGE_KEYS!r}"
             raise ForbiddenError(reason=NOT_ALLOWED, message=told)
         return actor.id
+
+    def _seen(self, access: Access, *, actor: str, after: str, most: int) -> builtins.list[Session]:
+        """A page of the sessions that the caller may see, which need not lie beside one another."""
+        found: list[Session] = []
+        while True:
+            page = access.sessions(self._desk.tenant, actor=actor, after=after, limit=most)
+            found += [session_of(each) for each in page if self._may_see(each)]
+            if len(page) < most or len(found) >= most:
+                return found[:most]
+            after = page[-1].id
 
     def _may_see(self, stored: StoredSession) -> bool:
         request = self._desk.request

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 from urllib.parse import quote
 
 import msgspec
 
-from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
+from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication, taken
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo
+from holdfast.errors import ConfigurationError, DefinitionError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.routes.executions import Drawing
@@ -71,7 +74,8 @@ async def list_definitions(call: Call[DefinitionQuery, None]) -> Listing[Definit
 
 async def publish_definition(call: Call[NoQuery, dict[str, object]]) -> Answer:
     """Publish a workflow that is given as data, for the tenant; the same again changes nothing."""
-    found = await call.calls.definitions.publish(call.body)
+    with _clients_own("the workflow"):
+        found = await call.calls.definitions.publish(call.body)
     return Answer(value=found, status=201, headers={"location": f"/api/v1/definitions/{quote(found.name, safe='')}"})
 
 
@@ -83,7 +87,8 @@ async def validate_definition(call: Call[NoQuery, dict[str, object]]) -> Definit
 async def publish_file(call: Call[PublishQuery, object]) -> Answer:
     """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
     asked = call.query
-    found = await call.calls.definitions.publish_file(call.raw, name=asked.name, check=asked.check)
+    with _clients_own(asked.name):
+        found = await call.calls.definitions.publish_file(call.raw, name=asked.name, check=asked.check)
     return Answer(value=found, status=201 if found.is_published else 200)
 
 
@@ -128,6 +133,15 @@ async def draw_definition(call: Call[DrawingQuery, None]) -> Drawing:
     """A drawing of a version."""
     source = await call.calls.definitions.diagram(call.path["name"], call.query.version, format=call.query.format)
     return Drawing(format=call.query.format, source=source)
+
+
+@contextmanager
+def _clients_own(name: str) -> Iterator[None]:
+    """What cannot be published beside what there is, is for the client to change, and no fault of the server."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise DefinitionError(name, [taken(error)]) from None
 
 
 _DEFINITIONS = Subject("definitions", "/api/v1/definitions", "definition:read", "own")

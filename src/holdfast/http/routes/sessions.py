@@ -12,6 +12,7 @@ from holdfast.app.access_views import Session
 from holdfast.http import cookies, cursors, logins
 from holdfast.http.credentials import Identity
 from holdfast.http.cursors import Listing
+from holdfast.http.limits import check_rate
 from holdfast.http.options import LoginProvider
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routes.keys import Me, me
@@ -96,6 +97,7 @@ async def open_session(call: Call[NoQuery, KeyLogin]) -> Answer:
         identity = await call.server.door.admit_key(call.body.key, call.client)
     except InvalidTokenError as error:
         raise _refused(call, str(error)) from None
+    check_rate(call.server.rate.take(identity.account), "this credential")
     return await _opened(call, identity, status=201)
 
 
@@ -138,10 +140,11 @@ async def finish_login(call: Call[ReturnQuery, None]) -> Answer:
     if asked.error or not asked.code or len(asked.code) > _LONGEST_CODE:
         raise _refused(call, f"the provider refused: {asked.error[:100]!r}")
     try:
-        claims = await call.server.logins.finish(
-            provider, pending, state=asked.state, code=asked.code, back=_back(call, provider)
-        )
-        identity = await call.server.door.vouched(claims)
+        with call.server.door.patience(call.client):  # Each code is asked about at the provider, who is not ours.
+            claims = await call.server.logins.finish(
+                provider, pending, state=asked.state, code=asked.code, back=_back(call, provider)
+            )
+            identity = await call.server.door.vouched(claims)
     except InvalidTokenError as error:
         raise _refused(call, str(error)) from None
     opened = await _opened(call, identity)

@@ -90,7 +90,7 @@ class Clockwork(NamedTuple):
     def after(self, instant: datetime) -> datetime | None:
         """The first time after an instant; None if there is none."""
         plan = self.plan
-        earliest = instant if plan.start_at is None else max(instant, plan.start_at - _INSTANT)
+        earliest = instant if plan.start_at is None else max(instant, _before(plan.start_at))
         try:
             found = self._after(earliest)
         except (OverflowError, StopIteration):
@@ -123,7 +123,7 @@ class Clockwork(NamedTuple):
 
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """The times from an instant until another one, both included."""
-        found = self.after(start - _INSTANT)
+        found = self.after(_before(start))
         while found is not None and found <= end:
             yield found
             found = self.after(found)
@@ -134,7 +134,10 @@ class Clockwork(NamedTuple):
         if not jitter:
             return time
         drawn = hashlib.sha256(f"{self.name}@{time.isoformat()}".encode()).digest()
-        return time + int.from_bytes(drawn[:8]) % (jitter + 1) * _MILLISECOND
+        try:
+            return time + int.from_bytes(drawn[:8]) % (jitter + 1) * _MILLISECOND
+        except OverflowError:
+            return time  # The calendar ends before.
 
     def due(self, time: datetime, now: datetime) -> Due:
         """What is to be done now, if this is the first time that nothing was done for."""
@@ -142,7 +145,7 @@ class Clockwork(NamedTuple):
         floor = min(on_time, self._horizon(now)) if self.plan.catch_up == "all" else on_time
         made_up = self._made_up(time, on_time, now)
         times = [] if made_up is None else [made_up]
-        following: datetime | None = time if time >= floor else self.after(floor - _INSTANT)
+        following: datetime | None = time if time >= floor else self.after(_before(floor))
         while following is not None and self.begins(following) <= now and len(times) < MOST_AT_ONCE:
             times.append(following)
             following = self.after(following)
@@ -162,6 +165,11 @@ class Clockwork(NamedTuple):
             return now - self.plan.window_ms * _MILLISECOND if self.plan.window_ms else _BEGINNING
         except OverflowError:
             return _BEGINNING
+
+
+def _before(instant: datetime) -> datetime:
+    """The instant before one; the calendar's first has none."""
+    return max(instant, _BEGINNING + _INSTANT) - _INSTANT
 
 
 class Due(NamedTuple):
