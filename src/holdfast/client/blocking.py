@@ -12,6 +12,15 @@ from uuid import UUID
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Session
 from holdfast.app.batch_views import Batch, BatchItem
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
+from holdfast.app.document_views import (
+    AuditLine,
+    DocumentChoice,
+    DocumentMutation,
+    DocumentRound,
+    DocumentSummary,
+    DocumentVersion,
+    DocumentView,
+)
 from holdfast.app.forking import ForkPreview
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
@@ -39,6 +48,7 @@ from holdfast.client.shapes import (
     Count,
     Done,
     Drawing,
+    FieldDifferences,
     Listing,
     Me,
     ProcessListing,
@@ -834,15 +844,23 @@ class Calls:
                         "on_behalf_of": on_behalf_of,
                         "comment": comment,
                         "data": data,
-                        "decision": decision,
                         "document_version": document_version,
+                        "decision": decision,
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
             )
         )
 
-    def approve_task(self, id: UUID | str, *, on_behalf_of: str = "", comment: str = "", data: object = None) -> None:
+    def approve_task(
+        self,
+        id: UUID | str,
+        *,
+        on_behalf_of: str = "",
+        comment: str = "",
+        data: object = None,
+        document_version: str = "",
+    ) -> None:
         """Answer yes, in whatever word the definition has for it."""
         self._line.ask(
             Request(
@@ -850,13 +868,26 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/approve",
                 answer=type(None),
                 body=said(
-                    {"on_behalf_of": on_behalf_of, "comment": comment, "data": data},
-                    {"on_behalf_of": "", "comment": "", "data": None},
+                    {
+                        "on_behalf_of": on_behalf_of,
+                        "comment": comment,
+                        "data": data,
+                        "document_version": document_version,
+                    },
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
             )
         )
 
-    def reject_task(self, id: UUID | str, *, on_behalf_of: str = "", comment: str = "", data: object = None) -> None:
+    def reject_task(
+        self,
+        id: UUID | str,
+        *,
+        on_behalf_of: str = "",
+        comment: str = "",
+        data: object = None,
+        document_version: str = "",
+    ) -> None:
         """Answer no, in whatever word the definition has for it."""
         self._line.ask(
             Request(
@@ -864,13 +895,26 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/reject",
                 answer=type(None),
                 body=said(
-                    {"on_behalf_of": on_behalf_of, "comment": comment, "data": data},
-                    {"on_behalf_of": "", "comment": "", "data": None},
+                    {
+                        "on_behalf_of": on_behalf_of,
+                        "comment": comment,
+                        "data": data,
+                        "document_version": document_version,
+                    },
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
             )
         )
 
-    def abstain(self, id: UUID | str, *, on_behalf_of: str = "", comment: str = "", data: object = None) -> None:
+    def abstain(
+        self,
+        id: UUID | str,
+        *,
+        on_behalf_of: str = "",
+        comment: str = "",
+        data: object = None,
+        document_version: str = "",
+    ) -> None:
         """Answer neither yes nor no, where the step allows it."""
         self._line.ask(
             Request(
@@ -878,8 +922,13 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/abstain",
                 answer=type(None),
                 body=said(
-                    {"on_behalf_of": on_behalf_of, "comment": comment, "data": data},
-                    {"on_behalf_of": "", "comment": "", "data": None},
+                    {
+                        "on_behalf_of": on_behalf_of,
+                        "comment": comment,
+                        "data": data,
+                        "document_version": document_version,
+                    },
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
             )
         )
@@ -993,6 +1042,231 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/withdraw",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "reason": reason}, {"on_behalf_of": "", "reason": ""}),
+            )
+        )
+
+    def list_documents(
+        self, type: str, *, cursor: str = "", limit: int = 100, status: str = "", requester: str = ""
+    ) -> Listing[DocumentSummary]:
+        """List the documents of a type, newest first; who may not look at all runs names themselves as `requester`."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}",
+                answer=Listing[DocumentSummary],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "status": status, "requester": requester},
+                    {"cursor": "", "limit": 100, "status": "", "requester": ""},
+                ),
+            )
+        )
+
+    def create_document(
+        self,
+        type: str,
+        *,
+        data: dict[str, object] | None = None,
+        id: str = "",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Create a document of a type; its workflow begins with it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}",
+                answer=DocumentView,
+                body=said({"data": data, "id": id, "reason": reason}, {"data": None, "id": "", "reason": ""}),
+                key=idempotency_key or new_key(),
+            )
+        )
+
+    def read_document(self, type: str, document: str) -> DocumentView:
+        """Look at a document as it is, whether it can be edited, and what the caller can ask for from here."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/documents/{placed(type)}/{placed(document)}", answer=DocumentView)
+        )
+
+    def change_document(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
+    ) -> DocumentView:
+        """Change a document; where an edit is an amendment, the answer is the document that takes its place, with `is_amendment`. `If-Match` makes sure of the version that was seen."""
+        return self._line.ask(
+            Request(
+                method="PATCH",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "action": action, "reason": reason},
+                    {"changes": None, "action": "update", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
+                version=if_version,
+            )
+        )
+
+    def ask_transition(
+        self,
+        type: str,
+        document: str,
+        *,
+        transition: str,
+        reason: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
+    ) -> DocumentView:
+        """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/transitions",
+                answer=DocumentView,
+                body=said({"transition": transition, "reason": reason}, {"reason": ""}),
+                key=idempotency_key or new_key(),
+                version=if_version,
+            )
+        )
+
+    def amend_document(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        new_id: str = "",
+        reason: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
+    ) -> DocumentView:
+        """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/amend",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "new_id": new_id, "reason": reason},
+                    {"changes": None, "new_id": "", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
+                version=if_version,
+            )
+        )
+
+    def adopt_document(
+        self,
+        type: str,
+        document: str,
+        *,
+        status: str,
+        data: dict[str, object] | None = None,
+        version: int = 1,
+        reason: str = "",
+    ) -> DocumentView:
+        """Have a document managed that was there before: it waits at the status that it has, with its version."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/adopt",
+                answer=DocumentView,
+                body=said(
+                    {"data": data, "status": status, "version": version, "reason": reason},
+                    {"data": None, "version": 1, "reason": ""},
+                ),
+            )
+        )
+
+    def list_document_versions(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentVersion]:
+        """List every version that a document had, the first one first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions",
+                answer=Listing[DocumentVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def get_document_version(self, type: str, document: str, version: int) -> DocumentVersion:
+        """Look at one version of a document, exactly as it was."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}",
+                answer=DocumentVersion,
+            )
+        )
+
+    def diff_document(self, type: str, document: str, *, old: int, new: int) -> FieldDifferences:
+        """What is different in two versions, field by field; of sensitive fields only that they are."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/diff",
+                answer=FieldDifferences,
+                query=said({"old": old, "new": new}, {}),
+            )
+        )
+
+    def list_document_mutations(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentMutation]:
+        """List what was done to a document, in order: by people, and by its workflow."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/mutations",
+                answer=Listing[DocumentMutation],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_document_audit(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[AuditLine]:
+        """List who did what to a document, when, from where, why and how, steps of its workflow included."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/audit",
+                answer=Listing[AuditLine],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_document_rounds(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentRound]:
+        """List the rounds of a document: its ways from a state to its rest."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/rounds",
+                answer=Listing[DocumentRound],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_document_choices(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentChoice]:
+        """Why a document went the way it did: every step that asked something, with what it read and what came out."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/choices",
+                answer=Listing[DocumentChoice],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
             )
         )
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.app.document_views import FieldDifference
 from holdfast.app.operator_views import Backlog
 from holdfast.app.process_views import ProcessSummary
 
@@ -41,6 +42,12 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
     format: str
     source: str
+
+
+class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different in two versions."""
+
+    fields: list[FieldDifference]
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):

@@ -30,6 +30,9 @@ _EXAMPLES: Mapping[str, object] = {
     "key": "0193a2b4000070008000000000000003",
     "session": "0193a2b4000070008000000000000004",
     "provider": "company",
+    "type": "invoice",
+    "document": "INV-1",
+    "version": "1",
 }
 
 Schema = dict[str, object]
