@@ -8,10 +8,23 @@ from typing import Any
 import pytest
 
 from api.world import BODY, INVOICE, NORTH, RIVAL, SOUTH, TRACE, World, contract, problem
+from holdfast.http.routes import bodies, contracts
 from holdfast.testing import ManualEngine
 
 INVOICES = "/api/v1/documents/invoice"
 ONE = f"{INVOICES}/INV-1"
+DRAFTS = "/api/v1/body-drafts"
+STRICT = {
+    **BODY,
+    "slots": {
+        "slot:submitted_to_approved": {
+            "nodes": [
+                {"id": each, "type": "approval", "approvers": [{"role": "approver"}]} for each in ("sign", "second")
+            ],
+            "edges": [{"from": "sign", "to": "second"}],
+        }
+    },
+}
 
 
 @pytest.fixture
@@ -20,8 +33,8 @@ def own() -> Iterator[World]:
     engine = ManualEngine()
     engine.contracts.publish(contract("invoice"))
     world = World(engine)
-    bodies = world.calls().bodies
-    bodies.publish(bodies.save(BODY).id)
+    kept = world.calls().bodies
+    kept.publish(kept.save(BODY).id)
     yield world
     world.close()
     engine.stop()
@@ -110,3 +123,96 @@ def test_who_is_nobody_here_sees_their_own(own: World) -> None:
     assert eve.get(INVOICES).status_code == 403
     assert eve.post(INVOICES, {"data": INVOICE, "id": "INV-2"}).status_code == 201
     assert [each["id"] for each in eve.get(f"{INVOICES}?requester=eve").json()["items"]] == ["INV-2"]
+
+
+def test_a_body_goes_its_way(own: World) -> None:
+    """A draft is begun as YAML, saved by whoever has seen the last revision, tried out, published once, compared, and rolled back."""
+    ann = own.client()
+    text = ann.get("/api/v1/bodies/invoice/export").json()["source"]
+    begun = ann.ask("POST", DRAFTS, content=text.encode(), headers={"content-type": "application/yaml"})
+    assert begun.status_code == 201, begun.text
+    draft, tag = begun.headers["location"], begun.headers["etag"]
+    assert ann.ask("PUT", draft, json=STRICT, headers={"if-match": tag}).json()["revision"] == 2
+    stale = ann.ask("PUT", draft, json=BODY, headers={"if-match": tag})
+    assert (stale.status_code, problem(stale)["code"]) == (412, "changed_meanwhile")
+
+    ways = [
+        ann.post("/api/v1/bodies/invoice/dry-run", {"data": INVOICE, **more}).json()
+        for more in ({}, {"draft": draft.rpartition("/")[2]})
+    ]
+    assert [sum(each["node"] in {"sign", "second"} for each in way["trail"]) for way in ways] == [1, 2]
+    assert "second" in ann.get(f"{draft}/diff?against=1").text
+    assert ann.get(f"{draft}/scenarios").json() == {"results": []}
+    published = ann.post(f"{draft}/publish", {"replaces": 1})
+    assert (published.status_code, published.json()["version"]) == (200, 2), published.text
+    again = ann.post(f"{draft}/publish")
+    assert (again.status_code, problem(again)["code"]) == (409, "DRAFT_CHANGED")
+    assert ann.post("/api/v1/bodies/invoice/rollback", {"version": 1}).json()["version"] == 3
+    found = ann.get("/api/v1/bodies/invoice/versions").json()["items"]
+    assert [(each["version"], each["status"]) for each in found] == [(1, "archived"), (2, "archived"), (3, "published")]
+    assert ann.get("/api/v1/bodies").json()["items"][0]["version"] == 3
+    assert own.client(tenant=RIVAL).get("/api/v1/bodies").json()["items"] == []
+
+
+def test_who_may_not_publish_is_told_by_the_engine_too(own: World) -> None:
+    """Who drafts does not publish, and where two people are wanted, nobody publishes their own draft."""
+    dora = own.client(actor="dora", capabilities=["bodies:read", "bodies:design"])
+    draft = dora.post(DRAFTS, STRICT).headers["location"]
+    assert dora.post(f"{draft}/publish").status_code == 403
+    ann = own.client()
+    assert ann.ask("PUT", "/api/v1/publishing-rules", json={"two_person": True}).json()["set_by"] == "ann"
+    mine = ann.post(DRAFTS, STRICT).headers["location"]
+    refused = ann.post(f"{mine}/publish")
+    assert (refused.status_code, problem(refused)["code"]) == (403, "SECOND_PERSON_REQUIRED")
+    assert ann.post(f"{draft}/publish").status_code == 200
+
+
+def test_contracts_and_charters(own: World) -> None:
+    """A contract is checked, published for its tenant alone and compared; rules and settings are kept version by version."""
+    ann, rival = own.client(), own.client(tenant=RIVAL, actor="eve")
+    first, second = (contract("receipt").replace("version: 1", f"version: {each}", 1) for each in (1, 2))
+    second = second.replace("lifecycle:", "  note: {type: string}\nlifecycle:", 1)
+    yaml = {"content-type": "application/yaml"}
+    assert ann.ask("POST", "/api/v1/contract-checks", content=first, headers=yaml).json()["problems"] == []
+    for each in (first, second, second):
+        assert ann.ask("POST", "/api/v1/contracts", content=each, headers=yaml).status_code == 201
+    reused = ann.ask("POST", "/api/v1/contracts", content=first.replace("money", "int"), headers=yaml)
+    assert (reused.status_code, problem(reused)["code"]) == (409, "CONTRACT_VERSION_REUSED")
+    assert ann.ask("POST", "/api/v1/contracts", content="entity_type: [", headers=yaml).status_code == 422
+    assert [each["version"] for each in ann.get("/api/v1/contracts/receipt/versions").json()["items"]] == [1, 2]
+    assert [each["name"] for each in ann.get("/api/v1/contracts/receipt/diff?old=1").json()["changes"]] == ["note"]
+    assert "note" in ann.get("/api/v1/contracts/receipt/export").json()["source"]
+    assert rival.get("/api/v1/contracts/receipt").status_code == 404
+
+    charters = "/api/v1/charters"
+    assert ann.ask("PUT", f"{charters}/settings", json={"settings": {"limit": 5}}).json()["version"] == 1
+    assert ann.ask("PUT", f"{charters}/rules:invoice", json={"rules": []}).json()["name"] == "rules:invoice"
+    assert ann.get(f"{charters}/settings").json()["settings"] == {"limit": 5}
+    assert ann.ask("PUT", f"{charters}/settings", json={"rules": []}).status_code == 422
+    assert ann.ask("PUT", f"{charters}/nonsense", json={"rules": []}).status_code == 404
+    assert rival.get(f"{charters}/settings").status_code == 404
+    assert len(ann.get(charters).json()["items"]) == 2
+
+
+def test_what_is_for_others_eyes_stays_so(own: World) -> None:
+    """A field that only finance sees is masked in the document and in what comes of trying it out; and the rules of all documents hold."""
+    ann, fin = own.client(), own.client(actor="fin", roles=["finance"])
+    ann.post(INVOICES, {"data": {**INVOICE, "bank_account": "DE1"}, "id": "INV-1"})
+    tried = "/api/v1/bodies/invoice/dry-run", {"document": "INV-1"}
+    for client, seen in ((ann, "***"), (fin, "DE1")):
+        assert client.get(ONE).json()["data"]["bank_account"] == seen
+        assert client.post(*tried).json()["data"]["bank_account"] == seen
+    page = ann.get("/api/v1/invariants/documents?rules=WF-03&limit=1").json()
+    assert (page["items"], page["checked"]) == ([], 1)
+    assert ann.get("/api/v1/invariants/workflows").json()["items"] == []
+    assert ann.get("/api/v1/invariants/documents?rules=WF-99").status_code == 422
+
+
+def test_the_examples_can_be_sent(own: World) -> None:
+    """What the OpenAPI document shows as a body and as a contract is one."""
+    ann = own.client()
+    for route in (*bodies.ROUTES, *contracts.ROUTES):
+        if route.body is object and "{" not in route.path:
+            answer = ann.post(route.path, route.example)
+            assert answer.status_code in {200, 201}, answer.text
+            assert not answer.json().get("problems")

@@ -33,6 +33,7 @@ fields:
   number: {type: string, required: true}
   vendor_id: {type: string}
   grand_total: {type: money, required: true}
+  bank_account: {type: string, visible_to: [finance]}
 lifecycle:
   version: 1
   initial: draft

@@ -11,6 +11,16 @@ from uuid import UUID
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Session
 from holdfast.app.batch_views import Batch, BatchItem
+from holdfast.app.blueprint_views import (
+    BodyCheck,
+    BodyDraft,
+    BodyTemplate,
+    BodyVersion,
+    ContractCheck,
+    ContractVersion,
+    PublishingRules,
+)
+from holdfast.app.calls.charters import Charter
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
@@ -22,6 +32,7 @@ from holdfast.app.document_views import (
     DocumentView,
 )
 from holdfast.app.forking import ForkPreview
+from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -41,21 +52,27 @@ from holdfast.app.schedule_views import FireInfo, Schedule
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
+from holdfast.authoring.document.differences import Difference
+from holdfast.authoring.document.dry_run import DryRun
 from holdfast.client.lines import Line
 from holdfast.client.requests import Request, StreamEvent, new_key, placed, said
 from holdfast.client.shapes import (
     Changed,
+    ContractChanges,
     Count,
     Done,
     Drawing,
+    Exported,
     FieldDifferences,
     Listing,
     Me,
     ProcessListing,
     Published,
     Queues,
+    Recompiled,
     RunResult,
     RunStatus,
+    Scenarios,
     Standing,
     Started,
     Stopped,
@@ -1266,6 +1283,404 @@ class Calls:
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/choices",
                 answer=Listing[DocumentChoice],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_templates(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyTemplate]:
+        """List the templates that come with the package, with what can be said to each."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/body-templates",
+                answer=Listing[BodyTemplate],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def instantiate_template(
+        self, template: str, *, params: dict[str, str | int] | None = None, type: str = "", comment: str = ""
+    ) -> BodyDraft:
+        """Begin a draft from a template, for the newest envelope of its type, or of another type with the same slots."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/body-templates/{placed(template)}/instantiate",
+                answer=BodyDraft,
+                body=said(
+                    {"params": params, "type": type, "comment": comment}, {"params": None, "type": "", "comment": ""}
+                ),
+            )
+        )
+
+    def check_body(self, body: object) -> BodyCheck:
+        """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
+        return self._line.ask(Request(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body))
+
+    def list_drafts(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[BodyDraft]:
+        """List the open drafts, of one type or of all, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/body-drafts",
+                answer=Listing[BodyDraft],
+                query=said({"cursor": cursor, "limit": limit, "type": type}, {"cursor": "", "limit": 100, "type": ""}),
+            )
+        )
+
+    def begin_draft(self, body: object, *, comment: str = "") -> BodyDraft:
+        """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/body-drafts",
+                answer=BodyDraft,
+                query=said({"comment": comment}, {"comment": ""}),
+                body=body,
+            )
+        )
+
+    def get_draft(self, draft: str) -> BodyDraft:
+        """Look at one draft, with everything that is wrong with it."""
+        return self._line.ask(Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}", answer=BodyDraft))
+
+    def save_draft(self, draft: str, body: object, *, comment: str = "", if_version: int | None = None) -> BodyDraft:
+        """Save the next revision of a draft; `If-Match` makes sure of the revision that was seen."""
+        return self._line.ask(
+            Request(
+                method="PUT",
+                path=f"/api/v1/body-drafts/{placed(draft)}",
+                answer=BodyDraft,
+                query=said({"comment": comment}, {"comment": ""}),
+                body=body,
+                version=if_version,
+            )
+        )
+
+    def discard_draft(self, draft: str) -> None:
+        """Forget a draft."""
+        self._line.ask(Request(method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None)))
+
+    def publish_draft(self, draft: str, *, replaces: int | None = None, comment: str = "") -> BodyVersion:
+        """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/body-drafts/{placed(draft)}/publish",
+                answer=BodyVersion,
+                body=said({"replaces": replaces, "comment": comment}, {"replaces": None, "comment": ""}),
+            )
+        )
+
+    def diff_draft(self, draft: str, *, against: int | None = None) -> Difference:
+        """What a draft changes, slot by slot: beside the bare envelope, or a version that was published."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/body-drafts/{placed(draft)}/diff",
+                answer=Difference,
+                query=said({"against": against}, {"against": None}),
+            )
+        )
+
+    def export_draft(self, draft: str) -> Exported:
+        """A draft as YAML with its hash, to be reviewed and kept in git."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/export", answer=Exported)
+        )
+
+    def play_draft(self, draft: str) -> Scenarios:
+        """Play the scenarios of a draft; nothing is written."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/scenarios", answer=Scenarios)
+        )
+
+    def list_bodies(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyVersion]:
+        """List the bodies in force, by type."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/bodies",
+                answer=Listing[BodyVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def get_body(self, type: str, *, version: int = 0) -> BodyVersion:
+        """Look at one version of a body, the one in force if none is named."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}",
+                answer=BodyVersion,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def list_body_versions(self, type: str, *, cursor: str = "", limit: int = 100) -> Listing[BodyVersion]:
+        """List all versions of a type's body, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}/versions",
+                answer=Listing[BodyVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def diff_body(self, type: str, *, version: int = 0, against: int | None = None) -> Difference:
+        """What a version changes, slot by slot: beside the bare envelope, or another version."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}/diff",
+                answer=Difference,
+                query=said({"version": version, "against": against}, {"version": 0, "against": None}),
+            )
+        )
+
+    def export_body(self, type: str, *, version: int = 0) -> Exported:
+        """A version of a body as YAML with its hash, to be kept in git; a draft is begun with it."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}/export",
+                answer=Exported,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def play_body(self, type: str, *, version: int = 0) -> Scenarios:
+        """Play the scenarios of a version; nothing is written."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}/scenarios",
+                answer=Scenarios,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def dry_run_body(
+        self,
+        type: str,
+        *,
+        data: dict[str, object] | None = None,
+        document: str = "",
+        draft: str = "",
+        decisions: dict[str, str] | None = None,
+        answers: dict[str, object] | None = None,
+    ) -> DryRun:
+        """Which way a document would take, through what is in force or through a draft; nothing is written."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/dry-run",
+                answer=DryRun,
+                body=said(
+                    {"data": data, "document": document, "draft": draft, "decisions": decisions, "answers": answers},
+                    {"data": None, "document": "", "draft": "", "decisions": None, "answers": None},
+                ),
+            )
+        )
+
+    def rebase_body(self, type: str) -> BodyDraft:
+        """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
+        return self._line.ask(Request(method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft))
+
+    def roll_back_body(self, type: str, *, version: int, comment: str = "") -> BodyVersion:
+        """Publish an older version again, as a new one."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/rollback",
+                answer=BodyVersion,
+                body=said({"version": version, "comment": comment}, {"comment": ""}),
+            )
+        )
+
+    def archive_body(self, type: str, *, reason: str = "") -> BodyVersion:
+        """Take the body in force out of force: no document begins any more until one is published."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/archive",
+                answer=BodyVersion,
+                body=said({"reason": reason}, {"reason": ""}),
+            )
+        )
+
+    def recompile_bodies(self, *, type: str = "", dry_run: bool = False) -> Recompiled:
+        """Compile again what was compiled by another version of the compiler, or tell what would be."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/body-compilations",
+                answer=Recompiled,
+                body=said({"type": type, "dry_run": dry_run}, {"type": "", "dry_run": False}),
+            )
+        )
+
+    def get_publishing_rules(self) -> PublishingRules:
+        """What the organisation wants of those who publish."""
+        return self._line.ask(Request(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules))
+
+    def put_publishing_rules(self, *, two_person: bool) -> PublishingRules:
+        """Say whether nobody may publish what they drafted; every change is kept."""
+        return self._line.ask(
+            Request(
+                method="PUT",
+                path="/api/v1/publishing-rules",
+                answer=PublishingRules,
+                body=said({"two_person": two_person}, {}),
+            )
+        )
+
+    def list_contracts(self, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
+        """List the newest version of each contract that the tenant has or shares, by type."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/contracts",
+                answer=Listing[ContractVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def publish_contract(self, body: object, *, force: bool = False, comment: str = "") -> ContractVersion:
+        """Publish a contract of the tenant's own, given as YAML or JSON; the same again changes nothing."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/contracts",
+                answer=ContractVersion,
+                query=said({"force": force, "comment": comment}, {"force": False, "comment": ""}),
+                body=body,
+            )
+        )
+
+    def get_contract(self, type: str, *, version: int = 0) -> ContractVersion:
+        """Look at one version of a contract, the newest if none is named."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/contracts/{placed(type)}",
+                answer=ContractVersion,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def list_contract_versions(self, type: str, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
+        """List all versions of a contract, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/contracts/{placed(type)}/versions",
+                answer=Listing[ContractVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def diff_contract(self, type: str, *, old: int, new: int = 0) -> ContractChanges:
+        """What differs between two versions of a contract."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/contracts/{placed(type)}/diff",
+                answer=ContractChanges,
+                query=said({"old": old, "new": new}, {"new": 0}),
+            )
+        )
+
+    def export_contract(self, type: str, *, version: int = 0) -> Exported:
+        """A version of a contract as YAML with its hash, to be kept in git."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/contracts/{placed(type)}/export",
+                answer=Exported,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def check_contract(self, body: object) -> ContractCheck:
+        """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
+        return self._line.ask(Request(method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body))
+
+    def list_charters(self, *, cursor: str = "", limit: int = 100) -> Listing[Charter]:
+        """List all versions of all rules and settings, by name, each oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/charters",
+                answer=Listing[Charter],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def get_charter(self, charter: str, *, version: int = 0) -> Charter:
+        """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/charters/{placed(charter)}",
+                answer=Charter,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def put_charter(
+        self,
+        charter: str,
+        *,
+        rules: list[dict[str, object]] | None = None,
+        settings: dict[str, object] | None = None,
+        comment: str = "",
+    ) -> Charter:
+        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more."""
+        return self._line.ask(
+            Request(
+                method="PUT",
+                path=f"/api/v1/charters/{placed(charter)}",
+                answer=Charter,
+                body=said(
+                    {"rules": rules, "settings": settings, "comment": comment},
+                    {"rules": None, "settings": None, "comment": ""},
+                ),
+            )
+        )
+
+    def list_invariants(self, *, cursor: str = "", limit: int = 100) -> Listing[Invariant]:
+        """List the rules that every document keeps, and what to do where one does not hold."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/invariants",
+                answer=Listing[Invariant],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def check_documents(self, *, cursor: str = "", limit: int = 100, rules: Sequence[str] = ()) -> InvariantPage:
+        """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/invariants/documents",
+                answer=InvariantPage,
+                query=said(
+                    {"cursor": cursor, "limit": limit, "rules": rules}, {"cursor": "", "limit": 100, "rules": ()}
+                ),
+            )
+        )
+
+    def check_workflows(self, *, cursor: str = "", limit: int = 100) -> Listing[Violation]:
+        """List where the published workflows of documents break a rule."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/invariants/workflows",
+                answer=Listing[Violation],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
             )
         )

@@ -31,6 +31,7 @@ ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
                 "documents:read",
                 "bodies:read",
                 "contracts:read",
+                "charters:read",
             }
         ),
         "operator": frozenset(
@@ -47,6 +48,7 @@ ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
                 "documents:write",
                 "bodies:read",
                 "contracts:read",
+                "charters:read",
             }
         ),
         "author": frozenset(
@@ -55,6 +57,7 @@ ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
                 "chains:*",
                 "bodies:*",
                 "contracts:*",
+                "charters:read",
                 "documents:read",
                 "execution:read",
                 "directory:read",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from holdfast.http.routes import (
     batches,
+    bodies,
     chains,
+    charters,
+    contracts,
     controls,
     dead_letters,
     definitions,
@@ -34,6 +37,9 @@ ROUTES: tuple[Route, ...] = (
     *definitions.ROUTES,
     *tasks.ROUTES,
     *documents.ROUTES,
+    *bodies.ROUTES,
+    *contracts.ROUTES,
+    *charters.ROUTES,
     *dead_letters.ROUTES,
     *events.ROUTES,
     *notifications.ROUTES,
