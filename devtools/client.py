@@ -219,7 +219,7 @@ def said(given: list[Parameter]) -> str:
 
 def place_type(name: str) -> str:
     """The type of what stands in an address."""
-    return {"id": "UUID | str", "number": "int"}.get(name, "str")
+    return {"id": "UUID | str", "number": "int", "version": "int"}.get(name, "str")
 
 
 def is_struct(kind: object) -> bool:

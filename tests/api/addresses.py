@@ -17,6 +17,7 @@ GHOSTS = {
     "person": "ghost-ann", "role": "ghost-role", "delegation": "999999", "absence": "999999", "chain": "ghost-chain",
     "definition": "ghost-own", "key": GHOST.replace("-", ""), "notification": "999999", "workflow": "ghost.approval", "hook": "ghost",
     "step": "1", "schedule": "ghost-schedule", "batch": "ghost-batch", "session": GHOST.replace("-", ""), "provider": "ghost",
+    "type": "ghost_invoice", "document": "ghost-1", "draft": GHOST, "charter": "rules:ghost_invoice", "template": "ghost_template",
 }  # fmt: skip
 """What nobody has."""
 
@@ -37,7 +38,8 @@ def thing(route: Route, parameter: str) -> str:
     special = {
         "person": "person", "role": "role", "key": "key", "event_id": "event", "workflow_id": "workflow", "hook": "hook",
         "schedule": "schedule", "batch": "batch",
-        "session": "session", "provider": "provider",
+        "session": "session", "provider": "provider", "type": "type", "document": "document", "version": "step", "draft": "draft",
+        "charter": "charter", "template": "template",
     }  # fmt: skip
     if route.path.startswith("/api/v1/executions") and parameter == "number":
         return "step"
@@ -52,9 +54,9 @@ def things(route: Route) -> list[str]:
 def address(route: Route, named: Mapping[str, str]) -> str:
     """The address of something."""
     path = re.sub(r"\{(\w+)\}", lambda found: named[thing(route, found[1])], route.path)
-    required = {"person": "ghost-ann", "at": "1"}
+    required = {"person": "ghost-ann", "at": "1", "old": "1", "new": "1"}
     wanted = [key for key in required if key in route.query.__struct_fields__ and route.path.endswith(
-        ("delegations", "absences", "fork-preview")
+        ("delegations", "absences", "fork-preview", "diff")
     )]  # fmt: skip
     return path + ("?" + "&".join(f"{key}={required[key]}" for key in wanted) if wanted else "")
 

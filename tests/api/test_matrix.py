@@ -33,6 +33,9 @@ MUST_BE_MISSING = {
     "chain",
     "definition",
     "batch",
+    "document",
+    "draft",
+    "charter",
 }
 """What looks as if it did not exist, to whoever it does not belong to."""
 
@@ -57,7 +60,13 @@ def standing(scene: Scene) -> object:
     people = (calls.directory.list(), calls.directory.changes())
     kept = (calls.schedules.list(), calls.batches.list())
     held = (calls.pauses.list(with_ended=True), calls.dead_letters.list(), calls.events.list())
-    return (runs, people, held, calls.keys.get(scene.made["key"]), calls.chains.list(), calls.definitions.list(), kept)
+    papers = (
+        calls.documents.list(scene.made["type"]),
+        calls.bodies.versions(scene.made["type"]),
+        calls.bodies.drafts(),
+    )
+    said = (calls.contracts.list(), calls.charters.list(), calls.chains.list(), calls.definitions.list())
+    return (runs, people, held, calls.keys.get(scene.made["key"]), kept, papers, said)
 
 
 class Wrong(list[str]):
@@ -72,7 +81,7 @@ class Wrong(list[str]):
 def test_the_table_is_sound() -> None:
     """No two routes are one, every handler is one route's, and every route says what it takes: a permission, or why none."""
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
-    assert len({route.handler for route in ROUTES}) == len(ROUTES)
+    assert len({route.name for route in ROUTES}) == len(ROUTES)
     own = ["GET /api/v1/me", "GET /api/v1/session", "DELETE /api/v1/session"]
     assert [name(route) for route in GUARDED if not route.permission] == own
     logins = {"POST /api/v1/session"} | {
@@ -85,7 +94,7 @@ def test_the_table_is_sound() -> None:
 def masked(answer: httpx.Response, route: Route, made: Mapping[str, str]) -> tuple[int, str, list[tuple[str, str]]]:
     """An answer about something as it would be about what nobody has."""
     text = answer.text
-    for what in (*things(route), "run"):
+    for what in (*things(route), "run", "type"):
         text = text.replace(made[what], GHOSTS[what])
     text = re.sub('"instance":"[^"]+"', '"instance":"new"', text)  # What is made has an id of its own.
     varying = {"traceparent", "content-length", "location"}
@@ -145,7 +154,8 @@ def test_another_tenant_sees_nothing_there(scene: Scene) -> None:
             continue
         there, nowhere = (sent(rival, route, named, headers=TRACE) for named in (scene.made, GHOSTS))
         wrong.note(route, there, unless=masked(there, route, scene.made) == masked(nowhere, route, GHOSTS))
-        if MUST_BE_MISSING.issuperset(set(things(route)) - {"step"}):
+        named = set(things(route)) - {"step", "type"}
+        if named and MUST_BE_MISSING.issuperset(named):
             wrong.note(
                 route, there, unless=there.status_code == 404 or (route.method != "GET" and there.status_code == 422)
             )
@@ -157,10 +167,11 @@ def test_another_tenant_sees_nothing_there(scene: Scene) -> None:
 def test_another_partition_sees_nothing_there(scene: Scene) -> None:
     """What is in the north looks to whoever is bound to the south exactly as what nobody has."""
     before, wrong, south = standing(scene), Wrong(), scene.world.client(actor="sue", partition=SOUTH)
+    ghosts = {**GHOSTS, "type": scene.made["type"]}  # A type is of the whole tenant.
     for route in GUARDED:
         if route.reach == "run":
-            there, nowhere = (sent(south, route, named, headers=TRACE) for named in (scene.made, GHOSTS))
-            wrong.note(route, there, unless=masked(there, route, scene.made) == masked(nowhere, route, GHOSTS))
+            there, nowhere = (sent(south, route, named, headers=TRACE) for named in (scene.made, ghosts))
+            wrong.note(route, there, unless=masked(there, route, scene.made) == masked(nowhere, route, ghosts))
             # Whoever is named to decide in the place of others is looked up first.
             is_about_people = there.status_code == 422 and problem(there)["code"] in {
                 "unknown_person",

@@ -25,6 +25,44 @@ GENEROUS = HttpOptions(requests_per_second=1e6, burst=1_000_000, failures_per_se
 """Limits that no test meets by accident."""
 
 
+INVOICE: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": 40_000}
+CONTRACT = """
+entity_type: invoice
+version: 1
+fields:
+  number: {type: string, required: true}
+  vendor_id: {type: string}
+  grand_total: {type: money, required: true}
+  bank_account: {type: string, visible_to: [finance]}
+lifecycle:
+  version: 1
+  initial: draft
+  terminal: [cancelled]
+  amended: amended
+  states:
+    draft: {window: editable}
+    submitted: {window: amend_only}
+    active: {window: locked}
+    cancelled: {window: locked}
+    amended: {window: editable}
+  transitions:
+    - {name: submit, from: [draft, amended], to: submitted}
+    - {name: approve, from: [submitted], to: active, begins: by_itself, on_reject: draft}
+    - {name: cancel, from: [draft, submitted, active, amended], to: cancelled, kind: cancel}
+slots:
+  - {id: "slot:submitted_to_approved", entry: "sys:state:submitted", exit: "sys:gate:approve", window: amend_only, stable: true}
+"""
+BODY: dict[str, object] = {
+    "base": {"entity_type": "invoice", "envelope_version": 1},
+    "name": "One approver",
+    "slots": {
+        "slot:submitted_to_approved": {
+            "nodes": [{"id": "sign", "type": "approval", "approvers": [{"role": "approver"}]}]
+        }
+    },
+}
+
+
 class Client:
     """Somebody who asks, with a credential or without, and waits for the answer."""
 
@@ -145,6 +183,7 @@ def furnished(world: World) -> Mapping[str, str]:
     batch = whole.batches.begin("resume", [ask.id], reason="of acme")
     key = whole.keys.create("acme's key", actor="robot", capabilities=["execution:read"])
     session = whole.sessions.open(credential="key:of acme").session
+    draft = documented(world)
     engine.drain()
     return {
         "run": str(ask.id),
@@ -164,7 +203,27 @@ def furnished(world: World) -> Mapping[str, str]:
         "notification": "1",
         "schedule": "acme-schedule",
         "batch": batch.id,
+        "type": "acme_invoice",
+        "document": "acme-1",
+        "draft": draft,
+        "charter": "rules:acme_invoice",
     }
+
+
+def contract(type_: str) -> str:
+    """The contract of a type of documents that somebody approves."""
+    return CONTRACT.replace("invoice", type_)
+
+
+def documented(world: World) -> str:
+    """A type of documents that only acme has, with a body, one in the north, and a draft, whose id this is."""
+    whole = world.calls(ACME)
+    whole.contracts.publish(contract("acme_invoice"))
+    body = {**BODY, "base": {"entity_type": "acme_invoice", "envelope_version": 1}}
+    whole.bodies.publish(whole.bodies.save(body).id)
+    whole.charters.publish_rules("acme_invoice", [])
+    world.calls(ACME, NORTH).documents.create("acme_invoice", INVOICE, id="acme-1")
+    return whole.bodies.save(body, comment="of acme").id
 
 
 def problem(response: httpx.Response) -> dict[str, Any]:

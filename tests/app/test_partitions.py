@@ -113,6 +113,10 @@ OF_ONE: dict[str, Call] = {
     "batches.get": lambda calls, on: calls.batches.get(on.batch),
     "batches.items": lambda calls, on: calls.batches.items(on.batch),
     "notifications.mark_read": lambda calls, on: calls.notifications.mark_read(on.notification),
+    "invariants.of": lambda calls, on: calls.invariants.of(calls.documents.get("invoice", on.document).instance),
+    "invariants.repair": lambda calls, on: calls.invariants.repair(
+        calls.documents.get("invoice", on.document).instance, reason="r"
+    ),
     # From here on what is found is changed.
     "tasks.comment": lambda calls, on: calls.tasks.comment(on.step, "hm"),
     "tasks.ask": lambda calls, on: calls.tasks.ask(on.step, "why?"),
@@ -234,8 +238,11 @@ REFUSED: dict[str, Callable[[Calls], object]] = {
 }
 """What is about the whole tenant, and would tell of other partitions or touch them."""
 
-OF_TENANT = {"directory", "charters", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts"}
-"""What belongs to no partition, or to the engine itself; keys have a test of their own."""
+OF_TENANT = {
+    "directory", "charters", "contracts", "bodies", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts",
+    "invariants.list", "invariants.workflows", "invariants.check", "invariants.patrol",
+}  # fmt: skip
+"""What belongs to no partition, or to the engine itself; keys have a test of their own, and invariants are looked at by whoever sees the rows."""
 
 
 def public(cls: type) -> set[str]:

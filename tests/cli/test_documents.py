@@ -23,7 +23,7 @@ def saved(holdfast: Holdfast, tmp_path: Path, text: str = BODY) -> str:
     return str(holdfast.json("bodies", "draft", str(file), *ACME)["id"])
 
 
-@pytest.mark.row("E-861", "E-859", "E-851")
+@pytest.mark.row("E-861")
 def test_bodies_from_a_file_to_what_is_in_force(based: Holdfast, tmp_path: Path) -> None:
     """A contract is published, a body is validated, drafted, published, compared, rolled back and archived, all at the command line."""
     ready = {each["entity_type"] for each in based.json("contracts", "ready")["items"]}
@@ -83,7 +83,7 @@ def test_two_people_at_the_command_line(based: Holdfast, tmp_path: Path) -> None
     assert based("bodies", "discard", other, *ACME, code=Exit.NOT_FOUND).stderr
 
 
-@pytest.mark.row("E-861", "E-862")
+@pytest.mark.row("E-861")
 def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     """Created, edited, submitted, amended, compared; with the window, and who may do what."""
     based("contracts", "publish", "--ready", "invoice")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import msgspec
 import pytest
 
@@ -49,7 +51,10 @@ def change(desk: Desk, what: str, row: StoredBlueprint) -> None:
 @pytest.mark.parametrize("kind", ["body", "effective"])
 def test_what_is_published_only_ever_gets_archived(desk: Desk, kind: str) -> None:
     """No column of a published or archived row changes, by SQL either; the way from draft over published to archived goes one way; nothing is deleted."""
-    row = add(desk, blueprint(**PUBLISHED) if kind == "body" else effective())
+    before_that = NOW - timedelta(days=1)
+    row = add(
+        desk, blueprint(**PUBLISHED, created_at=before_that) if kind == "body" else effective(created_at=before_that)
+    )
     for status in ("published", "archived"):
         before = rows(desk)
         for column in COLUMNS:
@@ -57,6 +62,9 @@ def test_what_is_published_only_ever_gets_archived(desk: Desk, kind: str) -> Non
                 continue
             with pytest.raises(StoreError, match="HF102"):
                 change(desk, column, row)
+            if status == "published" and not column.startswith(("status", "archived")):  # Not on the way out either.
+                with pytest.raises(StoreError, match="HF102"):
+                    change(desk, f"{column}, status = 'archived', archived_by = 'x', archived_at = updated_at", row)
         with pytest.raises(StoreError, match="HF102"):
             desk.run("delete from {}blueprints")
         assert rows(desk) == before

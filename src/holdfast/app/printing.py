@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+import msgspec
+
 from holdfast.app.blueprint_refusals import RUN_AS, permit
 from holdfast.app.blueprint_views import BodyVersion, drafters_of
 from holdfast.app.blueprints import Shelf, body_of, contract_of
 from holdfast.app.bodies import played
 from holdfast.app.desk import Desk, checked_key
-from holdfast.app.documents import found
+from holdfast.app.documents import found, visible
 from holdfast.app.in_force import workflow_in_force
 from holdfast.app.publishing import Compiled, Publisher
 from holdfast.app.step_handlers import plain_data
@@ -117,13 +119,15 @@ class Press:
         actor = desk.request.actor
         # Whoever tries a document out tries it for somebody who may do what the way asks for.
         player = Actor(id=actor.id, roles=actor.roles, capabilities=frozenset({"*"}))
-        return dry_run(
+        made = dry_run(
             graph,
             command,
             player,
             decisions=cast("Mapping[str, str]", _texts(decisions, "decisions")),
             answers=plain_data({} if answers is None else answers, "answers", limit=desk.payload_limit),
         )
+        # What is for others' eyes in a document stays so when it is tried out.
+        return msgspec.structs.replace(made, data=visible(graph.document, made.data, actor)) if document else made
 
     def _graph(self, type_: str, draft: str) -> Graph:
         if draft:

@@ -11,8 +11,28 @@ from uuid import UUID
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Session
 from holdfast.app.batch_views import Batch, BatchItem
+from holdfast.app.blueprint_views import (
+    BodyCheck,
+    BodyDraft,
+    BodyTemplate,
+    BodyVersion,
+    ContractCheck,
+    ContractVersion,
+    PublishingRules,
+)
+from holdfast.app.calls.charters import Charter
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
+from holdfast.app.document_views import (
+    AuditLine,
+    DocumentChoice,
+    DocumentMutation,
+    DocumentRound,
+    DocumentSummary,
+    DocumentVersion,
+    DocumentView,
+)
 from holdfast.app.forking import ForkPreview
+from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -32,20 +52,27 @@ from holdfast.app.schedule_views import FireInfo, Schedule
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
+from holdfast.authoring.document.differences import Difference
+from holdfast.authoring.document.dry_run import DryRun
 from holdfast.client.lines import Line
 from holdfast.client.requests import Request, StreamEvent, new_key, placed, said
 from holdfast.client.shapes import (
     Changed,
+    ContractChanges,
     Count,
     Done,
     Drawing,
+    Exported,
+    FieldDifferences,
     Listing,
     Me,
     ProcessListing,
     Published,
     Queues,
+    Recompiled,
     RunResult,
     RunStatus,
+    Scenarios,
     Standing,
     Started,
     Stopped,
@@ -834,15 +861,23 @@ class Calls:
                         "on_behalf_of": on_behalf_of,
                         "comment": comment,
                         "data": data,
-                        "decision": decision,
                         "document_version": document_version,
+                        "decision": decision,
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
             )
         )
 
-    def approve_task(self, id: UUID | str, *, on_behalf_of: str = "", comment: str = "", data: object = None) -> None:
+    def approve_task(
+        self,
+        id: UUID | str,
+        *,
+        on_behalf_of: str = "",
+        comment: str = "",
+        data: object = None,
+        document_version: str = "",
+    ) -> None:
         """Answer yes, in whatever word the definition has for it."""
         self._line.ask(
             Request(
@@ -850,13 +885,26 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/approve",
                 answer=type(None),
                 body=said(
-                    {"on_behalf_of": on_behalf_of, "comment": comment, "data": data},
-                    {"on_behalf_of": "", "comment": "", "data": None},
+                    {
+                        "on_behalf_of": on_behalf_of,
+                        "comment": comment,
+                        "data": data,
+                        "document_version": document_version,
+                    },
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
             )
         )
 
-    def reject_task(self, id: UUID | str, *, on_behalf_of: str = "", comment: str = "", data: object = None) -> None:
+    def reject_task(
+        self,
+        id: UUID | str,
+        *,
+        on_behalf_of: str = "",
+        comment: str = "",
+        data: object = None,
+        document_version: str = "",
+    ) -> None:
         """Answer no, in whatever word the definition has for it."""
         self._line.ask(
             Request(
@@ -864,13 +912,26 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/reject",
                 answer=type(None),
                 body=said(
-                    {"on_behalf_of": on_behalf_of, "comment": comment, "data": data},
-                    {"on_behalf_of": "", "comment": "", "data": None},
+                    {
+                        "on_behalf_of": on_behalf_of,
+                        "comment": comment,
+                        "data": data,
+                        "document_version": document_version,
+                    },
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
             )
         )
 
-    def abstain(self, id: UUID | str, *, on_behalf_of: str = "", comment: str = "", data: object = None) -> None:
+    def abstain(
+        self,
+        id: UUID | str,
+        *,
+        on_behalf_of: str = "",
+        comment: str = "",
+        data: object = None,
+        document_version: str = "",
+    ) -> None:
         """Answer neither yes nor no, where the step allows it."""
         self._line.ask(
             Request(
@@ -878,8 +939,13 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/abstain",
                 answer=type(None),
                 body=said(
-                    {"on_behalf_of": on_behalf_of, "comment": comment, "data": data},
-                    {"on_behalf_of": "", "comment": "", "data": None},
+                    {
+                        "on_behalf_of": on_behalf_of,
+                        "comment": comment,
+                        "data": data,
+                        "document_version": document_version,
+                    },
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
             )
         )
@@ -993,6 +1059,629 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/withdraw",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "reason": reason}, {"on_behalf_of": "", "reason": ""}),
+            )
+        )
+
+    def list_documents(
+        self, type: str, *, cursor: str = "", limit: int = 100, status: str = "", requester: str = ""
+    ) -> Listing[DocumentSummary]:
+        """List the documents of a type, newest first; who may not look at all runs names themselves as `requester`."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}",
+                answer=Listing[DocumentSummary],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "status": status, "requester": requester},
+                    {"cursor": "", "limit": 100, "status": "", "requester": ""},
+                ),
+            )
+        )
+
+    def create_document(
+        self,
+        type: str,
+        *,
+        data: dict[str, object] | None = None,
+        id: str = "",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Create a document of a type; its workflow begins with it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}",
+                answer=DocumentView,
+                body=said({"data": data, "id": id, "reason": reason}, {"data": None, "id": "", "reason": ""}),
+                key=idempotency_key or new_key(),
+            )
+        )
+
+    def read_document(self, type: str, document: str) -> DocumentView:
+        """Look at a document as it is, whether it can be edited, and what the caller can ask for from here."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/documents/{placed(type)}/{placed(document)}", answer=DocumentView)
+        )
+
+    def change_document(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
+    ) -> DocumentView:
+        """Change a document; where an edit is an amendment, the answer is the document that takes its place, with `is_amendment`. `If-Match` makes sure of the version that was seen."""
+        return self._line.ask(
+            Request(
+                method="PATCH",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "action": action, "reason": reason},
+                    {"changes": None, "action": "update", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
+                version=if_version,
+            )
+        )
+
+    def ask_transition(
+        self,
+        type: str,
+        document: str,
+        *,
+        transition: str,
+        reason: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
+    ) -> DocumentView:
+        """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/transitions",
+                answer=DocumentView,
+                body=said({"transition": transition, "reason": reason}, {"reason": ""}),
+                key=idempotency_key or new_key(),
+                version=if_version,
+            )
+        )
+
+    def amend_document(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        new_id: str = "",
+        reason: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
+    ) -> DocumentView:
+        """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/amend",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "new_id": new_id, "reason": reason},
+                    {"changes": None, "new_id": "", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
+                version=if_version,
+            )
+        )
+
+    def adopt_document(
+        self,
+        type: str,
+        document: str,
+        *,
+        status: str,
+        data: dict[str, object] | None = None,
+        version: int = 1,
+        reason: str = "",
+    ) -> DocumentView:
+        """Have a document managed that was there before: it waits at the status that it has, with its version."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/adopt",
+                answer=DocumentView,
+                body=said(
+                    {"data": data, "status": status, "version": version, "reason": reason},
+                    {"data": None, "version": 1, "reason": ""},
+                ),
+            )
+        )
+
+    def list_document_versions(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentVersion]:
+        """List every version that a document had, the first one first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions",
+                answer=Listing[DocumentVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def get_document_version(self, type: str, document: str, version: int) -> DocumentVersion:
+        """Look at one version of a document, exactly as it was."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}",
+                answer=DocumentVersion,
+            )
+        )
+
+    def diff_document(self, type: str, document: str, *, old: int, new: int) -> FieldDifferences:
+        """What is different in two versions, field by field; of sensitive fields only that they are."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/diff",
+                answer=FieldDifferences,
+                query=said({"old": old, "new": new}, {}),
+            )
+        )
+
+    def list_document_mutations(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentMutation]:
+        """List what was done to a document, in order: by people, and by its workflow."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/mutations",
+                answer=Listing[DocumentMutation],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_document_audit(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[AuditLine]:
+        """List who did what to a document, when, from where, why and how, steps of its workflow included."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/audit",
+                answer=Listing[AuditLine],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_document_rounds(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentRound]:
+        """List the rounds of a document: its ways from a state to its rest."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/rounds",
+                answer=Listing[DocumentRound],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_document_choices(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentChoice]:
+        """Why a document went the way it did: every step that asked something, with what it read and what came out."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/choices",
+                answer=Listing[DocumentChoice],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_templates(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyTemplate]:
+        """List the templates that come with the package, with what can be said to each."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/body-templates",
+                answer=Listing[BodyTemplate],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def instantiate_template(
+        self, template: str, *, params: dict[str, str | int] | None = None, type: str = "", comment: str = ""
+    ) -> BodyDraft:
+        """Begin a draft from a template, for the newest envelope of its type, or of another type with the same slots."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/body-templates/{placed(template)}/instantiate",
+                answer=BodyDraft,
+                body=said(
+                    {"params": params, "type": type, "comment": comment}, {"params": None, "type": "", "comment": ""}
+                ),
+            )
+        )
+
+    def check_body(self, body: object) -> BodyCheck:
+        """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
+        return self._line.ask(Request(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body))
+
+    def list_drafts(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[BodyDraft]:
+        """List the open drafts, of one type or of all, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/body-drafts",
+                answer=Listing[BodyDraft],
+                query=said({"cursor": cursor, "limit": limit, "type": type}, {"cursor": "", "limit": 100, "type": ""}),
+            )
+        )
+
+    def begin_draft(self, body: object, *, comment: str = "") -> BodyDraft:
+        """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/body-drafts",
+                answer=BodyDraft,
+                query=said({"comment": comment}, {"comment": ""}),
+                body=body,
+            )
+        )
+
+    def get_draft(self, draft: str) -> BodyDraft:
+        """Look at one draft, with everything that is wrong with it."""
+        return self._line.ask(Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}", answer=BodyDraft))
+
+    def save_draft(self, draft: str, body: object, *, comment: str = "", if_version: int | None = None) -> BodyDraft:
+        """Save the next revision of a draft; `If-Match` makes sure of the revision that was seen."""
+        return self._line.ask(
+            Request(
+                method="PUT",
+                path=f"/api/v1/body-drafts/{placed(draft)}",
+                answer=BodyDraft,
+                query=said({"comment": comment}, {"comment": ""}),
+                body=body,
+                version=if_version,
+            )
+        )
+
+    def discard_draft(self, draft: str) -> None:
+        """Forget a draft."""
+        self._line.ask(Request(method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None)))
+
+    def publish_draft(self, draft: str, *, replaces: int | None = None, comment: str = "") -> BodyVersion:
+        """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/body-drafts/{placed(draft)}/publish",
+                answer=BodyVersion,
+                body=said({"replaces": replaces, "comment": comment}, {"replaces": None, "comment": ""}),
+            )
+        )
+
+    def diff_draft(self, draft: str, *, against: int | None = None) -> Difference:
+        """What a draft changes, slot by slot: beside the bare envelope, or a version that was published."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/body-drafts/{placed(draft)}/diff",
+                answer=Difference,
+                query=said({"against": against}, {"against": None}),
+            )
+        )
+
+    def export_draft(self, draft: str) -> Exported:
+        """A draft as YAML with its hash, to be reviewed and kept in git."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/export", answer=Exported)
+        )
+
+    def play_draft(self, draft: str) -> Scenarios:
+        """Play the scenarios of a draft; nothing is written."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/scenarios", answer=Scenarios)
+        )
+
+    def list_bodies(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyVersion]:
+        """List the bodies in force, by type."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/bodies",
+                answer=Listing[BodyVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def get_body(self, type: str, *, version: int = 0) -> BodyVersion:
+        """Look at one version of a body, the one in force if none is named."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}",
+                answer=BodyVersion,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def list_body_versions(self, type: str, *, cursor: str = "", limit: int = 100) -> Listing[BodyVersion]:
+        """List all versions of a type's body, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}/versions",
+                answer=Listing[BodyVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def diff_body(self, type: str, *, version: int = 0, against: int | None = None) -> Difference:
+        """What a version changes, slot by slot: beside the bare envelope, or another version."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}/diff",
+                answer=Difference,
+                query=said({"version": version, "against": against}, {"version": 0, "against": None}),
+            )
+        )
+
+    def export_body(self, type: str, *, version: int = 0) -> Exported:
+        """A version of a body as YAML with its hash, to be kept in git; a draft is begun with it."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}/export",
+                answer=Exported,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def play_body(self, type: str, *, version: int = 0) -> Scenarios:
+        """Play the scenarios of a version; nothing is written."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/bodies/{placed(type)}/scenarios",
+                answer=Scenarios,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def dry_run_body(
+        self,
+        type: str,
+        *,
+        data: dict[str, object] | None = None,
+        document: str = "",
+        draft: str = "",
+        decisions: dict[str, str] | None = None,
+        answers: dict[str, object] | None = None,
+    ) -> DryRun:
+        """Which way a document would take, through what is in force or through a draft; nothing is written."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/dry-run",
+                answer=DryRun,
+                body=said(
+                    {"data": data, "document": document, "draft": draft, "decisions": decisions, "answers": answers},
+                    {"data": None, "document": "", "draft": "", "decisions": None, "answers": None},
+                ),
+            )
+        )
+
+    def rebase_body(self, type: str) -> BodyDraft:
+        """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
+        return self._line.ask(Request(method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft))
+
+    def roll_back_body(self, type: str, *, version: int, comment: str = "") -> BodyVersion:
+        """Publish an older version again, as a new one."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/rollback",
+                answer=BodyVersion,
+                body=said({"version": version, "comment": comment}, {"comment": ""}),
+            )
+        )
+
+    def archive_body(self, type: str, *, reason: str = "") -> BodyVersion:
+        """Take the body in force out of force: no document begins any more until one is published."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/archive",
+                answer=BodyVersion,
+                body=said({"reason": reason}, {"reason": ""}),
+            )
+        )
+
+    def recompile_bodies(self, *, type: str = "", dry_run: bool = False) -> Recompiled:
+        """Compile again what was compiled by another version of the compiler, or tell what would be."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/body-compilations",
+                answer=Recompiled,
+                body=said({"type": type, "dry_run": dry_run}, {"type": "", "dry_run": False}),
+            )
+        )
+
+    def get_publishing_rules(self) -> PublishingRules:
+        """What the organisation wants of those who publish."""
+        return self._line.ask(Request(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules))
+
+    def put_publishing_rules(self, *, two_person: bool) -> PublishingRules:
+        """Say whether nobody may publish what they drafted; every change is kept."""
+        return self._line.ask(
+            Request(
+                method="PUT",
+                path="/api/v1/publishing-rules",
+                answer=PublishingRules,
+                body=said({"two_person": two_person}, {}),
+            )
+        )
+
+    def list_contracts(self, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
+        """List the newest version of each contract that the tenant has or shares, by type."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/contracts",
+                answer=Listing[ContractVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def publish_contract(self, body: object, *, force: bool = False, comment: str = "") -> ContractVersion:
+        """Publish a contract of the tenant's own, given as YAML or JSON; the same again changes nothing."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/contracts",
+                answer=ContractVersion,
+                query=said({"force": force, "comment": comment}, {"force": False, "comment": ""}),
+                body=body,
+            )
+        )
+
+    def get_contract(self, type: str, *, version: int = 0) -> ContractVersion:
+        """Look at one version of a contract, the newest if none is named."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/contracts/{placed(type)}",
+                answer=ContractVersion,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def list_contract_versions(self, type: str, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
+        """List all versions of a contract, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/contracts/{placed(type)}/versions",
+                answer=Listing[ContractVersion],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def diff_contract(self, type: str, *, old: int, new: int = 0) -> ContractChanges:
+        """What differs between two versions of a contract."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/contracts/{placed(type)}/diff",
+                answer=ContractChanges,
+                query=said({"old": old, "new": new}, {"new": 0}),
+            )
+        )
+
+    def export_contract(self, type: str, *, version: int = 0) -> Exported:
+        """A version of a contract as YAML with its hash, to be kept in git."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/contracts/{placed(type)}/export",
+                answer=Exported,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def check_contract(self, body: object) -> ContractCheck:
+        """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
+        return self._line.ask(Request(method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body))
+
+    def list_charters(self, *, cursor: str = "", limit: int = 100) -> Listing[Charter]:
+        """List all versions of all rules and settings, by name, each oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/charters",
+                answer=Listing[Charter],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def get_charter(self, charter: str, *, version: int = 0) -> Charter:
+        """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/charters/{placed(charter)}",
+                answer=Charter,
+                query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def put_charter(
+        self,
+        charter: str,
+        *,
+        rules: list[dict[str, object]] | None = None,
+        settings: dict[str, object] | None = None,
+        comment: str = "",
+    ) -> Charter:
+        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more."""
+        return self._line.ask(
+            Request(
+                method="PUT",
+                path=f"/api/v1/charters/{placed(charter)}",
+                answer=Charter,
+                body=said(
+                    {"rules": rules, "settings": settings, "comment": comment},
+                    {"rules": None, "settings": None, "comment": ""},
+                ),
+            )
+        )
+
+    def list_invariants(self, *, cursor: str = "", limit: int = 100) -> Listing[Invariant]:
+        """List the rules that every document keeps, and what to do where one does not hold."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/invariants",
+                answer=Listing[Invariant],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def check_documents(self, *, cursor: str = "", limit: int = 100, rules: Sequence[str] = ()) -> InvariantPage:
+        """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/invariants/documents",
+                answer=InvariantPage,
+                query=said(
+                    {"cursor": cursor, "limit": limit, "rules": rules}, {"cursor": "", "limit": 100, "rules": ()}
+                ),
+            )
+        )
+
+    def check_workflows(self, *, cursor: str = "", limit: int = 100) -> Listing[Violation]:
+        """List where the published workflows of documents break a rule."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/invariants/workflows",
+                answer=Listing[Violation],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
             )
         )
 

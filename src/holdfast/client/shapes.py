@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
 
+from holdfast.app.blueprint_views import BodyVersion
+from holdfast.app.document_views import FieldDifference
 from holdfast.app.operator_views import Backlog
 from holdfast.app.process_views import ProcessSummary
+from holdfast.authoring.document.contract_changes import ContractChange
+from holdfast.authoring.document.scenarios import ScenarioResult
 
 T = TypeVar("T")
 
@@ -22,6 +26,12 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     definition: str
     sequence: int
     type: str
+
+
+class ContractChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two versions of a contract."""
+
+    changes: list[ContractChange]
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +51,19 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
     format: str
     source: str
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """Something as a file."""
+
+    format: Literal["yaml"]
+    source: str
+
+
+class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different in two versions."""
+
+    fields: list[FieldDifference]
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -87,6 +110,12 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
     """How many accepted commands wait."""
 
 
+class Recompiled(msgspec.Struct, frozen=True, kw_only=True):
+    """What was compiled again, or would be."""
+
+    bodies: list[BodyVersion]
+
+
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a run came to, or how it stands if it has not ended."""
 
@@ -114,6 +143,12 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     resume_error_message: str
     updated_at: datetime
     ended_at: datetime | None
+
+
+class Scenarios(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the scenarios of a body."""
+
+    results: list[ScenarioResult]
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,12 @@ _EXAMPLES: Mapping[str, object] = {
     "key": "0193a2b4000070008000000000000003",
     "session": "0193a2b4000070008000000000000004",
     "provider": "company",
+    "type": "invoice",
+    "document": "INV-1",
+    "version": "1",
+    "draft": "0193a2b4-0000-7000-8000-000000000005",
+    "template": "invoice_approval",
+    "charter": "rules:invoice",
 }
 
 Schema = dict[str, object]
@@ -49,6 +55,9 @@ def document_of(routes: Sequence[Route]) -> bytes:
             "info": {
                 "title": "Holdfast",
                 "version": "1",
+                "draft": "0193a2b4-0000-7000-8000-000000000005",
+                "template": "invoice_approval",
+                "charter": "rules:invoice",
                 "description": "Durable workflows: runs, processes, people, and those who look after them.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },

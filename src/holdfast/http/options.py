@@ -13,13 +13,26 @@ from holdfast.errors import ConfigurationError
 from holdfast.http.fetching import is_trusted
 from holdfast.outbound.secrets import check_reference
 
-OWN_USE = frozenset({"process:use", "task:use", "notification:use", "directory:use"})
-"""What everybody with a token may do: use processes, answer what they are asked, read what they were told."""
+OWN_USE = frozenset(
+    {"process:use", "task:use", "notification:use", "directory:use", "documents:read", "documents:write"}
+)
+"""What everybody with a token may do: use processes and documents as these let them, answer what they are asked, read what they were told."""
 
 ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "viewer": frozenset(
-            {"execution:read", "definition:read", "directory:read", "chains:read", "schedule:read", "batch:read"}
+            {
+                "execution:read",
+                "definition:read",
+                "directory:read",
+                "chains:read",
+                "schedule:read",
+                "batch:read",
+                "documents:read",
+                "bodies:read",
+                "contracts:read",
+                "charters:read",
+            }
         ),
         "operator": frozenset(
             {
@@ -31,9 +44,25 @@ ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
                 "definition:read",
                 "directory:read",
                 "chains:read",
+                "documents:read",
+                "documents:write",
+                "bodies:read",
+                "contracts:read",
+                "charters:read",
             }
         ),
-        "author": frozenset({"definition:*", "chains:*", "execution:read", "directory:read"}),
+        "author": frozenset(
+            {
+                "definition:*",
+                "chains:*",
+                "bodies:*",
+                "contracts:*",
+                "charters:read",
+                "documents:read",
+                "execution:read",
+                "directory:read",
+            }
+        ),
         "administrator": frozenset({"*"}),
     }
 )

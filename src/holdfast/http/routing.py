@@ -88,7 +88,7 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
         given = self.headers.get("if-match")
         if given is None or given.strip() == "*":
             return None
-        text = given.strip().strip('"').removeprefix("v")
+        text = given.strip().strip('"').removeprefix("v").partition(".")[0]
         if not (text.isascii() and text.isdecimal() and len(text) < len(str(2**31))):
             raise EdgeError(EdgeCode.CHANGED_MEANWHILE, "If-Match names a version that there is not")
         return int(text)
@@ -207,6 +207,10 @@ class Subject(NamedTuple):
     def put(self, path: str, handler: Handler, **more: Unpack[More]) -> Route:
         """A route that says how something is."""
         return self._route("PUT", path, handler, more)
+
+    def patch(self, path: str, handler: Handler, **more: Unpack[More]) -> Route:
+        """A route that changes a part of something."""
+        return self._route("PATCH", path, handler, more)
 
     def delete(self, path: str, handler: Handler, **more: Unpack[More]) -> Route:
         """A route that takes something away."""

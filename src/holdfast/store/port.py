@@ -45,6 +45,7 @@ from holdfast.store.shapes import (
     Word,
     WorkerInfo,
 )
+from holdfast.store.surveying import Notes
 from holdfast.store.wakeups import Wakeups
 
 
@@ -295,7 +296,7 @@ class Workers(Protocol):
         ...
 
 
-class Keeper(Protocol):
+class Keeper(Notes, Protocol):
     """What operators and housekeeping do."""
 
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
@@ -336,18 +337,6 @@ class Keeper(Protocol):
 
     def maintain(self, mode: Maintenance) -> None:
         """Switch maintenance mode."""
-        ...
-
-    def note(self, name: str, value: str) -> None:
-        """Keep a word of the engine's own under a name, in the place of the one before; an empty one forgets it."""
-        ...
-
-    def noted(self, name: str) -> str:
-        """The word that is kept under a name; empty if there is none."""
-        ...
-
-    def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
-        """The receipts of these scopes."""
         ...
 
     def next_number(self, counter: str) -> int:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.rows import Record, RowKind
-from holdfast.store.shapes import Snapshot, StoredEffect
+from holdfast.store.shapes import Receipt, Snapshot, StoredEffect
 
 S = TypeVar("S", bound=Record)
 
@@ -30,4 +30,20 @@ class Surveying(Protocol):
 
     def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
         """Their live effects."""
+        ...
+
+
+class Notes(Protocol):
+    """What who looks at all of them keeps for himself, and what only the engine may see."""
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a word of the engine's own under a name, in the place of the one before; an empty one forgets it."""
+        ...
+
+    def noted(self, name: str) -> str:
+        """The word that is kept under a name; empty if there is none."""
+        ...
+
+    def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
+        """The receipts of these scopes."""
         ...

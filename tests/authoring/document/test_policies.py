@@ -98,8 +98,9 @@ def test_a_policy_gate_shows_the_policy_that_decided() -> None:
         stage.say(RequestTransition(transition=name), CLERK)
     assert (stage.state.status, stage.document is not None) == ("paused", True)
     assert "bosses post" in stage.state.error
-    for policies, status in ((late, "running"), ([only[1]], "paused")):  # Conditions hold for lent names too.
-        stage = staged(policies, run_as="system")
+    lent = [("system", late, "running"), ("service_account:poster", late, "running"), ("system", only[1:], "paused")]
+    for name_, policies, status in lent:  # Conditions hold for lent names too.
+        stage = staged(policies, run_as=name_)
         stage.begin(CreateDocument(data=LARGE), CLERK)
         for name in ("submit", "approve"):
             stage.say(RequestTransition(transition=name), CLERK)

@@ -12,6 +12,7 @@ from holdfast.app.calls.sessions import PREFIX
 from holdfast.app.desk import Desk, checked_after, checked_limit, checked_text
 from holdfast.app.operator_views import Backlog, MissingHandler, WorkerInfo, shown
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
+from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Maintenance
 
@@ -151,5 +152,5 @@ class FutureAdmin:
 
 def _without_own(worker: WorkerInfo) -> WorkerInfo:
     """Every worker has the engine's own handlers, so that they tell nobody anything."""
-    handlers = [each for each in worker.handlers if not each.startswith(SYSTEM_PREFIX)]
+    handlers = [each for each in worker.handlers if not each.startswith(SYSTEM_PREFIX) and each != WEBHOOK]
     return msgspec.structs.replace(worker, handlers=handlers)

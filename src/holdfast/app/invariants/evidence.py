@@ -10,7 +10,7 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.rows import Record, RowKind, kinds
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header, Receipt, Snapshot, StoredEffect
+from holdfast.store.shapes import Header, Receipt, Snapshot, StoredEffect, escaped, within
 
 S = TypeVar("S", StoredEvent, StoredEffect, Record)
 
@@ -49,12 +49,10 @@ def gathered(reader: Reader, headers: Sequence[Header], receipts: Sequence[Recei
     ]
 
 
-def scopes_of(header: Header) -> tuple[str, str]:
-    """Under which names commands for an instance have receipts: its id, and its definition and key."""
-    return (
-        Address(tenant=header.tenant, instance=header.id).name,
-        Address(tenant=header.tenant, definition=header.definition, key=header.key).name,
-    )
+def scopes_of(header: Header) -> set[str]:
+    """Under which names commands for an instance have receipts: its id, for those who name its partition and those who do not, and its key."""
+    identity, key = str(header.id), f"{escaped(header.definition)}:{header.key}"
+    return {identity, within(header.partition, identity), within(header.partition, key)}
 
 
 def _by_instance(found: Sequence[S]) -> dict[InstanceId, list[S]]:

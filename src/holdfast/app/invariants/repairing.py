@@ -20,7 +20,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.rows import Record, RowKind, writing_of
 from holdfast.machine.runs import repair_commands as r
 from holdfast.store.port import LostRaceError, Parts
-from holdfast.store.shapes import Address, Change, Header, Told
+from holdfast.store.shapes import Change, Header, Told
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ def _carry_out(desk: Desk, parts: Parts, plan: _Plan, reason: str) -> None:
     change = Change(header=new, expected=header.version, events=[event], withdrawn=plan.withdrawn)
     try:
         with parts.writer().unit() as unit:
-            unit.load([Address(tenant=header.tenant, instance=header.id)])  # Locked before anything else is.
+            unit.load([desk.address(instance=header.id)])  # Locked before anything else is.
             unit.rewrite(change, plan.kinds, plan.told, now)
     except LostRaceError as error:
         raise ConflictError(f"{header.id} went on while it was looked at; try again") from error

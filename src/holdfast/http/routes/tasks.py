@@ -40,13 +40,14 @@ class Vote(OnBehalf, frozen=True, kw_only=True):
 
     comment: str = ""
     data: object = None
+    document_version: str = ""
+    """The version of the document that was looked at."""
 
 
 class Decide(Vote, frozen=True, kw_only=True):
     """One of the outcomes that a question has."""
 
     decision: str
-    document_version: str = ""
 
 
 class TakeBack(OnBehalf, frozen=True, kw_only=True):
@@ -171,7 +172,11 @@ async def approve_task(call: Call[NoQuery, Vote]) -> None:
     """Answer yes, in whatever word the definition has for it."""
     asked = call.body
     await call.calls.tasks.approve(
-        _task(call.path["id"]), comment=asked.comment, data=asked.data, on_behalf_of=asked.on_behalf_of
+        _task(call.path["id"]),
+        comment=asked.comment,
+        data=asked.data,
+        on_behalf_of=asked.on_behalf_of,
+        document_version=asked.document_version,
     )
 
 
@@ -179,7 +184,11 @@ async def reject_task(call: Call[NoQuery, Vote]) -> None:
     """Answer no, in whatever word the definition has for it."""
     asked = call.body
     await call.calls.tasks.reject(
-        _task(call.path["id"]), comment=asked.comment, data=asked.data, on_behalf_of=asked.on_behalf_of
+        _task(call.path["id"]),
+        comment=asked.comment,
+        data=asked.data,
+        on_behalf_of=asked.on_behalf_of,
+        document_version=asked.document_version,
     )
 
 
@@ -187,7 +196,11 @@ async def abstain(call: Call[NoQuery, Vote]) -> None:
     """Answer neither yes nor no, where the step allows it."""
     asked = call.body
     await call.calls.tasks.abstain(
-        _task(call.path["id"]), comment=asked.comment, data=asked.data, on_behalf_of=asked.on_behalf_of
+        _task(call.path["id"]),
+        comment=asked.comment,
+        data=asked.data,
+        on_behalf_of=asked.on_behalf_of,
+        document_version=asked.document_version,
     )
 
 

@@ -864,9 +864,9 @@ when old.closed_at is not null
 begin select raise(abort, 'HF106 a decision that was made never changes'); end;
 
 CREATE TRIGGER instances_final before update of status, ended_at on instances
-when old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
+when old.kind = 'envelope' and old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
     and not exists (select 1 from retention where instance = old.id)
-begin select raise(abort, 'HF107 an instance that has ended stays as it ended'); end;
+begin select raise(abort, 'HF107 a document that has ended stays as it ended'); end;
 
 CREATE TRIGGER instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;

@@ -124,9 +124,9 @@ create trigger instances_history before update of version on holdfast.instances 
 when (new.version < old.version)
 execute function holdfast.refuse('HF103', 'the identity of an instance never changes');
 create trigger instances_final before update of status, ended_at on holdfast.instances for each row
-when (old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
+when (old.kind = 'envelope' and old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
     and coalesce(current_setting('holdfast.retention', true), '') <> old.id::text)
-execute function holdfast.refuse('HF107', 'an instance that has ended stays as it ended');
+execute function holdfast.refuse('HF107', 'a document that has ended stays as it ended');
 
 create table holdfast.events (
     instance     uuid not null,

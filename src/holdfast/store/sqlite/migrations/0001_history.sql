@@ -103,9 +103,9 @@ begin select raise(abort, 'HF103 the identity of an instance never changes'); en
 create trigger instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 create trigger instances_final before update of status, ended_at on instances
-when old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
+when old.kind = 'envelope' and old.ended_at is not null and (new.status <> old.status or new.ended_at is null)
     and not exists (select 1 from retention where instance = old.id)
-begin select raise(abort, 'HF107 an instance that has ended stays as it ended'); end;
+begin select raise(abort, 'HF107 a document that has ended stays as it ended'); end;
 
 create table events (
     position     integer primary key autoincrement,

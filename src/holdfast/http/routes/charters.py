@@ -1,0 +1,108 @@
+"""Routes of what organisations say of their documents, and of the rules that every document keeps."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+
+from holdfast.app.calls.charters import Charter
+from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
+from holdfast.errors import NotFoundError, PayloadError
+from holdfast.http import cursors
+from holdfast.http.cursors import Listing
+from holdfast.http.routes.bodies import NumberQuery
+from holdfast.http.routing import Call, Given, NoQuery, Paged, Route, Subject
+
+_RULES, _SETTINGS = "rules:", "settings"
+
+
+class PutCharter(Given, frozen=True, kw_only=True):
+    """What an organisation says from now on: `rules` for a type, or its `settings`."""
+
+    rules: list[dict[str, object]] | None = None
+    """All rules for the type, in the order in which they are judged."""
+    settings: dict[str, object] | None = None
+    """All settings; expressions read them as `org`."""
+    comment: str = ""
+
+
+class PatrolQuery(Paged, frozen=True, kw_only=True):
+    """Which documents are looked at, and for what."""
+
+    rules: list[str] = msgspec.field(default_factory=list)
+    """Codes such as `WF-03`; all rules if none is named."""
+
+
+async def list_charters(call: Call[Paged, None]) -> Listing[Charter]:
+    """List all versions of all rules and settings, by name, each oldest first."""
+    return cursors.sliced(await call.calls.charters.list(), call.query.cursor, call.page(call.query.limit))
+
+
+async def get_charter(call: Call[NumberQuery, None]) -> Charter:
+    """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
+    name, version = call.path["charter"], call.query.version
+    if name == _SETTINGS:
+        return await call.calls.charters.settings(version)
+    return await call.calls.charters.rules(_type_of(name), version)
+
+
+async def put_charter(call: Call[NoQuery, PutCharter]) -> Charter:
+    """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more."""
+    name, asked = call.path["charter"], call.body
+    if name == _SETTINGS:
+        if asked.settings is None or asked.rules is not None:
+            raise PayloadError("`settings` of the organisation are given here, and no rules")
+        return await call.calls.charters.publish_settings(asked.settings, comment=asked.comment)
+    type_ = _type_of(name)
+    if asked.rules is None or asked.settings is not None:
+        raise PayloadError("`rules` for a type are given here, and no settings")
+    return await call.calls.charters.publish_rules(type_, asked.rules, comment=asked.comment)
+
+
+async def list_invariants(call: Call[Paged, None]) -> Listing[Invariant]:
+    """List the rules that every document keeps, and what to do where one does not hold."""
+    return cursors.sliced(await call.calls.invariants.list(), call.query.cursor, call.page(call.query.limit))
+
+
+async def check_documents(call: Call[PatrolQuery, None]) -> InvariantPage:
+    """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
+    asked = call.query
+    place = cursors.read(asked.cursor, UUID)
+    found = await call.calls.invariants.check(
+        cursor=None if place is None else str(place), limit=call.page(asked.limit), rules=asked.rules
+    )
+    return msgspec.structs.replace(found, next=None if found.next is None else cursors.written(found.next))
+
+
+async def check_workflows(call: Call[Paged, None]) -> Listing[Violation]:
+    """List where the published workflows of documents break a rule."""
+    return cursors.sliced(await call.calls.invariants.workflows(), call.query.cursor, call.page(call.query.limit))
+
+
+def _type_of(name: str) -> str:
+    """The type whose rules an address names."""
+    if not name.startswith(_RULES) or name == _RULES:
+        raise NotFoundError("charter", name, hint="there is `settings`, and `rules:` with a type")
+    return name.removeprefix(_RULES)
+
+
+_CHARTERS = Subject("charters", "/api/v1/charters", "charters:read", "own")
+_INVARIANTS = Subject("invariants", "/api/v1/invariants", "execution:read", "own")
+
+ROUTES: tuple[Route, ...] = (
+    _CHARTERS.get("", list_charters, query=Paged, answer=Listing[Charter]),
+    _CHARTERS.get("/{charter}", get_charter, query=NumberQuery, answer=Charter),
+    _CHARTERS.put(
+        "/{charter}",
+        put_charter,
+        permission="documents:govern",
+        reach="tenant",
+        body=PutCharter,
+        answer=Charter,
+        example={"rules": [], "comment": "no rules yet"},
+    ),
+    _INVARIANTS.get("", list_invariants, query=Paged, answer=Listing[Invariant]),
+    _INVARIANTS.get("/documents", check_documents, query=PatrolQuery, answer=InvariantPage),
+    _INVARIANTS.get("/workflows", check_workflows, query=Paged, answer=Listing[Violation]),
+)
