@@ -70,8 +70,8 @@ def test_examples_can_be_typed(path: str, command: click.Command) -> None:
     for name in ("order.json", "row.json"):
         Path(name).write_text("{}")
     for example in command.examples:
-        told = example.split("|")[-1].strip()
-        words = shlex.split(told)
+        typed = shlex.split(example.split("|")[-1])
+        words = typed[: typed.index(">")] if ">" in typed else typed
         depth = len(path.split())
         assert words[:depth] == path.split()
         command.make_context(path, words[depth:]).close()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.document import DocumentAction, Field, Region, Transition
+from holdfast.machine.graphs.document import DocumentAction, DocumentPolicy, Field, Region, Transition
 from holdfast.machine.graphs.graph import DocumentSpec, Edge, Graph, Node
 from support.envelopes import APPROVE_SLOT, FIELDS, approval, chain, invoice
 
@@ -135,6 +135,9 @@ BROKEN_DOCUMENTS: dict[str, Case] = {
         "document_action",
         "b",
         with_node(Node(id="b", op=g.Action(action="update", work=g.Work(handler="h")))),
+    ),
+    "a policy about what cannot be done": Case(
+        "policy", "p", spec(policies=(DocumentPolicy(name="p", actions=("fly",)),))
     ),
     "a field nobody has": Case("covers", "a", asked(covers=("colour",))),
     "fields without a pin": Case("covers", "a", asked(covers=("total",), pins=False)),

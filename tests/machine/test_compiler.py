@@ -20,7 +20,7 @@ from holdfast.expressions import parse
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
-from holdfast.machine.graphs.document import DocumentAction, Field, Region, Transition
+from holdfast.machine.graphs.document import DocumentAction, DocumentPolicy, Field, Region, Transition
 from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
 
 GOLDEN = "812cfdc07fb1a9953dde04dd44cb093b69591ad355b52a65d32c36a22e0cd319"
@@ -38,7 +38,7 @@ DEFAULTS: dict[str, Plain] = {
         "jitter_percent": 0,
     },
     "Work": {"retry": {}, "once": False, "transactional": False, "timeout_ms": None, "start_after_ms": 0},
-    "Task": {"input": None, "output": None},
+    "Task": {"input": None, "output": None, "detached": False},
     "Split": {"items": None, "item": "item", "limit": None},
     "Join": {"strategy": "all", "count": 0, "losers": "undo", "answer": "", "accept": None, "abort": None},
     "Human": {
@@ -71,7 +71,8 @@ DEFAULTS: dict[str, Plain] = {
         "covers": (),
     },
     "State": {"intents": ()},
-    "Action": {"payload": {}, "work": None},
+    "Action": {"payload": {}, "work": None, "of": "", "target": None, "undo": ""},
+    "PolicyGate": {"of": ""},
     "Script": {"into": ""},
     "Field": {
         "required": False,
@@ -94,7 +95,22 @@ DEFAULTS: dict[str, Plain] = {
         "creates": False,
     },
     "Region": {"window": "editable", "stable": False, "on_edit": "keep"},
-    "DocumentRule": {"when": None, "effect": "block", "field": "", "value": None, "reason": "", "outcome": ""},
+    "DocumentRule": {
+        "when": None,
+        "effect": "block",
+        "field": "",
+        "value": None,
+        "reason": "",
+        "outcome": "",
+        "on": (),
+        "to": (),
+        "subject": "",
+        "body": "",
+        "channels": (),
+        "url": "",
+        "secret": "",
+        "templates": {},
+    },
     "DocumentSpec": {
         "terminal": (),
         "transitions": (),
@@ -110,7 +126,9 @@ DEFAULTS: dict[str, Plain] = {
         "contract_version": "",
         "envelope_version": "",
         "compiler_version": "",
+        "policies": (),
     },
+    "DocumentPolicy": {"roles": (), "when": None},
     "Rung": {"role": "", "user": "", "outcome": "", "timeout_ms": None},
     "Times": {"due_ms": None, "reminders_ms": (), "every_ms": None, "escalation": ()},
     "Notice": {"body": "", "html": "", "templates": {}, "channels": ("in_app",), "wait": False},
@@ -310,7 +328,7 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
     structs = [g.Retry, g.Work, g.Rung, g.Times, g.Awaited, Ask, g.DocumentRule]
-    structs += [Field, Transition, DocumentAction, Region, g.DocumentSpec]
+    structs += [Field, Transition, DocumentAction, DocumentPolicy, Region, g.DocumentSpec]
     return [*structs, *get_args(g.Op), Node, Edge, Policies, Rights, g.Trigger, Graph]
 
 
@@ -344,6 +362,7 @@ def _of_kind(value: object, kind: object) -> list[object]:
         ],
         tuple[Transition, ...]: [(Transition(name="zz", sources=("a",), target="b"),)],
         tuple[DocumentAction, ...]: [(DocumentAction(name="zz"),)],
+        tuple[DocumentPolicy, ...]: [(DocumentPolicy(name="zz", actions=("update",)),)],
         tuple[Region, ...]: [(Region(id="zz", entry="a", exit="b"),)],
         object: ["zz", 5],
         bool: [True, False],
@@ -474,6 +493,7 @@ PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
     Field: with_part("fields"),
     Transition: with_part("transitions"),
     DocumentAction: with_part("actions"),
+    DocumentPolicy: with_part("policies"),
     Region: with_part("regions"),
     g.DocumentSpec: with_document,
     Node: with_node,

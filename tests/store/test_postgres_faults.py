@@ -127,7 +127,7 @@ def test_a_connection_that_ends_before_the_commit(postgres_dsn: str, desk: Desk)
 
 
 def test_an_idle_connection_that_ends(postgres_dsn: str, desk: Desk) -> None:
-    """A connection that was ended while nobody used it is noticed with its next use, and replaced."""
+    """A connection that was ended while nobody used it is noticed with its next use, or before it if it has rested, and replaced."""
     desk.born(born())
     end_other_sessions(postgres_dsn)
     change = born()
@@ -139,8 +139,7 @@ def test_an_idle_connection_that_ends(postgres_dsn: str, desk: Desk) -> None:
             return False
         return True
 
-    assert not commit()
-    assert commit()
+    assert commit() or commit()
     assert len(desk.reader.instances(InstanceQuery())) == 2
 
 

@@ -429,7 +429,11 @@ def test_a_ladder_gets_its_time_back_from_a_pause_of_its_definition(place: Place
         if hour == 12:
             (task,) = engine.acting(HEAD).tasks.list(role="head")
             assert task.due_at == asked.asked_at + 13 * HOUR
-    assert happened == [(11, 1, "running"), (12, 2, "running"), (13, 3, "running"), (14, 3, "aborted")]
+    assert happened[:3] == [(11, 1, "running"), (12, 2, "running"), (13, 3, "running")]
+    assert happened[3] in {
+        (14, 3, "aborted"),
+        (14, 4, "aborted"),
+    }  # A reminder and the last rung are due at one instant.
     assert engine.run(instance).verify().is_sound
 
 
