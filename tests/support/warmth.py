@@ -7,6 +7,7 @@ next test that connects. For tests whose subject is not the connections themselv
 
 from __future__ import annotations
 
+import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,10 +47,15 @@ class Warmth:
         self._kept: dict[str, list[_Kept]] = {}
 
     def take(self, conninfo: str) -> _Kept | None:
-        """A session with the same database, made with the same words."""
+        """A session with the same database, made with the same words; one that the server has ended meanwhile is none."""
         with self._guard:
-            kept = self._kept.get(conninfo)
-            return kept.pop() if kept else None
+            kept = self._kept.get(conninfo, [])
+            while kept:
+                found = kept.pop()
+                if not select.select([found.session.socket], [], [], 0)[0]:
+                    return found
+                found.session.finish()
+            return None
 
     def keep(self, conninfo: str, kept: _Kept) -> None:
         """Nobody needs this one for now."""
