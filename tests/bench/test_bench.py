@@ -111,7 +111,9 @@ def test_every_row_on_sqlite(tmp_path: Path, workloads: str) -> None:
 
 
 @pytest.mark.row("E-835", "E-893")
-@pytest.mark.parametrize("workloads", ROWS)
+@pytest.mark.parametrize(
+    "workloads", [pytest.param(each, marks=pytest.mark.long) if each.startswith("mutate") else each for each in ROWS]
+)
 def test_every_row_on_postgres(tmp_path: Path, postgres_dsn: str, workloads: str) -> None:
     """Every workload runs on the Postgres server that it is pointed at and reports the promised keys."""
     done = bench(tmp_path, "--store", "postgres", "--json", "--dsn", postgres_dsn, "--workload", *workloads.split())
