@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.callers import CALLERS
 from bench.cases import CASES
 from support.repository import ROOT
 
@@ -87,14 +86,6 @@ def check_rows(done: subprocess.CompletedProcess[str], names: list[str], store: 
         assert (row["per_second"] or row["p50_ms"]) > 0
         assert row["rss_mb"] > 0
         assert all(row[name] > 0 for name in FIGURES.get(row["workload"], ()))
-
-
-@pytest.mark.row("R-123", "R-124", "R-125")
-def test_the_figures_of_pauses_can_be_measured_at_any_time() -> None:
-    """How long a pause, a resumption and an approval take is a row of the benchmark each, at the 64 callers it is promised for."""
-    named = {case.name for case in CASES}
-    assert {"pause", "resume", "paused 1,000", "approval"} <= named
-    assert CALLERS == 64
 
 
 def test_every_row_is_looked_at() -> None:

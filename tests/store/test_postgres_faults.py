@@ -22,6 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.store.opening import open_store
 from holdfast.store.port import LostRaceError
+from holdfast.store.postgres import connections
 from holdfast.store.shapes import Address, Change, InstanceQuery
 from support.desks import Desk
 from support.rows import (
@@ -126,8 +127,12 @@ def test_a_connection_that_ends_before_the_commit(postgres_dsn: str, desk: Desk)
     assert desk.writer.load([by_id(lost.header.id)]) == [None]
 
 
-def test_an_idle_connection_that_ends(postgres_dsn: str, desk: Desk) -> None:
-    """A connection that was ended while nobody used it is noticed with its next use, or before it if it has rested, and replaced."""
+@pytest.mark.parametrize("rest", [float("inf"), 0.0])
+def test_an_idle_connection_that_ends(
+    postgres_dsn: str, desk: Desk, monkeypatch: pytest.MonkeyPatch, rest: float
+) -> None:
+    """One that was ended while nobody used it is noticed with its next use, which fails; where it has rested, before that, and nobody hears of it."""
+    monkeypatch.setattr(connections, "_REST_SECONDS", rest)
     desk.born(born())
     end_other_sessions(postgres_dsn)
     change = born()
@@ -139,7 +144,9 @@ def test_an_idle_connection_that_ends(postgres_dsn: str, desk: Desk) -> None:
             return False
         return True
 
-    assert commit() or commit()
+    if rest:
+        assert not commit()
+    assert commit()
     assert len(desk.reader.instances(InstanceQuery())) == 2
 
 
