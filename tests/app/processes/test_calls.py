@@ -10,6 +10,7 @@ import pytest
 
 from app.processes.acting import ANN, BOB, CAT, EVE, INPUT, ORDERS, asking, ends, person, process, published
 from holdfast import (
+    Actor,
     ForbiddenError,
     NotFoundError,
     PayloadError,
@@ -310,8 +311,11 @@ def test_a_failed_step_suspends_until_somebody_resumes_it(place: Place) -> None:
     assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
     with pytest.raises(ForbiddenError):
         asking(engine, BOB).processes.resume(instance)
+    olga = asking(engine, Actor(id="olga", capabilities=frozenset({"execution:resume"})))
+    with pytest.raises(ForbiddenError, match="execution:repair"):
+        olga.dead_letters.requeue(engine.dead_letters.list(instance=instance)[0])
     backend.failing.clear()
-    engine.processes.resume(instance)
+    olga.processes.resume(instance)
     engine.drain()
     assert stood(engine, instance) == ("completed", "approved")
     assert "_last_error" not in engine.processes.get(instance).instance.state
