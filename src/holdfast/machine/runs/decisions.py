@@ -37,7 +37,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.forking import fork
-from holdfast.machine.runs.law import answer_refusal, repair_refusal, stop_refusal
+from holdfast.machine.runs.law import answer_refusal, repair_refusal, requeue_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.mutations import mutate
 from holdfast.machine.runs.nodes import kind_of
@@ -367,7 +367,7 @@ def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
 
 
 def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
-    barred = repair_refusal(turn.moment.actor)
+    barred = requeue_refusal(turn.routes.graph, turn.moment.actor, is_changed=command.input is not None)
     if barred is not None:
         return barred
     step = turn.state.dead.get(command.step)
