@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Rejection
+from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.decision import Decision, Rejection
 from holdfast.kernel.records import StepOpened
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.document import DocumentAction, Field
@@ -95,7 +95,7 @@ def test_a_later_transition_begins_another_round() -> None:
     assert case.ask("cancel") == "WORKFLOW_EDIT_LOCKED"
 
 
-@pytest.mark.row("E-114")
+@pytest.mark.row("E-114", "EO-22")
 def test_a_document_that_was_there_before_is_taken_over_at_its_status() -> None:
     """One that is taken over waits at the state that it has, with its version, and can be moved from there."""
     host = Host(invoice())
@@ -184,6 +184,7 @@ def test_the_strictest_window_counts() -> None:
     assert case.edit(total=1) == "WORKFLOW_EDIT_LOCKED"
 
 
+@pytest.mark.row("EO-24")
 def test_an_edit_may_name_the_version_that_was_seen() -> None:
     """Whoever edits another version than the one they have seen is told, with both numbers."""
     case = Case(invoice())
@@ -349,6 +350,48 @@ def test_a_submitted_document_is_recalled() -> None:
     assert case.edit(total=600) == ""
 
 
+@pytest.mark.row("EO-23")
+def test_a_draft_is_discarded() -> None:
+    """It is cancelled where it lies, its run is over, and nothing can be asked of it any more."""
+    case = Case(invoice())
+    assert case.ask("cancel", reason="a duplicate") == ""
+    assert (case.document.status, case.host.state.status, case.at) == ("cancelled", "completed", [])
+    assert (case.edit(total=600), case.ask("submit")) == ("WORKFLOW_EDIT_LOCKED", "WORKFLOW_EDIT_LOCKED")
+
+
+@pytest.mark.row("EO-45")
+def test_a_call_that_runs_while_its_document_is_cancelled_ends_and_is_recorded() -> None:
+    """One that nobody has begun is taken back; what a begun one brings is told, and the document stays cancelled."""
+    begun, waiting = (Node(id=name, op=g.Task(work=g.Work(handler=name))) for name in ("begun", "waiting"))
+    case = submitted({APPROVE_SLOT: both(begun, waiting)})
+    effects = {call.body.node: effect for effect, call in case.host.calls.items()}
+    case.host.calls[effects["begun"]].is_begun = True
+    assert case.ask("cancel") == ""
+    assert [call.body.node for call in case.host.calls.values()] == ["begun"]
+    step = case.host.calls[effects["begun"]].body.step
+    answer = case.tell(c.CompleteStep(step=step, output={"sent": True}), SYSTEM, effect=effects["begun"])
+    assert isinstance(answer, Decision)
+    assert [(type(each), each.output) for each in answer.events if isinstance(each, e.StepStopped)] == [
+        (e.StepStopped, {"sent": True})
+    ]
+    assert (case.document.status, case.host.state.status) == ("cancelled", "completed")
+
+
+@pytest.mark.row("EO-36")
+def test_rework_without_end_waits_for_an_operator() -> None:
+    """A document that is refused so often that it would enter its draft once too often waits with a reason, and not before."""
+    graph = invoice(TWO)
+    policies = msgspec.structs.replace(graph.policies, max_visits=3)
+    case = Case(msgspec.structs.replace(graph, policies=policies))
+    for status in ("running", "running", "paused"):
+        assert case.ask("submit") == ""
+        assert case.decide("first", ANN, "rejected") == ""
+        assert case.host.state.status == status
+    assert (case.host.state.reason, case.at) == ("max_visits", [])
+    assert "entered 3 times" in case.host.state.error
+
+
+@pytest.mark.row("EO-45")
 def test_a_document_is_cancelled_while_others_decide() -> None:
     """The other branches are ended with it; late decisions are refused."""
     case = submitted(PARALLEL)
@@ -712,7 +755,10 @@ def test_rules_are_judged_before_a_change_is_applied() -> None:
     block = DocumentRule(name="cap", when=when("entity.total > 1000"), reason="nothing above ten euros")
     answer = case.tell(Mutate(payload={"total": 2000}, rules=[block]))
     assert isinstance(answer, Rejection)
-    assert (answer.code, answer.message) == ("rule_blocked", "nothing above ten euros")
+    assert (answer.code, answer.message) == (
+        "rule_blocked",
+        "a rule of the organisation stands against it: nothing above ten euros",
+    )
     need = DocumentRule(name="note", effect="require_field", field="note")
     assert case.code(case.tell(RequestTransition(transition="submit", rules=[need]))) == "rule_blocked"
     stamp = DocumentRule(name="stamp", effect="set_field", field="note", value=value("actor.id"))
