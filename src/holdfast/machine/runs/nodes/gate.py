@@ -13,6 +13,7 @@ from holdfast.machine.runs.events import ApprovalsApplied, DocumentMoved
 from holdfast.machine.runs.leaving import pass_through
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.policies import POLICY, asked_of, judged
+from holdfast.machine.runs.slots import void
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
@@ -37,6 +38,7 @@ class GateKind(Kind):
             told = f"{transition.name!r} leads on from {legal}, and the document is {document.status!r}"
             self.fail(turn, token, node, told)
             return
+        void(turn, [step for step, each in document.approvals.items() if each.is_kept], "entered_again")
         applied = [step for step, each in document.approvals.items() if each.verdict == "approved"]
         if applied:
             turn.emit(ApprovalsApplied(steps=applied, transition=transition.name))
