@@ -208,7 +208,7 @@ def _asker(document: Document | None) -> str:
     return SYSTEM.id if document is None or document.intent is None else document.intent.by
 
 
-def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911 - a line for each event
+def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 - a line for each event
     match event:
         case e.DocumentCreated():
             changes = _differences(view, {}, event.data)
