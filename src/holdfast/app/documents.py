@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple, TypeAlias, cast
+from textwrap import shorten
+from typing import NamedTuple, Never, TypeAlias, cast
 
 import msgspec
 
@@ -22,7 +23,7 @@ from holdfast.app.document_views import (
 )
 from holdfast.app.rights import check_reader
 from holdfast.app.workflow_reads import folded_workflow
-from holdfast.errors import NotFoundError
+from holdfast.errors import NotFoundError, RejectedError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.document_records import AUDIT, DOCUMENT_VERSIONS, MUTATIONS, StoredDocument, StoredVersion
 from holdfast.kernel.people_records import TASK_PEOPLE
@@ -37,6 +38,7 @@ from holdfast.machine.runs.document_folds import AUDITED
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.namespaces import actor_names
 from holdfast.machine.runs.policies import judged
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.windows import window_of
 from holdfast.runtime.commit.cache import CachedInstance
@@ -49,6 +51,8 @@ Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
 """What a caller has carried out."""
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
+_MOST_TOLD, _LONGEST_TOLD = 8, 60
+"""Fields, and characters of a value, that a refusal shows."""
 
 
 class Found(NamedTuple):
@@ -303,6 +307,28 @@ def _difference(spec: DocumentSpec, name: str, pair: tuple[Data, Data], actor: A
         after=MASKED if is_masked and name in after else after.get(name),
         is_masked=is_masked,
     )
+
+
+def in_conflict(desk: Desk, reader: Reader, reference: tuple[str, str], seen: int) -> Never:
+    """Refuse an edit of a version that is not the newest, and say what is another one since; of what the caller may not read only that it is."""
+    known = found(desk, reader, *reference, is_own=True)
+    now = known.document.version
+    told = f"{known.document.id!r} has the version {now} by now, and you have seen {seen}"
+    try:
+        changes = differences(desk, reader, known, (seen, now))
+    except NotFoundError:  # A version that the document never had.
+        changes = []
+    names = ", ".join(_briefly(each) for each in changes[:_MOST_TOLD])
+    more = f" and {len(changes) - _MOST_TOLD} more" if len(changes) > _MOST_TOLD else ""
+    since = f"; another one since then: {names}{more}" if names else ""
+    raise RejectedError(reason=Refusal.VERSION_CONFLICT, message=f"{told}{since}; compare them, and decide anew")
+
+
+def _briefly(change: FieldDifference) -> str:
+    if change.is_masked:
+        return f"{change.field} (masked)"
+    before, after = (msgspec.json.encode(each).decode() for each in (change.before, change.after))
+    return f"{change.field} ({shorten(before, _LONGEST_TOLD)} → {shorten(after, _LONGEST_TOLD)})"
 
 
 def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutation]:

@@ -24,7 +24,9 @@ def refused(call: Callable[[], object]) -> str:
     """The code by which a call is refused."""
     with pytest.raises(RejectedError) as caught:
         call()
-    assert len(str(caught.value)) > 30
+    told = str(caught.value)
+    assert len(told) > 30
+    assert "; " in told or ": " in told, told  # What is so, and what would be possible.
     return caught.value.reason
 
 
@@ -49,7 +51,7 @@ def test_an_invoice_is_created_edited_submitted_and_approved(place: Place) -> No
 
 
 @pytest.mark.row("E-930")
-@pytest.mark.row("E-239", "E-882", "E-222")
+@pytest.mark.row("E-239", "E-882", "E-222", "EO-46", "EO-24")
 def test_refusals_have_stable_codes_and_change_nothing(place: Place) -> None:
     """Locked, illegal, not ready, stale, in conflict, invalid: each by its code, and the document is as it was."""
     engine = opened(place)
@@ -64,6 +66,10 @@ def test_refusals_have_stable_codes_and_change_nothing(place: Place) -> None:
     mine.create("invoice", GIVEN, id="INV-2")
     assert refused(lambda: mine.create("invoice", GIVEN, id="INV-2")) == "already_started"
     assert refused(lambda: mine.mutate("invoice", "INV-2", {"total": 1}, expected_version=9)) == "version_conflict"
+    mine.mutate("invoice", "INV-2", {"total": 600, "iban": "DE2"})
+    with pytest.raises(RejectedError, match=r"since then: iban \(masked\), total \(500 → 600\)") as conflict:
+        mine.mutate("invoice", "INV-2", {"note": "x"}, expected_version=1)
+    assert conflict.value.reason == "version_conflict"
     assert refused(lambda: mine.mutate("invoice", "INV-2", {"colour": "red"})) == "invalid_document"
     mine.transition("invoice", "INV-2", "submit")
     assert refused(lambda: mine.transition("invoice", "INV-2", "approve")) == "WORKFLOW_GATE_NOT_READY"
@@ -135,13 +141,22 @@ def test_versions_and_their_differences_are_read(place: Place) -> None:
     assert changed.changes == {"total": [500, 700], "note": [None, "new"], "iban": {"changed": True}}
 
 
-@pytest.mark.row("E-235", "E-240", "E-746", "E-068", "E-946", "E-750", "E-463")
+@pytest.mark.row("E-235", "E-240", "E-746", "E-068", "E-946", "E-750", "E-463", "EO-44")
 def test_an_edit_of_what_others_decide_on_makes_an_amendment(place: Place) -> None:
-    """The caller gets the document that takes the place of his; the old one is as it was, its questions are gone, and approvals begin anew."""
+    """The caller gets the document that takes the place of his; the old one is as it was, its questions are gone, and approvals begin anew.
+
+    If what would take its place is refused, nothing has happened at all: the old one is still decided on.
+    """
     engine = opened(place)
+    cap = DocumentRule(name="cap", when=when("entity.total > 1000"), reason="this is too much")
+    engine.govern(rules=lambda _tenant, _type, _action: [cap])
     submitted(engine)
     approve(engine, ANN)
     mine = asking(engine, BOB).documents
+    before = mine.get("invoice", "INV-1")
+    assert refused(lambda: mine.mutate("invoice", "INV-1", {"total": 2000})) == "rule_blocked"
+    assert (mine.get("invoice", "INV-1"), len(engine.tasks.list())) == (before, 1)
+    assert [each.id for each in engine.documents.list("invoice").items] == ["INV-1"]
     new = mine.mutate("invoice", "INV-1", {"total": 900}, reason="a typo")
     assert (new.is_amendment, new.status, new.version, new.amended_from) == (True, "amended", 1, "INV-1")
     assert (new.data["total"], new.data["vendor"]) == (900, "acme")
@@ -184,7 +199,7 @@ def test_a_contract_may_amend_in_place(place: Place) -> None:
     assert [each.completed_at is None for each in mine.rounds("invoice", "INV-1")] == [False, True]
 
 
-@pytest.mark.row("E-114")
+@pytest.mark.row("E-114", "EO-22")
 def test_documents_are_adopted_and_later_moved(place: Place) -> None:
     """One that was active before is taken over by who may repair, and cancelled in a round of its own."""
     engine = opened(place)

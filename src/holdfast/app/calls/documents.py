@@ -345,7 +345,13 @@ class FutureDocuments:
                 return Reply.of(outcome.seen)
             return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
 
-        return followed(sent, look, self._desk.reply())
+        def explain(error: BaseException) -> Reply[DocumentView]:
+            expected = None if isinstance(command, CreateDocument) else command.expected_version
+            if expected is None or not isinstance(error, RejectedError) or error.reason != Refusal.VERSION_CONFLICT:
+                return failed(error)
+            return self._desk.look(lambda reader: d.in_conflict(self._desk, reader, (name, key), expected))
+
+        return followed(sent, look, self._desk.reply(), rescue=explain)
 
 
 def _as_it_became(outcome: Outcome) -> Outcome:

@@ -20,6 +20,7 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
@@ -48,6 +49,7 @@ from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.sessions import LIFETIME, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
@@ -1273,6 +1275,35 @@ class Charters:
         self._futures.refresh().result()
 
 
+class Workflows:
+    """What can be done about the workflows of documents: taking one out of use, and moving documents from one to another.
+
+    A workflow is named by the type of its documents and its version, such as `2-org`, as `DocumentView.workflow_version` and `bodies.versions` tell it.
+    """
+
+    def __init__(self, futures: FutureWorkflows) -> None:
+        self._futures = futures
+
+    def suspend(self, type: str, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a bad workflow out of use: new documents begin with the one before it, and those that are under way are paused.
+
+        Where none is before it no document begins (`WORKFLOW_SUSPENDED`). The documents are paused by batches, which the answer names, and
+        stay with their workflow. Said again, it pauses those that run nevertheless. It takes `bodies:publish` and `execution:pause`.
+        """
+        return self._futures.suspend(type, workflow, reason).result()
+
+    def lift(self, type: str, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back: new documents begin with it again if it is the one in force, and those go on that were paused with it.
+
+        It takes `bodies:publish` and `execution:resume`. RejectedError (`NOT_SUSPENDED`) if it is in use.
+        """
+        return self._futures.lift(type, workflow, reason).result()
+
+    def suspensions(self, type: str = "") -> builtins.list[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, of one type or of all, by whom and why, oldest first."""
+        return self._futures.suspensions(type).result()
+
+
 class DeadLetters:
     """What operators ask of work that gave up.
 
@@ -1977,6 +2008,8 @@ class Calls:
     """Approval chains."""
     charters: Charters
     """What organisations say of their documents."""
+    workflows: Workflows
+    """The workflows of documents: taken out of use, and moved from one to another."""
     dead_letters: DeadLetters
     """What gave up, and what is to become of it."""
     definitions: Definitions
@@ -2020,6 +2053,7 @@ class Calls:
         self.directory = Directory(futures.directory)
         self.chains = Chains(futures.chains)
         self.charters = Charters(futures.charters)
+        self.workflows = Workflows(futures.workflows)
         self.dead_letters = DeadLetters(futures.dead_letters)
         self.definitions = Definitions(futures.definitions)
         self.events = Events(futures.events)

@@ -182,7 +182,7 @@ def drafted(turn: Turn, before: Data, changes: Data, author: Author) -> Draft | 
             Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"
         )
     if judged.blocked:
-        return refused(Refusal.RULE_BLOCKED, judged.blocked)
+        return refused(Refusal.RULE_BLOCKED, f"a rule of the organisation stands against it: {judged.blocked}")
     data = with_computed(index, _laid(judged.data, {}))
     refusal = invalid("the document", faults_of(index, data))
     if refusal is None and not is_within(turn.routes, data):

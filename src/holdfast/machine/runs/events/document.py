@@ -95,6 +95,14 @@ class ApprovalsApplied(Happening, frozen=True, kw_only=True):
     transition: str
 
 
+@message(name="approvals_kept")
+class ApprovalsKept(Happening, frozen=True, kw_only=True):
+    """A slot is gone through again because approvals are void; these stay in force, and nobody is asked for them anew."""
+
+    steps: list[int]
+    slot: str
+
+
 @message(name="rules_applied")
 class RulesApplied(Happening, frozen=True, kw_only=True):
     """Rules of the organisation had something to say of a change: what they set and warned of, or have sent."""
@@ -155,6 +163,7 @@ DocumentEvent: TypeAlias = (
     | TransitionRequested
     | ApprovalsVoided
     | ApprovalsApplied
+    | ApprovalsKept
     | RulesApplied
     | SlotRejected
     | RoundStarted

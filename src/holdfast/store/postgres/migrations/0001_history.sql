@@ -837,6 +837,25 @@ execute function holdfast.refuse('HF102', 'a rule of publishing is replaced by a
 create trigger publishing_rules_never_go before delete on holdfast.publishing_rules for each row
 execute function holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 
+-- Workflows of documents that a tenant has taken out of use, and put back: the last line of a workflow counts. The names of the
+-- batches that have paused its documents begin with `batch`.
+create table holdfast.suspensions (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    type         text not null check (type <> ''),
+    workflow     text not null check (workflow <> ''),
+    number       integer not null check (number >= 1),
+    is_suspended boolean not null,
+    set_by       text not null,
+    set_at       timestamptz not null,
+    why          text not null,
+    batch        text not null,
+    primary key (tenant, type, workflow, number)
+);
+create trigger suspensions_never_change before update on holdfast.suspensions for each row
+execute function holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
+create trigger suspensions_never_go before delete on holdfast.suspensions for each row
+execute function holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
+
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
 
@@ -1023,13 +1042,13 @@ declare
     name text;
 begin
     foreach name in array array[
-        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'blueprints', 'publishing_rules'
+        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'blueprints', 'publishing_rules', 'suspensions'
     ] loop
         perform holdfast.wall_off(name);
         execute format('grant select on holdfast.%I to holdfast_tenant', name);
     end loop;
 end $$;
-revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.publishing_rules from holdfast_engine;
+revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.publishing_rules, holdfast.suspensions from holdfast_engine;
 -- Shared contracts serve all tenants.
 create policy shared on holdfast.blueprints for select to holdfast_tenant using (tenant = '*');
 

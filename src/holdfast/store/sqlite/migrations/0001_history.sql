@@ -805,6 +805,25 @@ begin select raise(abort, 'HF102 a rule of publishing is replaced by another one
 create trigger publishing_rules_never_go before delete on publishing_rules
 begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
 
+-- Workflows of documents that a tenant has taken out of use, and put back: the last line of a workflow counts. The names of the
+-- batches that have paused its documents begin with `batch`.
+create table suspensions (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    type         text not null check (type <> ''),
+    workflow     text not null check (workflow <> ''),
+    number       integer not null check (number >= 1),
+    is_suspended integer not null check (is_suspended in (0, 1)),
+    set_by       text not null,
+    set_at       text not null,
+    why          text not null,
+    batch        text not null,
+    primary key (tenant, type, workflow, number)
+) strict, without rowid;
+create trigger suspensions_never_change before update on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
+create trigger suspensions_never_go before delete on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
+
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
 
