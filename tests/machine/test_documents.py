@@ -686,8 +686,8 @@ def _with_edge(graph: g.Graph, edge: Edge) -> g.Graph:
 @pytest.mark.row("E-416", "E-885")
 def test_a_rule_node_judges_by_flat_rules() -> None:
     """The first word that a rule has for the document leads on; a rule may set a field, and one that blocks has a way of its own."""
+    mark = DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'"))
     rules = (
-        DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'")),
         DocumentRule(name="small", when=when("entity.total < 1000"), effect="outcome", outcome="fast"),
         DocumentRule(name="usd", when=when("entity.currency == 'USD'"), effect="block", reason="no dollars"),
     )
@@ -698,7 +698,7 @@ def test_a_rule_node_judges_by_flat_rules() -> None:
         last=("r:fast", "first:approved"),
         edges=[Edge(source="r", target="first"), Edge(source="r", target="first", on=g.BLOCKED)],
     )
-    case = submitted({APPROVE_SLOT: body})
+    case = submitted({SUBMIT_SLOT: chain(Node(id="m", op=g.Rule(rules=(mark,)))), APPROVE_SLOT: body})
     assert (case.document.status, case.document.data["note"], case.document.version) == ("active", "checked", 2)
     dollars = Case(invoice({APPROVE_SLOT: body}), currency="USD")
     dollars.ask("submit")
