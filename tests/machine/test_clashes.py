@@ -99,6 +99,21 @@ def test_a_step_that_is_repeated_is_a_step_of_its_own_through_pauses_and_repairs
     assert (case.document.status, case.host.state.status) == ("cancelled", "completed")
 
 
+@pytest.mark.row("EC-30")
+def test_a_slot_that_is_gone_through_again_voids_what_was_still_good() -> None:
+    """One of two approvals is void by an edit: the gate has both asked again, and the other one is told to count for nothing."""
+    rest = Node(id="rest", op=g.WaitTimer(duration_ms=1000))
+    body = chain(approval("first", covers=["total"]), approval("second", who="user:carl", covers=["note"]), rest)
+    case = submitted({SUBMIT_SLOT: body})
+    assert (case.decide("first", ANN), case.decide("second", CARL)) == ("", "")
+    assert case.edit(note="new") == ""
+    assert case.applied == [None, False]
+    ((key, command),) = case.host.timers.items()
+    case.host.now = case.host.due[key]
+    case.host.tell(command, OLGA, timer=key)
+    assert (case.at, case.applied) == (["first"], [False, False])
+
+
 # -- one way, all branches, one join
 
 
@@ -166,6 +181,21 @@ def test_a_rule_sets_nothing_where_the_document_cannot_be_edited() -> None:
     assert ("note" in case.document.data, told(case, e.RulesApplied)) == (False, 0)
     asked = next(event for event in reversed(case.host.history) if isinstance(event, e.TransitionRequested))
     assert asked.warnings == ["the rule 'stamp' would set 'note', and the document cannot be edited where it is"]
+
+
+@pytest.mark.row("ED-11")
+def test_a_gate_moves_a_document_only_from_where_its_transition_begins() -> None:
+    """However a token has come to it: a draft that is led to the gate of the approval fails there, and stays a draft."""
+    graph = invoice()
+    edges = [
+        msgspec.structs.replace(edge, target="sys:gate:approve")
+        if (edge.source, edge.on) == ("sys:state:draft", "submit")
+        else edge
+        for edge in graph.edges
+    ]
+    case = Case(msgspec.structs.replace(graph, edges=tuple(edges)))
+    assert case.ask("submit") == ""
+    assert (case.document.status, case.host.state.reason, told(case, e.DocumentMoved)) == ("draft", "step_failed", 0)
 
 
 # -- failures
