@@ -26,6 +26,7 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         data=dict(event.data),
         amended_from=event.amended_from,
         org=event.org,
+        updated_by=event.by,
     )
 
 
@@ -33,12 +34,13 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
     document = _document(state)
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
-    document.version = event.version
+    document.version, document.updated_by = event.version, event.by
 
 
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
     document = _document(state)
     document.status, document.refused, document.approvals = event.status, None, {}
+    document.updated_by = event.by
 
 
 def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:
@@ -91,7 +93,7 @@ def _round_completed(_routes: GraphIndex, state: State, _event: e.RoundCompleted
 
 def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) -> None:
     document = _document(state)
-    document.status, document.superseded_by = event.status, event.superseded_by
+    document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
 
 
 TABLE: dict[type[e.Event], Callable[..., None]] = {

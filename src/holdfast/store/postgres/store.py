@@ -27,6 +27,7 @@ from holdfast.store.postgres.connections import (
     Connection,
     HeldLine,
     Line,
+    check_reader,
     patient_conninfo,
     prepare_reader,
 )
@@ -279,7 +280,7 @@ class PostgresStore(PostgresShare):
             timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),
-            check=ConnectionPool.check_connection,
+            check=check_reader,
             name="holdfast-readers",
             open=True,
         )
