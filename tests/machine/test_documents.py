@@ -66,7 +66,7 @@ def test_a_created_document_rests_in_its_first_state() -> None:
     assert case.host.history[0] == e.WorkflowStarted(input={}, requester="bob")
 
 
-@pytest.mark.row("E-101", "E-103", "E-112", "E-402")
+@pytest.mark.row("E-101", "E-103", "E-112", "E-402", "ED-11")
 def test_a_bare_envelope_moves_by_what_is_asked_for() -> None:
     """Where nobody has filled a slot, its gate performs the transition in the commit that asks for it."""
     case = Case(invoice())
@@ -76,7 +76,7 @@ def test_a_bare_envelope_moves_by_what_is_asked_for() -> None:
     assert case.document.status == "active"
 
 
-@pytest.mark.row("E-113", "E-404")
+@pytest.mark.row("E-113", "E-404", "ED-07")
 def test_a_round_is_completed_at_the_rest_and_the_document_lives_on() -> None:
     """Approved, the round is over and the document locked; the run itself goes on, and costs nothing."""
     case = active()
@@ -160,7 +160,7 @@ def test_a_locked_edit_is_refused_before_any_rule_is_judged() -> None:
     assert case.code(case.tell(Mutate(payload={"total": 1}, rules=[broken]))) == "WORKFLOW_EDIT_LOCKED"
 
 
-@pytest.mark.row("E-225", "E-231")
+@pytest.mark.row("E-225", "E-231", "ED-07")
 def test_an_edit_of_what_others_decide_on_is_an_amendment() -> None:
     """From the moment of the submission on, before anybody has looked, a plain edit is refused in favour of an amendment."""
     case = submitted()
@@ -176,7 +176,7 @@ def test_a_contract_may_refuse_drift_instead() -> None:
     assert case.document.version == 1
 
 
-@pytest.mark.row("E-230")
+@pytest.mark.row("E-230", "ED-07")
 def test_the_strictest_window_counts() -> None:
     """Of two branches, one of which is locked, the locked one decides, whatever the status says."""
     body = both(approval("first"), approval("second", who="user:carl"))
@@ -329,6 +329,7 @@ def test_only_what_the_lifecycle_has_leads_on(status: str, legal: set[str]) -> N
     assert Case(invoice()).ask("fly") == "unknown_transition"
 
 
+@pytest.mark.row("ED-11")
 def test_an_intent_waits_for_the_body_of_its_slot() -> None:
     """A transition whose way is not done yet is kept, and performed by the gate in the name of whoever asked for it."""
     case = submitted({SUBMIT_SLOT: chain(approval("first"))})
@@ -536,7 +537,7 @@ def test_an_approval_that_another_way_does_not_come_to_is_not_used_up() -> None:
     assert case.document.status == "submitted"
 
 
-@pytest.mark.row("E-105", "E-679", "E-680")
+@pytest.mark.row("E-105", "E-679", "E-680", "EC-10", "EC-30")
 def test_a_rejection_leaves_the_slot_and_everybody_is_asked_again() -> None:
     """At the second of two, the first one's approval is gone with it: the document is back in draft with the reason, and can be submitted again."""
     case = submitted()
@@ -551,6 +552,7 @@ def test_a_rejection_leaves_the_slot_and_everybody_is_asked_again() -> None:
     assert case.at == ["first"]
 
 
+@pytest.mark.row("EC-32")
 def test_a_rejection_in_one_branch_ends_the_others() -> None:
     """Two are asked at once and one rejects: the other one's question is withdrawn, and one token goes on to the gate."""
     case = submitted(PARALLEL)
@@ -625,7 +627,7 @@ def test_no_repair_passes_a_gate_or_an_approval() -> None:
 # -- amendments
 
 
-@pytest.mark.row("E-068", "E-236", "E-242")
+@pytest.mark.row("E-068", "E-236", "E-242", "ED-08")
 @pytest.mark.parametrize("is_active", [False, True])
 def test_a_document_makes_room_for_its_amendment(is_active: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """Its questions are withdrawn, its decisions void, its run cancelled as amended; and it is superseded once."""
@@ -640,7 +642,7 @@ def test_a_document_makes_room_for_its_amendment(is_active: bool) -> None:  # no
     assert case.edit(total=1) == "ALREADY_SUPERSEDED"
 
 
-@pytest.mark.row("E-237", "E-241")
+@pytest.mark.row("E-237", "E-241", "ED-08")
 def test_an_amendment_begins_in_its_own_state_and_is_approved_anew() -> None:
     """The new document starts at version 1 as amended, editable, and no approval of the old one counts for it."""
     host = Host(invoice(TWO))
@@ -658,6 +660,7 @@ def test_what_can_be_edited_needs_no_amendment() -> None:
     assert Case(invoice()).supersede() == "not_amendable"
 
 
+@pytest.mark.row("ED-08")
 @pytest.mark.parametrize("is_active", [False, True])
 def test_a_contract_may_amend_in_place(is_active: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """The same document gets another version and goes back to where amended ones are; what was decided before counts no more."""
@@ -794,8 +797,8 @@ def _with_edge(graph: g.Graph, edge: Edge) -> g.Graph:
 @pytest.mark.row("E-416", "E-885")
 def test_a_rule_node_judges_by_flat_rules() -> None:
     """The first word that a rule has for the document leads on; a rule may set a field, and one that blocks has a way of its own."""
+    mark = DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'"))
     rules = (
-        DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'")),
         DocumentRule(name="small", when=when("entity.total < 1000"), effect="outcome", outcome="fast"),
         DocumentRule(name="usd", when=when("entity.currency == 'USD'"), effect="block", reason="no dollars"),
     )
@@ -806,7 +809,7 @@ def test_a_rule_node_judges_by_flat_rules() -> None:
         last=("r:fast", "first:approved"),
         edges=[Edge(source="r", target="first"), Edge(source="r", target="first", on=g.BLOCKED)],
     )
-    case = submitted({APPROVE_SLOT: body})
+    case = submitted({SUBMIT_SLOT: chain(Node(id="m", op=g.Rule(rules=(mark,)))), APPROVE_SLOT: body})
     assert (case.document.status, case.document.data["note"], case.document.version) == ("active", "checked", 2)
     dollars = Case(invoice({APPROVE_SLOT: body}), currency="USD")
     dollars.ask("submit")

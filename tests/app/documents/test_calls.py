@@ -141,7 +141,7 @@ def test_versions_and_their_differences_are_read(place: Place) -> None:
     assert changed.changes == {"total": [500, 700], "note": [None, "new"], "iban": {"changed": True}}
 
 
-@pytest.mark.row("E-235", "E-240", "E-746", "E-068", "E-946", "E-750", "E-463", "EO-44")
+@pytest.mark.row("E-235", "E-240", "E-746", "E-068", "E-946", "E-750", "E-463", "EO-44", "ED-08")
 def test_an_edit_of_what_others_decide_on_makes_an_amendment(place: Place) -> None:
     """The caller gets the document that takes the place of his; the old one is as it was, its questions are gone, and approvals begin anew.
 
@@ -248,7 +248,7 @@ def test_who_is_asked_may_look_and_others_may_not(place: Place) -> None:
             call()
 
 
-@pytest.mark.row("E-052", "E-061", "E-902", "E-911")
+@pytest.mark.row("E-052", "E-061", "E-902", "E-911", "ED-18")
 def test_a_repeated_call_is_carried_out_once(place: Place) -> None:
     """The same key gives the same answer and no second version; another edit under it is refused."""
     engine = opened(place)

@@ -43,7 +43,7 @@ def stood(engine: ManualEngine) -> tuple[str, str]:
     return seen.status, seen.run_status
 
 
-@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612")
+@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612", "ED-21", "EC-28")
 def test_a_request_is_sent_signed_and_its_answer_kept(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +73,7 @@ def test_a_request_is_sent_signed_and_its_answer_kept(
     assert (kept["status"], kept["body"], set(kept["request"])) == (204, "", {"url", "bytes", "sha256"})
 
 
-@pytest.mark.row("E-425", "E-421")
+@pytest.mark.row("E-425", "E-421", "ED-21")
 def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Place, receiver: Receiver) -> None:
     """Five requests with one key, further and further apart; then the run waits for an operator."""
     engine = place.engine(ALLOWED)
@@ -85,7 +85,7 @@ def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Pla
     assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 1
 
 
-@pytest.mark.row("E-424", "E-421")
+@pytest.mark.row("E-424", "E-421", "EC-28", "EC-33")
 def test_nobody_waits_for_a_request_that_is_not_awaited(place: Place, receiver: Receiver) -> None:
     """The document goes on at once, whatever becomes of the request; that it could not be sent is told, once it is given up."""
     engine = place.engine(ALLOWED)
