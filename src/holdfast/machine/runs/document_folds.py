@@ -26,7 +26,13 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         data=dict(event.data),
         amended_from=event.amended_from,
         org=event.org,
+        hands=_with([], event),
     )
+
+
+def _with(hands: list[str], event: e.DocumentCreated | e.DocumentChanged) -> list[str]:
+    """Those who wrote a document, with whoever has written it just now."""
+    return list(dict.fromkeys([*hands, *(each for each in (event.by, event.on_behalf_of) if each)]))
 
 
 def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> None:
@@ -34,6 +40,8 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
     document.version = event.version
+    if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
+        document.hands = _with(document.hands, event)
 
 
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
@@ -46,6 +54,7 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     document.intent = Intent(
         transition=event.transition,
         by=event.by,
+        kind=event.kind,
         on_behalf_of=event.on_behalf_of,
         roles=event.roles,
         capabilities=event.capabilities,
