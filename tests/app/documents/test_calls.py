@@ -9,14 +9,15 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, EVE, FINANCE, GIVEN, active, approve, asking, graph, opened, submitted
 from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, StepContext
-from holdfast.app.document_views import MASKED
+from holdfast.app.document_views import MASKED, DocumentView
 from holdfast.authoring.definition import Definition
 from holdfast.errors import HoldfastError, ReusedIdError
+from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.runtime.commit.joint import Joint
 from holdfast.testing import ManualEngine
 from support.engines import Place
-from support.envelopes import when
+from support.envelopes import FIELDS, when
 
 
 def refused(call: Callable[[], object]) -> str:
@@ -326,3 +327,24 @@ def test_a_document_stays_with_the_version_of_its_workflow(place: Place) -> None
     engine.register(Definition(graph=graph(version="2", amendment="in_place")))
     mine.create("invoice", GIVEN, id="B")
     assert [mine.get("invoice", each).workflow_version for each in ("A", "B")] == ["1", "2"]
+
+
+def test_what_a_caller_is_shown_is_their_own(place: Place) -> None:
+    """A write brings what a read would; and whatever is done to the content that it brought, the document stays as it was written."""
+    engine = opened(place, fields={**FIELDS, "lines": Field(type="list")})
+    mine = asking(engine, BOB).documents
+    lines: list[object] = [{"item": "a chair", "tags": ["oak"]}]
+    writes: list[Callable[[], DocumentView]] = [
+        lambda: mine.create("invoice", {**GIVEN, "lines": lines}, id="INV-1"),
+        lambda: mine.mutate("invoice", "INV-1", {"total": 700}),
+        lambda: mine.transition("invoice", "INV-1", "submit"),
+        lambda: mine.transition("invoice", "INV-1", "recall"),
+        lambda: mine.mutate("invoice", "INV-1", {"total": 800}),
+    ]
+    for write in writes:
+        engine.advance(timedelta(hours=1))
+        answer = write()
+        assert answer == mine.get("invoice", "INV-1")
+        assert (answer.data["lines"], answer.updated_by) == (lines, "bob")
+        answer.data["lines"][0]["tags"].append("beech")  # type: ignore[index]
+    assert mine.version("invoice", "INV-1", 3).data["lines"] == lines

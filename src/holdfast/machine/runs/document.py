@@ -78,6 +78,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     refused: Refused | None = None
     round: int = 1
     """Counts the ways from a state to the rest."""
+    updated_by: str = ""
+    """Who has created, changed or moved it last."""
     is_resting: bool = False
     """Whether the round is completed, and nothing is under way."""
     sequence: int = 0

@@ -26,6 +26,7 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         data=dict(event.data),
         amended_from=event.amended_from,
         org=event.org,
+        updated_by=event.by,
         hands=_with([], event),
     )
 
@@ -39,7 +40,7 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
     document = _document(state)
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
-    document.version = event.version
+    document.version, document.updated_by = event.version, event.by
     if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
         document.hands = _with(document.hands, event)
 
@@ -47,6 +48,7 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
     document = _document(state)
     document.status, document.refused, document.approvals = event.status, None, {}
+    document.updated_by = event.by
 
 
 def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:
@@ -100,7 +102,7 @@ def _round_completed(_routes: GraphIndex, state: State, _event: e.RoundCompleted
 
 def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) -> None:
     document = _document(state)
-    document.status, document.superseded_by = event.status, event.superseded_by
+    document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
 
 
 TABLE: dict[type[e.Event], Callable[..., None]] = {
