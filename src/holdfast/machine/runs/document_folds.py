@@ -27,7 +27,13 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         amended_from=event.amended_from,
         org=event.org,
         updated_by=event.by,
+        hands=_with([], event),
     )
+
+
+def _with(hands: list[str], event: e.DocumentCreated | e.DocumentChanged) -> list[str]:
+    """Those who wrote a document, with whoever has written it just now."""
+    return list(dict.fromkeys([*hands, *(each for each in (event.by, event.on_behalf_of) if each)]))
 
 
 def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> None:
@@ -35,6 +41,8 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
     document.version, document.updated_by = event.version, event.by
+    if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
+        document.hands = _with(document.hands, event)
 
 
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
@@ -48,6 +56,7 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     document.intent = Intent(
         transition=event.transition,
         by=event.by,
+        kind=event.kind,
         on_behalf_of=event.on_behalf_of,
         roles=event.roles,
         capabilities=event.capabilities,

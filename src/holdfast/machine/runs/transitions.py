@@ -172,6 +172,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
         TransitionRequested(
             transition=command.transition,
             by=actor.id,
+            kind=actor.kind,
             on_behalf_of=actor.on_behalf_of,
             roles=sorted(actor.roles),
             capabilities=sorted(actor.capabilities),

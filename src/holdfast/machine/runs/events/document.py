@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from holdfast.kernel.actor import Principal
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 
@@ -68,6 +69,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
 
     transition: str
     by: str
+    kind: Principal = "user"
+    """Whether a person, a program or the engine asked: a name alone does not tell, because anybody may be called `system`."""
     on_behalf_of: str = ""
     roles: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     capabilities: list[str] = []  # noqa: RUF012 - every struct gets one of its own
