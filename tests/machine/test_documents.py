@@ -308,7 +308,7 @@ def test_an_action_may_ask_for_a_payload_of_its_own() -> None:
 # -- lifecycle
 
 
-@pytest.mark.row("E-112")
+@pytest.mark.row("E-112", "EH-05")
 @pytest.mark.parametrize(
     ("status", "legal"),
     [("draft", {"submit", "cancel"}), ("submitted", {"approve", "cancel", "recall"}), ("active", {"cancel"})],
@@ -794,7 +794,7 @@ def _with_edge(graph: g.Graph, edge: Edge) -> g.Graph:
     return msgspec.structs.replace(graph, edges=(*graph.edges, edge))
 
 
-@pytest.mark.row("E-416", "E-885")
+@pytest.mark.row("E-416", "E-885", "EH-08")
 def test_a_rule_node_judges_by_flat_rules() -> None:
     """The first word that a rule has for the document leads on; a rule may set a field, and one that blocks has a way of its own."""
     mark = DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'"))
@@ -843,7 +843,7 @@ def test_rules_are_judged_before_a_change_is_applied() -> None:
 # -- rows
 
 
-@pytest.mark.row("E-240", "E-009", "E-578")
+@pytest.mark.row("E-240", "E-009", "E-578", "EH-10")
 def test_the_rows_tell_what_was_done_and_who_did_it() -> None:
     """Every version is kept with its hash, every mutation with its class and values, sensitive ones masked, and the audit has a line for each."""
     case = Case(invoice(TWO), iban="DE1")

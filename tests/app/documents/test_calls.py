@@ -18,6 +18,7 @@ from holdfast.runtime.commit.joint import Joint
 from holdfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import FIELDS, when
+from support.ruining import Ruin
 
 
 def refused(call: Callable[[], object]) -> str:
@@ -30,7 +31,7 @@ def refused(call: Callable[[], object]) -> str:
     return caught.value.reason
 
 
-@pytest.mark.row("E-001", "E-110", "E-741", "E-261")
+@pytest.mark.row("E-001", "E-110", "E-741", "E-261", "E-324")
 def test_an_invoice_is_created_edited_submitted_and_approved(place: Place) -> None:
     """The whole way: a draft that is edited, two approvals of the version that was seen, posted by the workflow, active and locked."""
     engine = opened(place)
@@ -76,6 +77,50 @@ def test_refusals_have_stable_codes_and_change_nothing(place: Place) -> None:
     assert refused(lambda: approve(engine, ANN, version="7")) == "APPROVAL_VERSION_STALE"
 
 
+@pytest.mark.row("EH-01")
+def test_whatever_stage_of_an_edit_fails_nothing_is_left_of_it(place: Place) -> None:
+    """Key, contract, payload, version, policy, window, rule, handler: each can refuse; not a row is written, and later stages are not reached."""
+    engine = opened(place)
+    called: list[str] = []
+
+    @engine.handler("give_discount")
+    def give_discount(document: dict[str, object]) -> dict[str, object]:
+        called.append(str(document["id"]))
+        raise LookupError("the price list is away")
+
+    cap = DocumentRule(name="cap", when=when("entity.total > 1000"), reason="this is above the limit")
+    engine.govern(rules=lambda _tenant, _type, _action: [cap])
+    active(engine, "A")
+    may = Actor(id="dora", capabilities=frozenset({"invoice.*", "execution:read"}))
+    mine, clerk = asking(engine, BOB).documents, asking(engine, may).documents
+    mine.create("invoice", GIVEN, id="D")
+    mine.mutate("invoice", "D", {"total": 700}, idempotency_key="k")
+    stages: list[tuple[Callable[[], object], type[HoldfastError]]] = [
+        (lambda: mine.mutate("invoice", "D", {"total": 800}, idempotency_key="k"), ReusedIdError),
+        (lambda: mine.mutate("invoice", "D", {}, action="explode"), RejectedError),
+        (lambda: mine.mutate("invoice", "D", {"colour": "red"}), RejectedError),
+        (lambda: clerk.mutate("invoice", "D", {"by": 1}, action="discount", expected_version=9), RejectedError),
+        (lambda: mine.mutate("invoice", "D", {"by": 1}, action="discount"), RejectedError),
+        (lambda: clerk.mutate("invoice", "A", {"by": 1}, action="discount"), RejectedError),
+        (lambda: mine.mutate("invoice", "D", {"total": 5000}), RejectedError),
+    ]
+    tables = ("events", "documents", "document_versions", "mutations", "audit", "effects", "receipts", "inbox")
+    ruin = Ruin(place.store)
+
+    def stored() -> list[object]:
+        rows = [ruin.rows(f"select count(*) from {{}}{table}") for table in tables]
+        return [*rows, mine.get("invoice", "D"), mine.get("invoice", "A")]
+
+    before = stored()
+    for call, error in stages:
+        with pytest.raises(error):
+            call()
+    assert (stored(), called) == (before, [])
+    with pytest.raises(LookupError):
+        clerk.mutate("invoice", "D", {"by": 1}, action="discount")
+    assert (stored(), called) == (before, ["D"])
+
+
 @pytest.mark.row("E-576")
 def test_wrong_input_is_told_and_other_tenants_see_nothing(place: Place) -> None:
     """A wrong type, an unknown name, something huge, another tenant's id: each is answered in words, and nothing is written."""
@@ -116,7 +161,7 @@ def test_wrong_input_is_told_and_other_tenants_see_nothing(place: Place) -> None
     assert mine.get("invoice", "INV-1").version == 1
 
 
-@pytest.mark.row("E-240", "E-669", "E-862")
+@pytest.mark.row("E-240", "E-669", "E-862", "EH-03")
 def test_versions_and_their_differences_are_read(place: Place) -> None:
     """Every version as it was; two of them field by field, sensitive ones masked, and what is not for one's eyes masked everywhere."""
     engine = opened(place)
@@ -277,7 +322,7 @@ def test_rules_and_settings_of_the_organisation_are_asked_each_time(place: Place
     assert other.create("invoice", {**GIVEN, "total": 2000}).data["total"] == 2000
 
 
-@pytest.mark.row("E-953")
+@pytest.mark.row("E-953", "EH-01", "EH-15")
 @pytest.mark.row("E-420", "E-224")
 def test_the_handler_of_an_action_writes_in_the_same_transaction(place: Place) -> None:
     """It gets the document, the payload and the open connection; what it writes goes with a refusal, and it is not called where nothing may change."""

@@ -43,7 +43,7 @@ def stood(engine: ManualEngine) -> tuple[str, str]:
     return seen.status, seen.run_status
 
 
-@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612", "ED-21", "EC-28")
+@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612", "ED-21", "EC-28", "EH-13")
 def test_a_request_is_sent_signed_and_its_answer_kept(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,7 +125,7 @@ def test_an_address_that_may_not_be_reached_fails_the_step(place: Place, url: st
     assert stood(engine) == ("submitted", "paused")
 
 
-@pytest.mark.row("E-383", "E-500", "E-811", "E-957", "E-572", "E-935", "E-574")
+@pytest.mark.row("E-383", "E-500", "E-811", "E-957", "E-572", "E-935", "E-574", "E-348")
 def test_one_trace_and_one_name_lead_from_the_call_to_the_receiver(place: Place, receiver: Receiver) -> None:
     """The same trace in the mutation, the audit, the step, the handler and the request; and each step tells as whom it was done."""
     engine = place.engine(ALLOWED)

@@ -108,7 +108,7 @@ def _in(joint: object, statement: str) -> int:
         return int(cursor.fetchone()[0]) if statement.startswith("select") else 0
 
 
-@pytest.mark.row("E-423", "E-421", "E-060")
+@pytest.mark.row("E-423", "E-421", "E-060", "E-374")
 def test_nothing_is_sent_while_a_document_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """With sockets closed a document with a request and a notice in its way is submitted all the same; both wait to be sent."""
     engine = ManualEngine()
