@@ -83,7 +83,7 @@ from holdfast.app.operator_views import (
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
@@ -354,6 +354,7 @@ class AsyncRuns:
         *,
         definition: DefinitionLike = "",
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
         after: views.InstanceSummary | None = None,
@@ -361,10 +362,17 @@ class AsyncRuns:
     ) -> builtins.list[views.InstanceSummary]:
         """Runs that are paused or wait for an operator, those that were paused last first; give the last one as `after` for the next page.
 
-        `reason` is the word that tells why: `requested` if somebody paused it. `since` and `before` are about when that was.
+        `reason` is the word that tells why: `requested` if somebody paused it. `next_step` asks for those that go on with one step.
+        `since` and `before` are about when they were paused.
         """
         return await self._futures.paused(
-            definition=definition, reason=reason, since=since, before=before, after=after, limit=limit
+            definition=definition,
+            reason=reason,
+            next_step=next_step,
+            since=since,
+            before=before,
+            after=after,
+            limit=limit,
         )
 
     async def resumable(
@@ -478,6 +486,16 @@ class AsyncProcesses:
             cursor=cursor,
             limit=limit,
         )
+
+    async def expired(
+        self, *, before: datetime | None = None, tenant: str = "", after: ExpiredProcess | None = None, limit: int = 100
+    ) -> builtins.list[ExpiredProcess]:
+        """Active instances whose time is over before an instant, now if none is given, the longest overdue first; one whose time is over at it is not.
+
+        `tenant` is another one, or `*` for all, and for the engine itself to say. Give the last one as `after` for the next page. It takes the
+        capability to look at runs.
+        """
+        return await self._futures.expired(before=before, tenant=tenant, after=after, limit=limit)
 
     async def process_timeouts(self) -> int:
         """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.

@@ -33,6 +33,7 @@ from holdfast.store.postgres.connections import (
 )
 from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.directory import PostgresPeople
+from holdfast.store.postgres.expiries import PostgresExpiries
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.incidents import PostgresIncidents
@@ -91,6 +92,10 @@ class PostgresParts:
     def incidents(self) -> PostgresIncidents:
         """For whoever looks for instances that nothing can wake."""
         return PostgresIncidents(self._next_line())
+
+    def expiries(self) -> PostgresExpiries:
+        """For operators who look for what should have ended."""
+        return PostgresExpiries(self._next_line())
 
     def definitions(self) -> PostgresDefinitions:
         """For whoever resolves definitions."""

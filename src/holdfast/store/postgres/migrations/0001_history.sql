@@ -89,7 +89,8 @@ create table holdfast.instances (
     started_by         text not null,
     paused_at          timestamptz,
     deadline_at        timestamptz,
-    attributes         jsonb
+    attributes         jsonb,
+    next_step          text
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on holdfast.instances (tenant, key, definition, (case when partition is null then '' else partition end))
@@ -105,12 +106,19 @@ create index instances_by_attribute on holdfast.instances using gin (attributes 
 create index instances_processes on holdfast.instances (tenant, (case when partition is null then '' else partition end), status, id)
 where kind = 'process' and created_at <> '-infinity';
 create index instances_by_starter on holdfast.instances (tenant, started_by, id) where kind = 'process';
+-- For lists of active processes by when their time is over, of all tenants and of one.
+create index instances_expiring on holdfast.instances (deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
+create index instances_expiring_of_tenant on holdfast.instances (tenant, deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
 -- For lists of what is paused, all of it or for one reason: those that were paused last first.
 create index instances_by_pause on holdfast.instances (tenant, paused_at desc, id desc) where paused_at is not null;
 create index instances_by_pause_reason on holdfast.instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+-- For lists of what goes on with one step, those that were paused last first.
+create index instances_by_next_step on holdfast.instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
 -- For whoever lets paused instances of all tenants go on.
 create index instances_late on holdfast.instances (reason, paused_at) where paused_at is not null;
 create index instances_events_by_end on holdfast.instances (ended_at) where kind = 'event' and ended_at is not null;

@@ -73,7 +73,8 @@ create table instances (
     started_by         text not null,
     paused_at          text,
     deadline_at        text,
-    attributes         text
+    attributes         text,
+    next_step          text
 ) strict, without rowid;
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
@@ -85,12 +86,19 @@ create index instances_by_attribute on instances (tenant, id) where attributes i
 -- For lists of processes: by status within a part of the tenant, and by who started them.
 create index instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
 create index instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
+-- For lists of active processes by when their time is over, of all tenants and of one.
+create index instances_expiring on instances (deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
+create index instances_expiring_of_tenant on instances (tenant, deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_by_parent on instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
 -- For lists of what is paused, all of it or for one reason: those that were paused last first.
 create index instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
 create index instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+-- For lists of what goes on with one step, those that were paused last first.
+create index instances_by_next_step on instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
 -- For whoever lets paused instances of all tenants go on.
 create index instances_late on instances (reason, paused_at) where paused_at is not null;
 create index instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
