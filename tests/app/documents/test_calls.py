@@ -161,7 +161,7 @@ def test_wrong_input_is_told_and_other_tenants_see_nothing(place: Place) -> None
     assert mine.get("invoice", "INV-1").version == 1
 
 
-@pytest.mark.row("E-240", "E-669", "E-862", "EH-03")
+@pytest.mark.row("E-240", "E-669", "E-862", "EH-03", "EO-42")
 def test_versions_and_their_differences_are_read(place: Place) -> None:
     """Every version as it was; two of them field by field, sensitive ones masked, and what is not for one's eyes masked everywhere."""
     engine = opened(place)
@@ -258,7 +258,7 @@ def test_documents_are_adopted_and_later_moved(place: Place) -> None:
     assert [each.status for each in engine.documents.rounds("invoice", "OLD")] == ["active", "cancelled"]
 
 
-@pytest.mark.row("E-310")
+@pytest.mark.row("E-310", "EO-33")
 def test_documents_are_listed_by_type_status_and_requester(place: Place) -> None:
     """Newest first, page by page; who may not look at all of them sees their own."""
     engine = opened(place)

@@ -165,7 +165,7 @@ def test_what_comes_for_a_document_that_is_over_changes_nothing(place: Place) ->
     assert set(told.values()) == {"sam"}
 
 
-@pytest.mark.row("E-766", "E-753")
+@pytest.mark.row("E-766", "E-753", "EO-37")
 def test_a_wait_follows_the_document(place: Place) -> None:
     """An edit that changes the key of an awaited event moves the wait; what came early is judged with the document in view."""
     engine = place.engine()
