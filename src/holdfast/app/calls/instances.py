@@ -11,7 +11,7 @@ import msgspec
 from holdfast.app.desk import Desk, checked_instant, checked_limit
 from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
-from holdfast.app.rights import check_reader
+from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.verification import Verification, verified
 from holdfast.app.workflow_reads import KINDS
 from holdfast.errors import ConflictError, NotFoundError, PayloadError
@@ -88,6 +88,7 @@ class FutureInstances:
     def delete(self, instance: InstanceLike, *, force: bool = False) -> Reply[None]:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
+        It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
         projection has not read its events. `force` deletes it with all that.
         """
@@ -96,6 +97,7 @@ class FutureInstances:
 
 def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
     """Delete an instance that has ended, unless it is needed."""
+    check_repairer(desk)
     if desk.request.partition and not desk.reader.headers([identity]):
         raise NotFoundError("finished instance", identity)
     try:

@@ -291,7 +291,7 @@ class Run(Handle, Generic[R]):
         return Run(self._futures.fork(at, reason=reason, data=data, key=key).result())
 
     def delete(self, *, force: bool = False) -> None:
-        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
+        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
         self._futures.delete(force=force).result()
 
 
@@ -819,7 +819,10 @@ class Bodies:
 
 
 class Deciders:
-    """What can be asked of deciders: their instances are named by key."""
+    """What can be asked of deciders: their instances are named by key.
+
+    To look at workflows so, and at what the engine keeps for itself, takes the capability `execution:read`, as elsewhere.
+    """
 
     def __init__(self, futures: FutureDeciders) -> None:
         self._futures = futures
@@ -1535,6 +1538,7 @@ class Instances:
     def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
+        It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
         projection has not read its events. `force` deletes it with all that.
         """
@@ -1583,7 +1587,7 @@ class Invariants:
 
 
 class Inbox:
-    """What operators ask of commands that wait for their turn."""
+    """What operators ask of commands that wait for their turn. To look takes the capability `execution:read`, to bury one `execution:repair`."""
 
     def __init__(self, futures: FutureInbox) -> None:
         self._futures = futures

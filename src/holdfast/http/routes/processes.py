@@ -14,6 +14,7 @@ from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from holdfast.http.tags import tag_of
 
 _BASE = "/ui/workflows"
 _PATIENCE = timedelta(seconds=5)
@@ -126,7 +127,7 @@ async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
 async def get_process(call: Call[NoQuery, None]) -> Answer:
     """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
     found = await call.calls.processes.get(call.run_id)
-    return Answer(value=found, headers={"etag": _tag(found.instance.version)})
+    return Answer(value=found, headers={"etag": tag_of(found, found.instance.version)})
 
 
 async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
