@@ -114,3 +114,16 @@ def test_nothing_deletes_a_document_that_lives_and_the_api_deletes_no_run(place:
     engine.instances.delete(run)
     with pytest.raises(NotFoundError):
         engine.documents.get("sales_order", "O-1")
+
+
+@pytest.mark.row("E-073")
+def test_no_second_run_begins_where_a_document_was(place: Place) -> None:
+    """At none of its events, the very first included, before which there was no document: there is one run of it, and it stays the only one."""
+    engine = place.engine()
+    register(engine, "sales_order")
+    run = asking(engine, SELLER).documents.create("sales_order", GIVEN, id="O-1").instance
+    for at in range(1, len(engine.run(run).history()) + 1):
+        with pytest.raises(RejectedError) as refused:
+            engine.run(run).fork(at, reason="what if")
+        assert (refused.value.reason, "it is a document" in str(refused.value)) == ("no_fork", True)
+    assert [each.id for each in engine.runs.list().items] == [run]
