@@ -651,6 +651,7 @@ def test_an_amendment_begins_in_its_own_state_and_is_approved_anew() -> None:
     assert host.state.document is not None
     assert (host.state.document.status, host.state.document.version) == ("amended", 1)
     assert [step.node for step in host.state.open.values()] == ["sys:state:amended"]
+    assert not any(isinstance(event, e.DocumentMoved) for event in host.history)
     host.tell(RequestTransition(transition="submit"), BOB)
     assert [step.node for step in host.state.open.values()] == ["first"]
 

@@ -201,7 +201,7 @@ def _go(turn: Turn, transition: Transition, go_on: GoOn) -> None:
 
 
 def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
-    """Have another document take the place of this one, whose run ends. Nothing that it did is undone."""
+    """Have another document take the place of this one, whose run ends. Nothing that it did is undone, unless that was under way."""
     index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
     if index.spec.amendment != "new_row":
         told = f"documents of the type {index.spec.entity_type!r} are amended in place; edit this one as an amendment"
@@ -216,6 +216,9 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if window_of(turn.routes, turn.state).window == "editable":
         told = f"{document.id!r} is {document.status}, and can be edited as it is; nothing has to take its place"
         return refused(Refusal.NOT_AMENDABLE, told)
+    if turn.state.dropped is not None:  # The run ends with this, and what it was giving back would be kept.
+        told = f"{document.id!r} is giving back what one of its branches had done; amend it when that is done"
+        return refused(Refusal.ROLLBACK_IN_PROGRESS, told)
     interrupt(turn, "superseded", f"{command.superseded_by!r} takes its place")
     turn.emit(
         DocumentSuperseded(
