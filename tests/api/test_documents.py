@@ -194,6 +194,7 @@ def test_contracts_and_charters(own: World) -> None:
     assert len(ann.get(charters).json()["items"]) == 2
 
 
+@pytest.mark.row("EO-42")
 def test_what_is_for_others_eyes_stays_so(own: World) -> None:
     """A field that only finance sees is masked in the document and in what comes of trying it out; and the rules of all documents hold."""
     ann, fin = own.client(), own.client(actor="fin", roles=["finance"])

@@ -19,6 +19,7 @@ from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
 from holdfast.kernel.records import STEPS, DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened, TaskPlace
 from holdfast.store.documents import DocumentQuery
+from holdfast.store.expiries import ExpiredQuery
 from holdfast.store.matches import AskedOf, Match
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import claims as postgres_claims
@@ -28,7 +29,8 @@ from holdfast.store.postgres import reads as postgres_reads
 from holdfast.store.postgres import records as postgres_records
 from holdfast.store.postgres import workers as postgres_workers
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Change, InstanceQuery, Wanted, Word
+from holdfast.store.resuming import PausedQuery
+from holdfast.store.shapes import DEFAULT_TENANT, Change, InstanceQuery, Wanted, Word
 from holdfast.store.sqlite import commits as sqlite_commits
 from holdfast.store.sqlite import reads as sqlite_reads
 from holdfast.store.statements import numbered
@@ -276,6 +278,78 @@ def test_every_list_of_processes_is_served_by_an_index(desk: Desk) -> None:
             with effort.of(desk.reader):
                 assert (name, desk.reader.count_matching(match)) == (name, expected)
             assert effort.is_small, f"counting {name}: {effort.spent}"
+
+
+def resting(next_step: str, at: datetime = NOW) -> Change:
+    """An instance that is paused before a step."""
+    change = one("paused", definition="pay", kind="saga")
+    change.header = msgspec.structs.replace(change.header, paused_at=at, next_step=next_step, reason="requested")
+    return change
+
+
+@pytest.mark.row("R-020")
+def test_what_goes_on_with_a_step_is_found_among_many_that_are_paused(desk: Desk) -> None:
+    """By an index on the next step: however many are paused before others, they are not read; those that were paused last come first."""
+    desk.commit(
+        *(resting("ship") for _ in range(MANY)), *(resting("pack", NOW + HOUR * number) for number in range(FEW))
+    )
+    desk.commit(resting(""), one(definition="pay", kind="saga"))
+    for query, expected in (
+        (PausedQuery(next_step="pack"), FEW),
+        (PausedQuery(next_step="pack", reason="requested", definition="pay", kinds=("saga",)), FEW),
+        (PausedQuery(next_step="pack", reason="dlq"), 0),
+        (PausedQuery(next_step="pack", limit=2), 2),
+        (PausedQuery(next_step="pa"), 0),
+    ):
+        effort = Effort(desk)
+        with effort.of(desk.reader):
+            found = desk.reader.paused(query)
+        assert len(found) == expected
+        assert effort.is_small, f"{query}: {effort.spent}"
+    headers = {each.id: each for each in desk.reader.headers(desk.reader.paused(PausedQuery(next_step="pack")))}
+    order = [headers[each] for each in desk.reader.paused(PausedQuery(next_step="pack"))]
+    assert [(each.next_step, each.paused_at) for each in order] == [
+        ("pack", NOW + HOUR * number) for number in reversed(range(FEW))
+    ]
+
+
+def expiring(
+    at: datetime | None, status: str = "running", *, tenant: str = DEFAULT_TENANT, partition: str = ""
+) -> Change:
+    """A process whose time is over at an instant."""
+    change = one(status, tenant=tenant)
+    told: dict[str, Any] = {"kind": "process", "deadline_at": at, "partition": partition}
+    change.header = msgspec.structs.replace(change.header, **told)
+    return change
+
+
+@pytest.mark.row("P-140", "P-146")
+def test_what_has_expired_is_found_among_many_that_have_not(desk: Desk) -> None:
+    """Active processes with a deadline before the cutoff, strictly, of all tenants or of one; an index finds them, the longest overdue first."""
+    desk.commit(*(expiring(LATER) for _ in range(MANY // 2)), *(expiring(None) for _ in range(FEW)))
+    desk.commit(*(expiring(NOW - HOUR, "completed") for _ in range(MANY // 2)), expiring(NOW - HOUR, "paused"))
+    early, late, there = expiring(NOW - HOUR * 2), expiring(NOW - HOUR), expiring(NOW - HOUR, tenant=OTHER_TENANT)
+    south, exact = expiring(NOW - HOUR * 3, partition="south"), expiring(NOW)
+    desk.commit(early, late, there, south, exact)
+    expiries = desk.store.expiries()
+
+    def ids(**query: Any) -> list[InstanceId]:
+        effort = Effort(desk)
+        with effort.of(expiries):
+            found = expiries.expired(ExpiredQuery(**{"before": NOW, **query}))
+        assert effort.is_small, f"{query}: {effort.spent}"
+        return [each.id for each in found]
+
+    own = sorted([late.header.id, there.header.id])
+    assert ids() == [south.header.id, early.header.id, *own]
+    assert ids(tenant=DEFAULT_TENANT) == [south.header.id, early.header.id, late.header.id]
+    assert ids(tenant=DEFAULT_TENANT, partition="") == [early.header.id, late.header.id]
+    assert ids(partition="south") == [south.header.id]
+    assert ids(tenant=OTHER_TENANT) == [there.header.id]
+    assert ids(limit=2) == [south.header.id, early.header.id]
+    assert ids(after=(NOW - HOUR * 2, early.header.id)) == own
+    assert ids(tenant=DEFAULT_TENANT, after=(NOW - HOUR, late.header.id)) == []
+    assert exact.header.id in ids(before=NOW + timedelta(microseconds=1))
 
 
 IN_HAND: dict[str, InstanceQuery] = {

@@ -92,7 +92,7 @@ def test_other_invoices_go_through_a_chain(place: Place) -> None:
     assert stood(engine) == ("active", "GL-I-1")
 
 
-@pytest.mark.row("E-745", "E-105")
+@pytest.mark.row("E-745", "E-105", "EC-02", "EC-32")
 def test_a_rejected_invoice_is_submitted_again_unchanged(place: Place) -> None:
     """One of two rejects: the other's question is withdrawn, the invoice is a draft with the reason, and a second round asks both again."""
     engine = opened(place)

@@ -208,7 +208,7 @@ def _asker(document: Document | None) -> str:
     return SYSTEM.id if document is None or document.intent is None else document.intent.by
 
 
-def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911 - a line for each event
+def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 - a line for each event
     match event:
         case e.DocumentCreated():
             changes = _differences(view, {}, event.data)
@@ -248,6 +248,8 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911 - a line 
             return _Told(f"rules at {event.action}", event.by, why="; ".join([*event.rules, *event.errors]))
         case e.ApprovalsApplied():
             return _Told("apply approvals", why=event.transition)
+        case e.ApprovalsKept():
+            return _Told("keep approvals", why=f"steps {', '.join(map(str, event.steps))} of {event.slot}")
         case e.SlotRejected():
             return _Told("reject slot", event.by, why=event.reason, step=event.step)
         case e.RoundStarted() | e.RoundCompleted():

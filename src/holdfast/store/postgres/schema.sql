@@ -412,6 +412,7 @@ create table holdfast.instances (
     paused_at timestamp with time zone,
     deadline_at timestamp with time zone,
     attributes jsonb,
+    next_step text,
     constraint instances_pkey PRIMARY KEY (id),
     constraint instances_tenant_check CHECK ((tenant <> ''::text))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.1);
@@ -780,12 +781,15 @@ CASE
     WHEN (partition IS NULL) THEN ''::text
     ELSE partition
 END)) WHERE (key IS NOT NULL);
+CREATE INDEX instances_by_next_step ON holdfast.instances USING btree (tenant, next_step, paused_at DESC, id DESC) WHERE (next_step IS NOT NULL);
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, id) WHERE (kind = 'process'::text);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
+CREATE INDEX instances_expiring ON holdfast.instances USING btree (deadline_at, id) WHERE ((kind = 'process'::text) AND (status = 'running'::text) AND (deadline_at IS NOT NULL));
+CREATE INDEX instances_expiring_of_tenant ON holdfast.instances USING btree (tenant, deadline_at, id) WHERE ((kind = 'process'::text) AND (status = 'running'::text) AND (deadline_at IS NOT NULL));
 CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_processes ON holdfast.instances USING btree (tenant, (
 CASE

@@ -364,7 +364,8 @@ CREATE TABLE instances (
     started_by         text not null,
     paused_at          text,
     deadline_at        text,
-    attributes         text
+    attributes         text,
+    next_step          text
 ) strict, without rowid;
 
 CREATE TABLE meta (
@@ -717,6 +718,8 @@ CREATE INDEX instances_by_end on instances (ended_at) where ended_at is not null
 
 CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
 
+CREATE INDEX instances_by_next_step on instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
+
 CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
 
 CREATE INDEX instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
@@ -728,6 +731,12 @@ CREATE INDEX instances_by_starter on instances (tenant, started_by, id) where ki
 CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 
 CREATE INDEX instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
+
+CREATE INDEX instances_expiring on instances (deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
+
+CREATE INDEX instances_expiring_of_tenant on instances (tenant, deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
 
 CREATE INDEX instances_late on instances (reason, paused_at) where paused_at is not null;
 
