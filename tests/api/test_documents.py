@@ -82,6 +82,7 @@ def test_a_document_goes_its_way(own: World) -> None:
     assert ann.get(ONE).json()["superseded_by"] == amended[0].json()["id"]
 
 
+@pytest.mark.row("EH-17")
 def test_what_a_document_was(own: World) -> None:
     """Its versions, what differs in them, and who did what to it, are read page by page; what it never was is not found."""
     ann = own.client()
@@ -93,6 +94,11 @@ def test_what_a_document_was(own: World) -> None:
     assert ann.get(f"{ONE}/versions/1").json()["data"]["grand_total"] == 40_000
     for never in ("3", "0", "x", "99999999999999999999"):
         assert ann.get(f"{ONE}/versions/{never}").status_code == 404
+        assert ann.get(f"{ONE}/versions/{never}/page").status_code == 404
+    shown = ann.get(f"{ONE}/versions/1/page")
+    assert shown.headers["content-type"] == "text/html; charset=utf-8"
+    assert shown.headers["content-security-policy"].startswith("default-src 'none'")
+    assert "<td>40000</td>" in shown.text
     (field,) = ann.get(f"{ONE}/diff?old=1&new=2").json()["fields"]
     assert (field["field"], field["before"], field["after"]) == ("grand_total", 40_000, 41_000)
     assert ann.get(f"{ONE}/mutations").json()["items"][-1]["reason"] == "postage"

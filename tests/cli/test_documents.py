@@ -104,6 +104,7 @@ def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     assert based.json("docs", "diff", "invoice", "I-1", "1", "2", *ACME)["items"][0]["field"] == "grand_total"
     assert len(based.json("docs", "versions", "invoice", "I-1", *ACME)["items"]) == 2
     assert "50000" in based("docs", "show", "invoice", "I-1", "--version", "2", *ACME).stdout
+    assert "<td>50000</td>" in based("docs", "page", "invoice", "I-1", "--version", "2", *ACME).stdout
     assert "bob" in based("docs", "audit", "invoice", "I-1", *ACME).stdout
     assert "update" in based("docs", "mutations", "invoice", "I-1", *ACME).stdout
     assert "cancelled" in based("docs", "transition", "invoice", amended["id"], "cancel", *CLERK).stdout

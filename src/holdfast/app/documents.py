@@ -263,11 +263,12 @@ def versions_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentVersio
 
 def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> DocumentVersion:
     """One version; NotFoundError if the document never had it."""
-    row = _kept(reader, known, number)
+    row = kept_version(reader, known, number)
     return _version(row, known.parts.spec, desk.request.actor)
 
 
-def _kept(reader: Reader, known: Found, number: int) -> StoredVersion:
+def kept_version(reader: Reader, known: Found, number: int) -> StoredVersion:
+    """The row of a version; NotFoundError if the document never had it."""
     for each in reader.rows(DOCUMENT_VERSIONS, known.header.id):
         if each.version == number:
             return each
@@ -287,7 +288,7 @@ def _version(row: StoredVersion, spec: DocumentSpec, actor: Actor) -> DocumentVe
 
 def differences(desk: Desk, reader: Reader, known: Found, pair: tuple[int, int]) -> list[FieldDifference]:
     """What is different in two versions, field by field; of sensitive ones, and those for others' eyes, only that they are."""
-    before, after = (_decode(_kept(reader, known, number).data) for number in pair)
+    before, after = (_decode(kept_version(reader, known, number).data) for number in pair)
     spec, actor = known.parts.spec, desk.request.actor
     return [
         _difference(spec, name, (before, after), actor)

@@ -126,6 +126,17 @@ def show_document(place: Place, *, kind: str, document: str, version: int | None
     print_document(found, as_json=as_json)
 
 
+@docs.command("page", examples=["holdfast docs page invoice I-1 --version 2 > invoice.html"])
+@type_argument
+@id_argument
+@click.option("--version", type=int, help="As it was in this version; otherwise the newest one.")
+@placed
+def show_page(place: Place, *, kind: str, document: str, version: int | None) -> None:
+    """A version of a document as a page of HTML to be read; what is sensitive is masked."""
+    with place.calls() as calls:
+        click.echo(calls.documents.page(kind, document, version), nl=False)
+
+
 @docs.command("create", examples=['holdfast docs create invoice \'{"number": "R-1", "grand_total": 500}\' --id I-1'])
 @type_argument
 @click.argument("data", type=JsonObject())

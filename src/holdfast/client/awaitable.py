@@ -1265,6 +1265,16 @@ class AsyncCalls:
             )
         )
 
+    async def get_document_page(self, type: str, document: str, version: int) -> str:
+        """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}/page",
+                answer=str,
+            )
+        )
+
     async def diff_document(self, type: str, document: str, *, old: int, new: int) -> FieldDifferences:
         """What is different in two versions, field by field; of sensitive fields only that they are."""
         return await self._line.ask(

@@ -38,6 +38,7 @@ from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed
+from holdfast.app.snapshot_pages import page_of
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, PayloadError, RejectedError
@@ -249,6 +250,14 @@ class FutureDocuments:
         return self._look(
             type, id, lambda reader, known: d.version_of(self._desk, reader, known, _number(version, "version"))
         )
+
+    def page(self, type: str, id: str, version: int | None = None) -> Reply[str]:  # noqa: A002 - see get
+        """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
+
+        def read(reader: Reader, known: d.Found) -> str:
+            return page_of(self._desk, reader, known, None if version is None else _number(version, "version"))
+
+        return self._look(type, id, read)
 
     def diff(self, type: str, id: str, old: int, new: int) -> Reply[builtins.list[FieldDifference]]:  # noqa: A002 - see get
         """What is different in two versions, field by field; of sensitive fields only that they are."""

@@ -622,6 +622,10 @@ class AsyncDocuments:
         """One version of a document, exactly as it was: what an approver of that version decides on."""
         return await self._futures.version(type, id, version)
 
+    async def page(self, type: str, id: str, version: int | None = None) -> str:
+        """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
+        return await self._futures.page(type, id, version)
+
     async def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:
         """What is different in two versions, field by field; of sensitive fields only that they are."""
         return await self._futures.diff(type, id, old, new)

@@ -622,6 +622,10 @@ class Documents:
         """One version of a document, exactly as it was: what an approver of that version decides on."""
         return self._futures.version(type, id, version).result()
 
+    def page(self, type: str, id: str, version: int | None = None) -> str:
+        """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
+        return self._futures.page(type, id, version).result()
+
     def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:
         """What is different in two versions, field by field; of sensitive fields only that they are."""
         return self._futures.diff(type, id, old, new).result()
