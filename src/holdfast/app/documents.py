@@ -66,10 +66,17 @@ class Found(NamedTuple):
         return self.program.decider
 
     @property
+    def workflow_version(self) -> str:
+        """The version of the workflow that it follows."""
+        followed = self.state.workflow
+        return self.header.definition_version if followed is None else followed.version
+
+    @property
     def parts(self) -> DocumentIndex:
         """What its graph says of it."""
-        assert self.machine.routes.documents is not None
-        return self.machine.routes.documents
+        parts = self.machine.routes_of(self.state).documents
+        assert parts is not None
+        return parts
 
 
 def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = False) -> Found:
@@ -102,7 +109,11 @@ def edited_in_hand(desk: Desk, header: Header, program: Program, state: object) 
     assert isinstance(state, State)
     assert isinstance(program.decider, GraphMachine)
     document = state.document
-    if document is None or document.superseded_by or window_of(program.decider.routes, state).window != "editable":
+    if (
+        document is None
+        or document.superseded_by
+        or window_of(program.decider.routes_of(state), state).window != "editable"
+    ):
         return None
     return view_of(desk, _in_hand(header, program, state, desk.request.actor.id))
 
@@ -162,7 +173,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
     """A document, and what the caller can do from here."""
     header, document, row = known.header, known.document, known.row
     actor = desk.request.actor
-    view = window_of(known.machine.routes, known.state)
+    view = window_of(known.machine.routes_of(known.state), known.state)
     status = known.machine.status(known.state)
     return DocumentView(
         type=document.type,
@@ -181,7 +192,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         run_status=status.word,
         run_reason=status.reason,
         instance=header.id,
-        workflow_version=header.definition_version,
+        workflow_version=known.workflow_version,
         created_at=row.created_at,
         updated_at=row.updated_at,
         updated_by=row.updated_by,

@@ -570,6 +570,19 @@ CREATE TABLE subscriptions (
     primary key (instance, number, place)
 ) strict, without rowid;
 
+CREATE TABLE suspensions (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    type         text not null check (type <> ''),
+    workflow     text not null check (workflow <> ''),
+    number       integer not null check (number >= 1),
+    is_suspended integer not null check (is_suspended in (0, 1)),
+    set_by       text not null,
+    set_at       text not null,
+    why          text not null,
+    batch        text not null,
+    primary key (tenant, type, workflow, number)
+) strict, without rowid;
+
 CREATE TABLE task_comments (
     instance    text not null,
     number      integer not null,
@@ -898,6 +911,12 @@ when new.instance <> old.instance or new.number <> old.number or new.tenant <> o
     or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind or new.compensates is not old.compensates
     or new.retry_of is not old.retry_of
 begin select raise(abort, 'HF104 the identity of a step never changes'); end;
+
+CREATE TRIGGER suspensions_never_change before update on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
+
+CREATE TRIGGER suspensions_never_go before delete on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
 
 CREATE TRIGGER task_decisions_applied before update of applied on task_decisions
 when old.applied is not null and new.applied is not old.applied
