@@ -159,6 +159,15 @@ def test_a_body_goes_its_way(own: World) -> None:
     assert ann.get("/api/v1/bodies").json()["items"][0]["version"] == 3
     assert own.client(tenant=RIVAL).get("/api/v1/bodies").json()["items"] == []
 
+    bad = {"workflow": "3-org", "reason": "bad"}
+    assert ann.post("/api/v1/bodies/invoice/suspend", bad).json()["is_suspended"] is True
+    assert ann.post(INVOICES, {"data": INVOICE, "id": "INV-7"}).json()["workflow_version"] == "2-org"
+    assert ann.post("/api/v1/bodies/invoice/lift", bad).json()["is_suspended"] is False
+    assert problem(ann.post("/api/v1/bodies/invoice/lift", bad))["code"] == "NOT_SUSPENDED"
+    assert len(ann.get("/api/v1/suspensions").json()["items"]) == 2
+    moved = ann.post("/api/v1/bodies/invoice/move", {"workflow": "2-org", "to": "3-org", "reason": "as before"}).json()
+    assert [(each["id"], each["is_moved"]) for each in moved["items"]] == [("INV-7", True)]
+
 
 def test_who_may_not_publish_is_told_by_the_engine_too(own: World) -> None:
     """Who drafts does not publish, and where two people are wanted, nobody publishes their own draft."""

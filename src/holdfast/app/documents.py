@@ -71,10 +71,17 @@ class Found(NamedTuple):
         return self.program.decider
 
     @property
+    def workflow_version(self) -> str:
+        """The version of the workflow that it follows."""
+        followed = self.state.workflow
+        return self.header.definition_version if followed is None else followed.version
+
+    @property
     def parts(self) -> DocumentIndex:
         """What its graph says of it."""
-        assert self.machine.routes.documents is not None
-        return self.machine.routes.documents
+        parts = self.machine.routes_of(self.state).documents
+        assert parts is not None
+        return parts
 
 
 def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = False) -> Found:
@@ -122,7 +129,7 @@ def _is_touched_by(command: Spoken, known: Found) -> bool:
         case RequestTransition():
             return known.document.status == known.parts.transitions[command.transition].target
         case Mutate():
-            return window_of(known.machine.routes, known.state).window == "editable"
+            return window_of(known.machine.routes_of(known.state), known.state).window == "editable"
 
 
 def _in_hand(header: Header, program: Program, state: State) -> Found:
@@ -181,7 +188,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
     """A document, and what the caller can do from here."""
     header, document, row = known.header, known.document, known.row
     actor = desk.request.actor
-    view = window_of(known.machine.routes, known.state)
+    view = window_of(known.machine.routes_of(known.state), known.state)
     status = known.machine.status(known.state)
     return DocumentView(
         type=document.type,
@@ -200,7 +207,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         run_status=status.word,
         run_reason=status.reason,
         instance=header.id,
-        workflow_version=header.definition_version,
+        workflow_version=known.workflow_version,
         created_at=row.created_at,
         updated_at=row.updated_at,
         updated_by=row.updated_by,

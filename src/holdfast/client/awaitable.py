@@ -19,12 +19,14 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.charters import Charter
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentRound,
     DocumentSummary,
@@ -1590,6 +1592,76 @@ class AsyncCalls:
                 path="/api/v1/publishing-rules",
                 answer=PublishingRules,
                 body=said({"two_person": two_person}, {}),
+            )
+        )
+
+    async def list_suspensions(
+        self, *, cursor: str = "", limit: int = 100, type: str = ""
+    ) -> Listing[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, oldest first."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/suspensions",
+                answer=Listing[WorkflowSuspension],
+                query=said({"cursor": cursor, "limit": limit, "type": type}, {"cursor": "", "limit": 100, "type": ""}),
+            )
+        )
+
+    async def suspend_workflow(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/suspend",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    async def lift_suspension(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back; the documents go on that were paused with it."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/lift",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    async def move_documents(
+        self,
+        type: str,
+        *,
+        workflow: str,
+        to: str,
+        reason: str,
+        nodes: dict[str, str] | None = None,
+        documents: Sequence[str] = (),
+        dry_run: bool = False,
+        cursor: UUID | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents follow another version of their workflow from where they are, or tell which could."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/move",
+                answer=DocumentMoves,
+                body=said(
+                    {
+                        "workflow": workflow,
+                        "to": to,
+                        "reason": reason,
+                        "nodes": nodes,
+                        "documents": documents,
+                        "dry_run": dry_run,
+                        "cursor": cursor,
+                        "limit": limit,
+                    },
+                    {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
+                ),
             )
         )
 

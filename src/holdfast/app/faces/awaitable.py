@@ -54,6 +54,7 @@ from holdfast.app.definition_files import FileChanges, FileCheck, FilePublicatio
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -1333,6 +1334,39 @@ class AsyncWorkflows:
     async def suspensions(self, type: str = "") -> builtins.list[WorkflowSuspension]:
         """Which workflows were taken out of use and put back, of one type or of all, by whom and why, oldest first."""
         return await self._futures.suspensions(type)
+
+    async def move(
+        self,
+        type: str,
+        workflow: str,
+        to: str,
+        *,
+        nodes: Mapping[str, str] | None = None,
+        documents: Sequence[str] = (),
+        reason: str,
+        dry_run: bool = False,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents that are under way follow another version of their workflow from where they are; all others stay pinned.
+
+        `nodes` says what a node is called there that is called otherwise now; the others keep their names. One whose gates, or whose
+        present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
+        waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
+        The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and the history of each
+        document keeps it.
+        """
+        return await self._futures.move(
+            type,
+            workflow,
+            to,
+            nodes=nodes,
+            documents=documents,
+            reason=reason,
+            dry_run=dry_run,
+            cursor=cursor,
+            limit=limit,
+        )
 
 
 class AsyncDeadLetters:

@@ -25,6 +25,7 @@ from holdfast.machine.runs.document_commands import (
     Mutate,
     RequestTransition,
     SupersedeDocument,
+    SwitchWorkflow,
 )
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
@@ -67,6 +68,7 @@ from holdfast.machine.runs.rollback import (
     work_of,
 )
 from holdfast.machine.runs.state import ROOT, Executed, State, Step
+from holdfast.machine.runs.switching import switch
 from holdfast.machine.runs.task_times import escalate, remind
 from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
@@ -443,4 +445,5 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     Mutate: mutate,
     RequestTransition: partial(request, go_on=go_on),
     SupersedeDocument: supersede,
+    SwitchWorkflow: switch,
 }

@@ -10,6 +10,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Approval, Document, Intent, Refused, lane_of
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.switched import switched
 
 
 def _document(state: State) -> Document:
@@ -123,6 +124,7 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.RoundStarted: _round_started,
     e.RoundCompleted: _round_completed,
     e.DocumentSuperseded: _superseded,
+    e.WorkflowSwitched: switched,
 }
 
 

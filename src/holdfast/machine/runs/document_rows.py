@@ -248,6 +248,9 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 
             return _Told(f"rules at {event.action}", event.by, why="; ".join([*event.rules, *event.errors]))
         case e.ApprovalsApplied():
             return _Told("apply approvals", why=event.transition)
+        case e.WorkflowSwitched():
+            why = event.reason
+            return _Told(f"switch workflow {event.before} to {event.version}", event.by, why=why, kind="workflow")
         case e.ApprovalsKept():
             return _Told("keep approvals", why=f"steps {', '.join(map(str, event.steps))} of {event.slot}")
         case e.SlotRejected():

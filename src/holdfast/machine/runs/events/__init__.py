@@ -20,6 +20,7 @@ from holdfast.machine.runs.events.document import (
     RulesApplied,
     SlotRejected,
     TransitionRequested,
+    WorkflowSwitched,
 )
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.notice import (
@@ -191,6 +192,7 @@ __all__ = [
     "WorkflowPaused",
     "WorkflowResumed",
     "WorkflowStarted",
+    "WorkflowSwitched",
 ]
 
 

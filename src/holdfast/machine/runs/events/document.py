@@ -159,6 +159,20 @@ class DocumentSuperseded(Happening, frozen=True, kw_only=True):
     """What is different there."""
 
 
+@message(name="workflow_switched")
+class WorkflowSwitched(Happening, frozen=True, kw_only=True):
+    """The document follows another version of its workflow from here on; what is under way goes on there."""
+
+    tenant: str
+    version: str
+    before: str
+    """The version that it followed until now."""
+    nodes: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What nodes are called now that were called otherwise."""
+    by: str = ""
+    reason: str = ""
+
+
 DocumentEvent: TypeAlias = (
     DocumentCreated
     | DocumentChanged
@@ -172,4 +186,5 @@ DocumentEvent: TypeAlias = (
     | RoundStarted
     | RoundCompleted
     | DocumentSuperseded
+    | WorkflowSwitched
 )
