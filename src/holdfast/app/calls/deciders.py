@@ -9,13 +9,16 @@ from typing import Any, TypeVar, cast
 from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed, nothing
 from holdfast.app.operator_views import Observation, Transition, shown
 from holdfast.app.references import InstanceLike, checked_decider, checked_instance
+from holdfast.app.rights import check_reader
 from holdfast.app.verification import Verification, verified
 from holdfast.app.views import Instance, Recorded, instance_view, recorded
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
-from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.errors import ForbiddenError, HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.actor import context_bytes
 from holdfast.kernel.decider import Decider
+from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.kernel.program import Program
+from holdfast.machine.machine import GraphMachine
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.replies import Reply
@@ -101,7 +104,7 @@ class FutureDeciders:
 
     def state(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[S]:
         """The state of an instance: the fold of its events."""
-        return self._desk.look(lambda reader: cast("S", self._tracked(reader, self._program(decider), key).state))
+        return self._desk.look(lambda reader: cast("S", self._tracked(reader, self._asked(decider), key).state))
 
     def history(
         self, decider: Kind[S, C, E, F] | str, key: str, *, after: int = 0, limit: int | None = None
@@ -114,7 +117,7 @@ class FutureDeciders:
 
         def read(reader: Reader) -> list[Recorded]:
             start, most = checked_span(after, limit)
-            program = self._program(decider)
+            program = self._asked(decider)
             where = self._address(program, key)
             query = InstanceQuery(definition=where.definition, key=where.key, partition=where.partition, limit=1)
             found = reader.instances(query)
@@ -128,7 +131,7 @@ class FutureDeciders:
         """An instance with its state, its history and its pending work."""
 
         def read(reader: Reader) -> Instance[S]:
-            program = self._program(decider)
+            program = self._asked(decider)
             tracked = self._tracked(reader, program, key)
             header = tracked.header
             history, work = _history(reader, program, header), reader.work(header.id)
@@ -166,7 +169,7 @@ class FutureDeciders:
         """Fold the whole history of an instance again and compare it with what is stored: its row and its state."""
 
         def prove(reader: Reader) -> Verification:
-            return verified(reader, self._desk.registry, self._address(self._program(decider), key))
+            return verified(reader, self._desk.registry, self._address(self._asked(decider), key))
 
         return self._desk.look(prove)
 
@@ -177,6 +180,17 @@ class FutureDeciders:
 
     def _program(self, decider: object) -> Program:
         return self._desk.registry.get(self._desk.tenant, checked_decider(decider))
+
+    def _asked(self, decider: object) -> Program:
+        """The decider that somebody wants to look into; of workflows not everybody may, and of documents not at everything."""
+        program = self._program(decider)
+        machine, actor = program.decider, self._desk.request.actor
+        if isinstance(machine, GraphMachine) and machine.graph.document is not None and actor.kind != "system":
+            told = f"{program.type!r} are documents, of which not everything is for everybody's eyes; read them with `documents`"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+        if isinstance(machine, GraphMachine):
+            check_reader(self._desk)
+        return program
 
     def _execute(self, program: Program, command: object, *, command_id: str, comment: str) -> Reply[None]:
         try:

@@ -39,6 +39,7 @@ from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed
 from holdfast.app.step_handlers import plain_data
+from holdfast.app.visibility import refuse_masks
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, PayloadError, RejectedError
 from holdfast.kernel.vocabulary import is_whole
@@ -84,7 +85,7 @@ class FutureDocuments:
         try:
             name, version = workflow_in_force(self._desk, type)
             command = CreateDocument(
-                data=plain_data({} if data is None else data, "data", limit=self._desk.payload_limit),
+                data=self._given(name, {} if data is None else data, "data"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "create"),
                 org=self._org(),
@@ -146,7 +147,7 @@ class FutureDocuments:
             key = checked_key(id, "document id")
             command = Mutate(
                 action=_verb(name, checked_key(action, "action")),
-                payload=plain_data({} if changes is None else changes, "changes", limit=self._desk.payload_limit),
+                payload=self._given(name, {} if changes is None else changes, "changes"),
                 expected_version=None if expected_version is None else _number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, _verb(name, action)),
@@ -215,7 +216,7 @@ class FutureDocuments:
             name, _ = workflow_of(self._desk, type)
             key = checked_key(id, "document id")
             command = Mutate(
-                payload=plain_data(changes, "changes", limit=self._desk.payload_limit),
+                payload=self._given(name, changes, "changes"),
                 expected_version=None if expected_version is None else _number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "amend"),
@@ -309,6 +310,12 @@ class FutureDocuments:
 
     def _rules(self, name: str, action: str) -> builtins.list[DocumentRule]:
         return self._desk.registry.charters.rules_for(self._desk.tenant, name, action)
+
+    def _given(self, name: str, given: object, what: str) -> Data:
+        """What a caller gives, made plain; what they were shown in the place of a value is none."""
+        made = plain_data(given, what, limit=self._desk.payload_limit)
+        refuse_masks(spec_of(self._desk, name), made, self._desk.request.actor)
+        return made
 
     def _org(self) -> Data:
         given = self._desk.registry.charters.org_of(self._desk.tenant)

@@ -10,7 +10,7 @@ from holdfast.errors import HoldfastError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.program import Program
 from holdfast.kernel.rows import Record, merge
-from holdfast.machine.graphs.graph import Human, Join
+from holdfast.machine.graphs.graph import Gate, Human, Join
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data
@@ -145,6 +145,17 @@ class Walk:
             transition is None or transition.target != event.status or status not in transition.sources
         ):
             yield Found("N1", f"{event.transition!r} has moved it from {status!r} to {event.status!r}")
+        for number, each in self.state.document.approvals.items():
+            slot = self._routes.node(each.node).region
+            if event.how == "passed" and each.verdict == "void" and self._leads_to(slot, event.transition):
+                yield Found(
+                    "WF-03", f"{event.transition!r} has let it pass although the approval of step {number} is void"
+                )
+
+    def _leads_to(self, slot: str, transition: str) -> bool:
+        region = index_of(self._routes).regions.get(slot)
+        op = None if region is None else self._routes.node(region.exit).op
+        return isinstance(op, Gate) and op.transition == transition
 
     def _applied(self, event: e.ApprovalsApplied) -> Iterator[Found]:
         document = self.state.document

@@ -24,7 +24,7 @@ from holdfast.machine.runs.rules import follow
 from holdfast.machine.runs.slots import interrupt
 from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.windows import document_of, index_of, window_of
+from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
 
 AMENDED = "amended"
 """Why the run of a document was cancelled that another one has taken the place of."""
@@ -150,6 +150,9 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
     if document.way == name and not document.is_resting and _waiting(turn) is None:
         told = f"{name!r} of {document.id!r} is under way, and its gate opens when these are done: {_open(turn)}"
+        return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
+    if not transition.kind and is_behind_gate(turn.routes, turn.state):
+        told = f"{document.id!r} goes on from {document.status!r} once these are done, which come before: {_open(turn)}"
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
     return None
 

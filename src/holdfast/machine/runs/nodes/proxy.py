@@ -1,17 +1,18 @@
 """A proxy is the way into a slot, or the way out of it.
 
 Entered when: a token arrives, or a rejection leaves the slot. May do: at the way in, void what earlier ways through the slot have left. Left when: at
-once. On compensation: nothing to undo.
+once; at the way out of a slot that no gate follows, by `again`, back to the way in, if an approval is void. On compensation: nothing to undo.
 """
 
 from __future__ import annotations
 
-from holdfast.machine.graphs.graph import Node, Proxy
-from holdfast.machine.runs.leaving import pass_through
+from holdfast.machine.graphs.graph import AGAIN, Gate, Node, Proxy
+from holdfast.machine.runs.leaving import complete_at_once, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.slots import standing, void
+from holdfast.machine.runs.slots import has_void, standing, void
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import index_of
 
 
 class ProxyKind(Kind):
@@ -22,4 +23,14 @@ class ProxyKind(Kind):
         assert isinstance(node.op, Proxy)
         if node.op.side == "in":
             void(turn, standing(turn), "entered_again")
+        elif _is_void(turn, node.op.slot):
+            complete_at_once(turn, token, node, AGAIN)
+            turn.move(token.id, index_of(turn.routes).way_in(node.op.slot))
+            return
         pass_through(turn, token, node)
+
+
+def _is_void(turn: Turn, slot: str) -> bool:
+    """Whether an approval of a slot is void that no gate follows: a gate would see to it that it is asked for again."""
+    exit_ = index_of(turn.routes).regions[slot].exit
+    return not isinstance(turn.routes.node(exit_).op, Gate) and has_void(turn, exit_)
