@@ -97,7 +97,8 @@ def test_a_mask_is_not_written_over_what_it_stands_for() -> None:
     engine = opened()
     mine, hers = of(engine, ANN).documents, of(engine, HR).documents
     seen = mine.get("file", "F-1").data
-    for changes in (seen, {"memo": MASKED}, {"people": seen["people"]}):
+    given: list[dict[str, object]] = [seen, {"memo": MASKED}, {"people": seen["people"]}]
+    for changes in given:
         with pytest.raises(PayloadError, match="leave the field out"):
             mine.mutate("file", "F-1", changes)
     with pytest.raises(PayloadError, match="leave the field out"):

@@ -341,7 +341,7 @@ class FutureDocuments:
             _as_it_became,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
-            said=said_of(command),
+            said=said_of(self._desk, command),
             may_create=bool(version),
             definition_version=version,
             view=d.seen_in_hand(self._desk, command),

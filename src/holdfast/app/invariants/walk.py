@@ -87,6 +87,10 @@ class Walk:
         return True
 
     def _looked_at(self, stored: StoredEvent, event: e.Event) -> Iterator[Found]:
+        named = _named_in(event)
+        if named not in {"", stored.actor}:
+            told = f"event {stored.sequence}, {stored.type}, is by {named!r} and stored as that of {stored.actor!r}"
+            yield Found("K-01", told)
         match event:
             case e.StepStarted():
                 yield from self._entered(event, event.node)
@@ -177,6 +181,19 @@ class Walk:
             if changed:
                 told = f"step {number} approved version {approval.version}, and {', '.join(changed)} changed before the gate"
                 yield Found("WF-03", told)
+
+
+def _named_in(event: e.Event) -> str:
+    """Who brought an event about, as it says itself; empty if it was a step, or says nothing."""
+    match event:
+        case e.DocumentCreated() | e.TransitionRequested():
+            return event.by
+        case e.DocumentChanged():
+            return "" if event.step else event.by
+        case e.TaskDecided() | e.StepAnswered():
+            return event.actor
+        case _:
+            return ""
 
 
 _UNFOLDABLE = frozenset({"WF-02", "WF-16"})

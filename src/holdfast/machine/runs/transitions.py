@@ -124,10 +124,13 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     draft = drafted(turn, document.data, {}, author)
     if not isinstance(draft, Draft):
         return draft
-    if draft.changes and window_of(turn.routes, turn.state).window == "editable":
+    held = draft.held
+    if window_of(turn.routes, turn.state).window != "editable":
+        held = [each for each in held if not each.endswith(" set_field")]  # Nothing is set where nothing is edited.
+    elif draft.changes:
         change(turn, draft, "update", author)
     _ask(turn, command, draft.warnings)
-    follow(turn, command.transition, command.rules, before=draft.held, actor=author.actor)
+    follow(turn, command.transition, command.rules, before=held, actor=author.actor)
     _go(turn, transition, go_on)
     return None
 
@@ -136,12 +139,12 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
     index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
     name, legal = transition.name, index.legal(document.status)
     possible = f"from there lead {', '.join(map(repr, legal))}" if legal else "nothing leads on from there"
-    if document.status not in transition.sources:
-        told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
-        return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
     if not actor.may(transition.capability):
         told = f"{actor.id!r} may not ask for {name!r}: that needs the capability {transition.capability!r}"
         return refused(Refusal.NOT_ALLOWED, told)
+    if document.status not in transition.sources:
+        told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
+        return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
     barred = policy_refusal(turn, name, actor)
     if barred is not None:
         return barred
