@@ -324,7 +324,8 @@ def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutat
 
 def _traces(reader: Reader, known: Found) -> dict[int, str]:
     """The trace of the request that each line of the audit follows from: lines are counted as the events are that they tell of."""
-    told = (each for each in reader.events(known.header.id) if type(known.program.decode(each)) in AUDITED)
+    events = (each for each in reader.events(known.header.id) if not each.is_system)
+    told = (each for each in events if type(known.program.decode(each)) in AUDITED)
     return {number: each.trace for number, each in enumerate(told, 1)}
 
 

@@ -90,13 +90,17 @@ def test_a_time_that_is_over_leads_through_the_slot() -> None:
 
 
 def test_what_was_voided_holds_up_no_other_gate() -> None:
-    """An edit has voided an approval, and the document is cancelled before that is asked again: the gate to its end has nothing to do with it."""
+    """An edit has voided an approval, and the document is cancelled before that is asked again: the gate to its end has nothing to do with it.
+
+    The timer of its draft was taken back then, which the history tells and the audit does not.
+    """
     engine = opened("before")
     mine = of(engine, ANN).documents
     mine.transition("file", "F-1", "submit")
     approve(engine)
     mine.mutate("file", "F-1", {"title": "y"})
     assert mine.transition("file", "F-1", "cancel").status == "gone"
+    assert (mine.audit("file", "F-1")[0].what, mine.mutations("file", "F-1")[0].action) == ("create", "create")
     assert engine.as_tenant("acme").invariants.check().items == []
 
 

@@ -41,7 +41,7 @@ from holdfast.app.sequels import followed
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.visibility import refuse_masks
 from holdfast.app.workflow_reads import LARGEST_PAGE
-from holdfast.errors import HoldfastError, PayloadError, RejectedError
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
@@ -352,7 +352,11 @@ class FutureDocuments:
                 return Reply.of(outcome.seen)
             return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
 
-        return followed(sent, look, self._desk.reply())
+        def lost(error: BaseException) -> Reply[DocumentView]:
+            is_lost = isinstance(error, NotFoundError) and not version
+            return failed(NotFoundError("document", f"{name}/{key}") if is_lost else error)
+
+        return followed(sent, look, self._desk.reply(), rescue=lost)
 
 
 def _as_it_became(outcome: Outcome) -> Outcome:
