@@ -117,6 +117,14 @@ def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     assert "version_conflict" in again.stderr.lower()
     assert "▸ submit" in based("docs", "windows", "invoice", "I-1", *CLERK).stdout
     assert based.json("docs", "submit", "invoice", "I-1", *CLERK)["window"] == "amend_only"
+    (task,) = based.json("tasks", "list", *ACME)["items"]
+    assert "document version  2" in based("tasks", "show", task["step_id"], *ACME).stdout
+    boss = (*ACME, "--as", "mia", "--role", "manager")
+    stale = based("decide", task["step_id"], "rejected", "--comment", "no", *boss, code=Exit.REFUSED).stderr
+    assert "--document-version" in stale
+    decided = ("decide", task["step_id"], "rejected", "--comment", "no", "--document-version", "2")
+    assert "is answered" in based(*decided, *boss).stdout
+    based("docs", "submit", "invoice", "I-1", *CLERK)
     amended = based.json("docs", "edit", "invoice", "I-1", '{"grand_total": 60000}', *CLERK)
     assert (amended["is_amendment"], amended["status"]) == (True, "amended")
     shown = based("docs", "show", "invoice", "I-1", *ACME).stdout

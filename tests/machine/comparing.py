@@ -302,7 +302,7 @@ class History:
     def __init__(self, host: Host) -> None:
         self._host = host
         others = host.machine.routes
-        self._fresh = GraphMachine(host.graph, limit=host.limit, others=lambda *which: others.others(*which))
+        self._fresh = GraphMachine(host.graph, limit=host.limit, others=others.others)
         self._events: list[Event] = []
         self._state = self._fresh.initial()
         self._decisions = 0

@@ -139,6 +139,17 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
             "where sequence = 6 and instance = ?"
         ),
     ),
+    "another author": (
+        {"K-01"},
+        drafted,
+        _sql("update {}events set actor = 'eve' where type = 'document_changed' and instance = ?"),
+    ),
+    "another starter": ({"WF-15"}, drafted, _sql("update {}instances set started_by = 'eve' where id = ?")),
+    "an unreadable call": (
+        {"WF-11"},
+        approved,
+        lambda ruin, run: ruin.run("update {}effects set data = ? where instance = ?", b"{}", run),
+    ),
     "another status": ({"WF-15"}, submitted, _sql("update {}documents set status = 'active' where instance = ?")),
     "another place": ({"WF-15"}, submitted, _sql("update {}instances set status = 'completed' where id = ?")),
     "a document without its row": ({"WF-15"}, submitted, _sql("delete from {}documents where instance = ?")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import WITHDRAWN, Human, Proxy
+from holdfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
@@ -176,13 +176,23 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     if isinstance(op, Proxy) and op.side == "in":
         document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
     elif isinstance(op, StateNode):
-        document.way = event.outcome
+        document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:
             document.intent.is_pending = False
     elif (kept := document.kept(node, event.token)) is not None:
         kept.is_kept = False
     else:
         _forget(document, event.step)
+
+
+def _transition_behind(routes: GraphIndex, node: str) -> str:
+    """The transition that is asked for when a document has waited in its state for too long."""
+    (way,) = routes.ways(node, TIMEOUT)
+    op = routes.node(way.target).op
+    if isinstance(op, Proxy) and routes.documents is not None:
+        op = routes.node(routes.documents.regions[op.slot].exit).op
+    assert isinstance(op, Gate)
+    return op.transition
 
 
 def _node_of(state: State, event: e.StepCompleted) -> str:

@@ -19,7 +19,7 @@ from holdfast.machine.runs.document_commands import Mutate
 from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.event_keys import key_or_none
 from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
-from holdfast.machine.runs.fields import Data, defaults_of, faults_of, not_given, with_computed
+from holdfast.machine.runs.fields import Data, defaults_of, faults_of, is_same, not_given, with_computed
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -204,7 +204,9 @@ def _laid(data: Data, changes: Data) -> Data:
 
 def _differences(before: Data, after: Data) -> Data:
     gone: Data = {name: None for name in before if name not in after}
-    return gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
+    return gone | {
+        name: value for name, value in after.items() if name not in before or not is_same(before[name], value)
+    }
 
 
 def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
