@@ -32,7 +32,7 @@ from holdfast.app.document_views import (
     DocumentView,
 )
 from holdfast.app.forking import ForkPreview
-from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -370,8 +370,9 @@ class Calls:
         id: UUID | str,
         *,
         reason: str = "",
-        clock: Literal["run_on", "stand_still"] | None = None,
         until: datetime | None = None,
+        for_seconds: float | None = None,
+        clock: Literal["run_on", "stand_still"] | None = None,
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         self._line.ask(
@@ -380,7 +381,8 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/pause",
                 answer=type(None),
                 body=said(
-                    {"reason": reason, "clock": clock, "until": until}, {"reason": "", "clock": None, "until": None}
+                    {"reason": reason, "until": until, "for_seconds": for_seconds, "clock": clock},
+                    {"reason": "", "until": None, "for_seconds": None, "clock": None},
                 ),
             )
         )
@@ -611,6 +613,7 @@ class Calls:
         id: UUID | str,
         *,
         event: str,
+        wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
         if_version: int | None = None,
@@ -621,6 +624,7 @@ class Calls:
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
                 version=if_version,
             )
@@ -638,13 +642,14 @@ class Calls:
             )
         )
 
-    def resume_process(self, id: UUID | str, *, reason: str = "") -> ProcessInstance:
+    def resume_process(self, id: UUID | str, *, wait: float = 5.0, reason: str = "") -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again."""
         return self._line.ask(
             Request(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/resume",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
             )
         )
@@ -1618,6 +1623,10 @@ class Calls:
             )
         )
 
+    def refresh_charters(self) -> None:
+        """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+        self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None)))
+
     def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
         return self._line.ask(
@@ -1671,6 +1680,34 @@ class Calls:
                 query=said(
                     {"cursor": cursor, "limit": limit, "rules": rules}, {"cursor": "", "limit": 100, "rules": ()}
                 ),
+            )
+        )
+
+    def check_document(self, id: UUID | str) -> list[Violation]:
+        """Where one document breaks a rule; it is named by the id of its run."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
+        )
+
+    def repair_document(self, id: UUID | str, *, reason: str) -> Mended:
+        """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/invariants/documents/{placed(id)}/repair",
+                answer=Mended,
+                body=said({"reason": reason}, {}),
+            )
+        )
+
+    def patrol_documents(self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False) -> InvariantPage:
+        """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/invariants/patrol",
+                answer=InvariantPage,
+                body=said({"limit": limit, "rules": rules, "anew": anew}, {"limit": 1000, "rules": (), "anew": False}),
             )
         )
 
@@ -1843,11 +1880,12 @@ class Calls:
         self,
         *,
         reason: str = "",
+        until: datetime | None = None,
+        for_seconds: float | None = None,
         definition: str = "",
         version: str = "",
         step: str = "",
         clock: Literal["run_on", "stand_still"] = "run_on",
-        until: datetime | None = None,
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return self._line.ask(
@@ -1858,13 +1896,22 @@ class Calls:
                 body=said(
                     {
                         "reason": reason,
+                        "until": until,
+                        "for_seconds": for_seconds,
                         "definition": definition,
                         "version": version,
                         "step": step,
                         "clock": clock,
-                        "until": until,
                     },
-                    {"reason": "", "definition": "", "version": "", "step": "", "clock": "run_on", "until": None},
+                    {
+                        "reason": "",
+                        "until": None,
+                        "for_seconds": None,
+                        "definition": "",
+                        "version": "",
+                        "step": "",
+                        "clock": "run_on",
+                    },
                 ),
             )
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -15,7 +14,7 @@ from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
 
 _BASE = "/ui/workflows"
-_PATIENCE = timedelta(seconds=5)
+_PATIENCE = 5.0
 _CONFLICT = "VERSION_CONFLICT"
 
 
@@ -49,6 +48,13 @@ class ProcessQuery(Paged, frozen=True, kw_only=True):
     """At a step that asks this role."""
     mine: bool = False
     """At a step that asks the caller."""
+
+
+class PatienceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long a request waits for what follows."""
+
+    wait: Annotated[float, msgspec.Meta(ge=0, le=3600)] = _PATIENCE
+    """Seconds to wait for automatic steps that follow; the server waits for less if this is more than it allows."""
 
 
 class TrailQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,7 +118,7 @@ async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
     return await call.calls.processes.events(call.run_id, with_lifecycle=call.query.lifecycle)
 
 
-async def advance_process(call: Call[NoQuery, Advance]) -> Answer:
+async def advance_process(call: Call[PatienceQuery, Advance]) -> Answer:
     """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
     asked, expected = call.body, call.expected_version
     with _Condition(expected):
@@ -122,7 +128,7 @@ async def advance_process(call: Call[NoQuery, Advance]) -> Answer:
             asked.input,
             comment=asked.comment,
             expected_version=expected,
-            patience=_PATIENCE,
+            patience=_patience(call),
         )
     return _changed(found)
 
@@ -135,9 +141,13 @@ async def cancel_process(call: Call[NoQuery, Reasoned]) -> Answer:
     return _changed(found)
 
 
-async def resume_process(call: Call[NoQuery, Reasoned]) -> Answer:
+async def resume_process(call: Call[PatienceQuery, Reasoned]) -> Answer:
     """Let a suspended process go on: a step that failed is tried again."""
-    return _changed(await call.calls.processes.resume(call.run_id, call.body.reason, patience=_PATIENCE))
+    return _changed(await call.calls.processes.resume(call.run_id, call.body.reason, patience=_patience(call)))
+
+
+def _patience(call: Call[PatienceQuery, Any]) -> float:
+    return min(call.query.wait, call.server.options.longest_wait.total_seconds())
 
 
 class _Condition:
@@ -189,6 +199,7 @@ ROUTES: tuple[Route, ...] = (
     _PROCESSES.post(
         "/{id}/advance",
         advance_process,
+        query=PatienceQuery,
         body=Advance,
         answer=ProcessInstance,
         takes_condition=True,
@@ -203,6 +214,11 @@ ROUTES: tuple[Route, ...] = (
         example={"reason": "ordered twice"},
     ),
     _PROCESSES.post(
-        "/{id}/resume", resume_process, body=Reasoned, answer=ProcessInstance, example={"reason": "repaired"}
+        "/{id}/resume",
+        resume_process,
+        query=PatienceQuery,
+        body=Reasoned,
+        answer=ProcessInstance,
+        example={"reason": "repaired"},
     ),
 )
