@@ -222,6 +222,16 @@ def test_what_is_for_others_eyes_stays_so(own: World) -> None:
     assert (page["items"], page["checked"]) == ([], 1)
     assert ann.get("/api/v1/invariants/workflows").json()["items"] == []
     assert ann.get("/api/v1/invariants/documents?rules=WF-99").status_code == 422
+    walked = ann.post("/api/v1/invariants/patrol", {"limit": 1}).json()
+    assert (walked["items"], walked["checked"]) == ([], 1)
+    one = f"/api/v1/invariants/documents/{ann.get(ONE).json()['instance']}"
+    assert ann.get(one).json() == []
+    mended = ann.post(f"{one}/repair", {"reason": "to be sure"})
+    assert (mended.status_code, mended.json()["left"]) == (200, [])
+    assert ann.post(f"{one}/repair", {"reason": " "}).status_code == 422
+    assert own.client(tenant=RIVAL).post(f"{one}/repair", {"reason": "x"}).status_code == 404
+    assert ann.post("/api/v1/charters/refresh").status_code == 400
+    assert ann.ask("POST", "/api/v1/charters/refresh").status_code == 204
 
 
 def test_the_examples_can_be_sent(own: World) -> None:

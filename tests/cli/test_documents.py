@@ -112,7 +112,7 @@ def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     assert (made["status"], made["workflow_version"]) == ("draft", "1-org")
     based("docs", "edit", "invoice", "I-1", '{"grand_total": 50000}', "--expected-version", "1", *CLERK)
     again = based(
-        "docs", "edit", "invoice", "I-1", '{"note": "x"}', "--expected-version", "1", *CLERK, code=Exit.REFUSED
+        "docs", "edit", "invoice", "I-1", '{"note": "x"}', "--expected-version", "1", *CLERK, code=Exit.CONFLICT
     )
     assert "version_conflict" in again.stderr.lower()
     assert "▸ submit" in based("docs", "windows", "invoice", "I-1", *CLERK).stdout

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import click
 
+from holdfast.app.configuration import FLAG
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -21,6 +22,7 @@ from holdfast.cli.frame import verbs
 from holdfast.cli.options import JsonObject, listed, page_behind, reason_option
 from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.errors import ConfigurationError
 
 LISTING: Columns[DocumentSummary] = {
     "ID": lambda each: each.id,
@@ -77,7 +79,13 @@ key_option = click.option("--idempotency-key", default="", help="Makes the comma
 
 @contextmanager
 def equipped(place: Place) -> Iterator[Calls]:
-    """The calls of an engine that knows what the application says of its documents, if one is named."""
+    """The calls of an engine that knows what the application says of its documents, if one is named; a server knows its own."""
+    if place.is_remote:
+        if place.source.rank("app") == FLAG:
+            raise ConfigurationError("a server has an application of its own: leave out --app, or work on a database")
+        with place.calls() as calls:
+            yield calls
+        return
     with place.engine() as engine:
         if place.configuration.app:
             equip(engine, place.configuration.app)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.app.places import written
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessInstance, ProcessPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
-from holdfast.cli.remote_lists import Missing, cursor_of, gathered, place_in
+from holdfast.cli.remote_lists import Missing, cursor_of, gathered, place_in, seconds_of
 from holdfast.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -170,11 +170,14 @@ class RemoteProcesses(Missing):
         expected_version: int | None = None,
         patience: timedelta | float = 0,
     ) -> ProcessInstance:
-        del patience  # A server is as patient as it likes.
         return self._client.advance_process(
-            instance, event=event, input=input, comment=comment, if_version=expected_version
+            instance,
+            event=event,
+            input=input,
+            comment=comment,
+            if_version=expected_version,
+            wait=seconds_of(patience),
         )
 
     def resume(self, instance: str, reason: str = "", *, patience: timedelta | float = 0) -> ProcessInstance:
-        del patience  # As above.
-        return self._client.resume_process(instance, reason=reason)
+        return self._client.resume_process(instance, reason=reason, wait=seconds_of(patience))

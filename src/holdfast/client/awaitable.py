@@ -34,7 +34,7 @@ from holdfast.app.document_views import (
     DocumentView,
 )
 from holdfast.app.forking import ForkPreview
-from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -392,8 +392,9 @@ class AsyncCalls:
         id: UUID | str,
         *,
         reason: str = "",
-        clock: Literal["run_on", "stand_still"] | None = None,
         until: datetime | None = None,
+        for_seconds: float | None = None,
+        clock: Literal["run_on", "stand_still"] | None = None,
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         await self._line.ask(
@@ -402,7 +403,8 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/pause",
                 answer=type(None),
                 body=said(
-                    {"reason": reason, "clock": clock, "until": until}, {"reason": "", "clock": None, "until": None}
+                    {"reason": reason, "until": until, "for_seconds": for_seconds, "clock": clock},
+                    {"reason": "", "until": None, "for_seconds": None, "clock": None},
                 ),
             )
         )
@@ -650,6 +652,7 @@ class AsyncCalls:
         id: UUID | str,
         *,
         event: str,
+        wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
         if_version: int | None = None,
@@ -660,6 +663,7 @@ class AsyncCalls:
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
                 version=if_version,
             )
@@ -679,13 +683,14 @@ class AsyncCalls:
             )
         )
 
-    async def resume_process(self, id: UUID | str, *, reason: str = "") -> ProcessInstance:
+    async def resume_process(self, id: UUID | str, *, wait: float = 5.0, reason: str = "") -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again."""
         return await self._line.ask(
             Request(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/resume",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
             )
         )
@@ -1751,6 +1756,10 @@ class AsyncCalls:
             )
         )
 
+    async def refresh_charters(self) -> None:
+        """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+        await self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None)))
+
     async def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
         return await self._line.ask(
@@ -1804,6 +1813,36 @@ class AsyncCalls:
                 query=said(
                     {"cursor": cursor, "limit": limit, "rules": rules}, {"cursor": "", "limit": 100, "rules": ()}
                 ),
+            )
+        )
+
+    async def check_document(self, id: UUID | str) -> list[Violation]:
+        """Where one document breaks a rule; it is named by the id of its run."""
+        return await self._line.ask(
+            Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
+        )
+
+    async def repair_document(self, id: UUID | str, *, reason: str) -> Mended:
+        """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/invariants/documents/{placed(id)}/repair",
+                answer=Mended,
+                body=said({"reason": reason}, {}),
+            )
+        )
+
+    async def patrol_documents(
+        self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False
+    ) -> InvariantPage:
+        """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/invariants/patrol",
+                answer=InvariantPage,
+                body=said({"limit": limit, "rules": rules, "anew": anew}, {"limit": 1000, "rules": (), "anew": False}),
             )
         )
 
@@ -1986,11 +2025,12 @@ class AsyncCalls:
         self,
         *,
         reason: str = "",
+        until: datetime | None = None,
+        for_seconds: float | None = None,
         definition: str = "",
         version: str = "",
         step: str = "",
         clock: Literal["run_on", "stand_still"] = "run_on",
-        until: datetime | None = None,
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return await self._line.ask(
@@ -2001,13 +2041,22 @@ class AsyncCalls:
                 body=said(
                     {
                         "reason": reason,
+                        "until": until,
+                        "for_seconds": for_seconds,
                         "definition": definition,
                         "version": version,
                         "step": step,
                         "clock": clock,
-                        "until": until,
                     },
-                    {"reason": "", "definition": "", "version": "", "step": "", "clock": "run_on", "until": None},
+                    {
+                        "reason": "",
+                        "until": None,
+                        "for_seconds": None,
+                        "definition": "",
+                        "version": "",
+                        "step": "",
+                        "clock": "run_on",
+                    },
                 ),
             )
         )

@@ -34,7 +34,7 @@ from holdfast.app.document_views import (
     DocumentView,
 )
 from holdfast.app.forking import ForkPreview
-from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -382,8 +382,9 @@ class Calls:
         id: UUID | str,
         *,
         reason: str = "",
-        clock: Literal["run_on", "stand_still"] | None = None,
         until: datetime | None = None,
+        for_seconds: float | None = None,
+        clock: Literal["run_on", "stand_still"] | None = None,
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         self._line.ask(
@@ -392,7 +393,8 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/pause",
                 answer=type(None),
                 body=said(
-                    {"reason": reason, "clock": clock, "until": until}, {"reason": "", "clock": None, "until": None}
+                    {"reason": reason, "until": until, "for_seconds": for_seconds, "clock": clock},
+                    {"reason": "", "until": None, "for_seconds": None, "clock": None},
                 ),
             )
         )
@@ -638,6 +640,7 @@ class Calls:
         id: UUID | str,
         *,
         event: str,
+        wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
         if_version: int | None = None,
@@ -648,6 +651,7 @@ class Calls:
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
                 version=if_version,
             )
@@ -665,13 +669,14 @@ class Calls:
             )
         )
 
-    def resume_process(self, id: UUID | str, *, reason: str = "") -> ProcessInstance:
+    def resume_process(self, id: UUID | str, *, wait: float = 5.0, reason: str = "") -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again."""
         return self._line.ask(
             Request(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/resume",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
             )
         )
@@ -1723,6 +1728,10 @@ class Calls:
             )
         )
 
+    def refresh_charters(self) -> None:
+        """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+        self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None)))
+
     def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
         return self._line.ask(
@@ -1776,6 +1785,34 @@ class Calls:
                 query=said(
                     {"cursor": cursor, "limit": limit, "rules": rules}, {"cursor": "", "limit": 100, "rules": ()}
                 ),
+            )
+        )
+
+    def check_document(self, id: UUID | str) -> list[Violation]:
+        """Where one document breaks a rule; it is named by the id of its run."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
+        )
+
+    def repair_document(self, id: UUID | str, *, reason: str) -> Mended:
+        """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/invariants/documents/{placed(id)}/repair",
+                answer=Mended,
+                body=said({"reason": reason}, {}),
+            )
+        )
+
+    def patrol_documents(self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False) -> InvariantPage:
+        """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/invariants/patrol",
+                answer=InvariantPage,
+                body=said({"limit": limit, "rules": rules, "anew": anew}, {"limit": 1000, "rules": (), "anew": False}),
             )
         )
 
@@ -1948,11 +1985,12 @@ class Calls:
         self,
         *,
         reason: str = "",
+        until: datetime | None = None,
+        for_seconds: float | None = None,
         definition: str = "",
         version: str = "",
         step: str = "",
         clock: Literal["run_on", "stand_still"] = "run_on",
-        until: datetime | None = None,
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return self._line.ask(
@@ -1963,13 +2001,22 @@ class Calls:
                 body=said(
                     {
                         "reason": reason,
+                        "until": until,
+                        "for_seconds": for_seconds,
                         "definition": definition,
                         "version": version,
                         "step": step,
                         "clock": clock,
-                        "until": until,
                     },
-                    {"reason": "", "definition": "", "version": "", "step": "", "clock": "run_on", "until": None},
+                    {
+                        "reason": "",
+                        "until": None,
+                        "for_seconds": None,
+                        "definition": "",
+                        "version": "",
+                        "step": "",
+                        "clock": "run_on",
+                    },
                 ),
             )
         )

@@ -47,7 +47,7 @@ from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
-from holdfast.app.calls.sessions import LIFETIME, FutureSessions
+from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
@@ -1763,12 +1763,13 @@ class AsyncSessions:
     def __init__(self, futures: FutureSessions) -> None:
         self._futures = futures
 
-    async def open(self, *, credential: str, lifetime: timedelta = LIFETIME) -> NewSession:
+    async def open(self, *, credential: str, lifetime: timedelta = LIFETIME, most: int = OPEN) -> NewSession:
         """Begin a session of the actor of these calls, with the rights that they have now; `credential` says what they came in with.
 
-        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key.
+        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key. Of one actor
+        and credential the newest `most` stay open: the oldest ends where there would be more.
         """
-        return await self._futures.open(credential=credential, lifetime=lifetime)
+        return await self._futures.open(credential=credential, lifetime=lifetime, most=most)
 
     async def list(self, *, actor: str = "", after: str | Session = "", limit: int = 100) -> builtins.list[Session]:
         """Sessions, oldest first, ended ones included: one's own, those of `actor`, or all for whoever looks after keys."""
