@@ -288,6 +288,10 @@ def test_people_are_looked_after(world: World) -> None:
 def test_definitions_are_looked_at_and_published(world: World) -> None:
     """A definition is read as data, changed, validated with every finding, and published for the tenant alone."""
     client = world.client()
+    points = client.get("/api/v1/definitions/paid/pause-points", params={"trigger": "wait"}).json()
+    assert [(each["step_id"], each["resumption_behavior"]) for each in points] == [("wait", "continue")]
+    strange = client.get("/api/v1/definitions/paid/pause-points", params={"trigger": "timer"})
+    assert (strange.status_code, problem(strange)["code"]) == (400, "bad_query")
     source = client.get("/api/v1/definitions/paid/source").json()
     mine = {**source, "name": "paid-later"}
     assert client.post("/api/v1/definitions/validate", mine).json()["is_valid"] is True

@@ -14,6 +14,7 @@ from holdfast.cli.dead_letters import dlq, requeue
 from holdfast.cli.directory import directory
 from holdfast.cli.doctor import doctor, verify
 from holdfast.cli.documents import docs
+from holdfast.cli.drop import drop
 from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
@@ -57,6 +58,7 @@ main.add_section(
     server,
     keys,
     migrate,
+    drop,
     config,
     doctor,
     verify,

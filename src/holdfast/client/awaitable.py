@@ -46,6 +46,7 @@ from holdfast.app.operator_views import (
     ProjectionInfo,
     WorkerInfo,
 )
+from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from holdfast.app.publication_views import PublishedEvent
@@ -806,6 +807,19 @@ class AsyncCalls:
                 path=f"/api/v1/definitions/{placed(name)}/source",
                 answer=dict[str, object],
                 query=said({"version": version}, {"version": ""}),
+            )
+        )
+
+    async def list_pause_points(
+        self, name: str, *, version: str = "", trigger: Literal["", "approval", "wait", "manual"] = ""
+    ) -> list[PausePoint]:
+        """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/definitions/{placed(name)}/pause-points",
+                answer=list[PausePoint],
+                query=said({"version": version, "trigger": trigger}, {"version": "", "trigger": ""}),
             )
         )
 

@@ -82,6 +82,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
@@ -1485,6 +1486,15 @@ class Definitions:
     def diagram(self, definition: DefinitionLike, version: str | int = "", *, format: Format = "mermaid") -> str:
         """A drawing of a workflow, as Mermaid, DOT or JSON; that of a run shows its live state."""
         return self._futures.diagram(definition, version, format=format).result()
+
+    def pause_points(
+        self, definition: DefinitionLike, version: str | int = "", *, trigger: PauseTrigger | Literal[""] = ""
+    ) -> builtins.list[PausePoint]:
+        """The steps at which runs of a workflow rest, each once: for people (`approval`), for an event or a time (`wait`), or for an operator (`manual`).
+
+        `trigger` asks for those of one of these words; PayloadError for any other.
+        """
+        return self._futures.pause_points(definition, version, trigger=trigger).result()
 
 
 class Events:
