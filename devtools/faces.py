@@ -43,6 +43,7 @@ MODULES = (
     "events",
     "instances",
     "invariants",
+    "seals",
     "inbox",
     "pauses",
     "keys",

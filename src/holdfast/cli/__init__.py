@@ -26,6 +26,7 @@ from holdfast.cli.rehearsing import bodies
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.schedules import schedules
+from holdfast.cli.seals import seals
 from holdfast.cli.serving import server
 from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
@@ -60,6 +61,7 @@ main.add_section(
     config,
     doctor,
     verify,
+    seals,
     dlq,
     pauses,
     events,

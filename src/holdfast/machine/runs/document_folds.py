@@ -94,6 +94,10 @@ def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) 
     document.status, document.superseded_by = event.status, event.superseded_by
 
 
+def _redacted(_routes: GraphIndex, _state: State, _event: e.DocumentRedacted) -> None:
+    """The events before it say already what is left."""
+
+
 TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.DocumentCreated: _created,
     e.DocumentChanged: _changed,
@@ -106,6 +110,7 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.RoundStarted: _round_started,
     e.RoundCompleted: _round_completed,
     e.DocumentSuperseded: _superseded,
+    e.DocumentRedacted: _redacted,
 }
 
 
