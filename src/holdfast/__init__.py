@@ -45,6 +45,7 @@ from holdfast.app.operator_views import (
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import (
+    ExpiredProcess,
     ProcessChoice,
     ProcessDescriptor,
     ProcessEvent,
@@ -177,6 +178,7 @@ __all__ = [
     "EffectContext",
     "Engine",
     "Escalation",
+    "ExpiredProcess",
     "ExpressionError",
     "Fail",
     "Failure",

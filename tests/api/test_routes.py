@@ -116,6 +116,8 @@ def test_a_run_is_paused_and_resumed(world: World) -> None:
     again = client.post(f"{RUNS}/{run}/pause", {})
     assert (again.status_code, problem(again)["code"]) == (409, "already_paused")
     assert run in [each["id"] for each in all_of(client, f"{RUNS}/paused")]
+    assert run in [each["id"] for each in all_of(client, f"{RUNS}/paused", next_step="wait")]
+    assert client.get(f"{RUNS}/paused?next_step=else").json()["items"] == []
     assert is_done(client.post(f"{RUNS}/{run}/resume", {"reason": "open again", "metadata": {"supplier": "open"}}))
     assert client.get(f"{RUNS}/{run}").json()["resume_data"] == {"supplier": "open"}
     late = client.post(f"{RUNS}/{run}/resume", {})

@@ -181,6 +181,7 @@ LISTS: dict[str, Call] = {
     "runs.resumable": lambda calls, _: calls.runs.resumable(),
     "runs.stuck": lambda calls, _: calls.runs.stuck().items,
     "processes.list": lambda calls, _: calls.processes.list().items,
+    "processes.expired": lambda calls, _: calls.processes.expired(before=datetime(9999, 1, 1, tzinfo=UTC)),
     "documents.list": lambda calls, _: calls.documents.list("invoice").items,
     "documents.list by status": lambda calls, _: calls.documents.list("invoice", status="draft").items,
     "deciders.observations": lambda calls, _: calls.deciders.observations("puppet"),
@@ -416,7 +417,7 @@ def scene(place: Place) -> tuple[ManualEngine, Things]:
     return engine, furnished(engine)
 
 
-@pytest.mark.row("P-025", "P-063", "P-071", "P-127", "P-135", "C-42")
+@pytest.mark.row("P-025", "P-063", "P-071", "P-127", "P-135", "C-42", "EH-11")
 def test_nothing_of_another_partition_is_there(scene: tuple[ManualEngine, Things]) -> None:
     """By no call that names something, whoever asks: the answer is that of a name which nobody has, and nothing is changed."""
     engine, things = scene

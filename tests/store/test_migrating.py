@@ -125,6 +125,7 @@ def works(url: str) -> bool:
     return found
 
 
+@pytest.mark.row("EH-16")
 def test_an_empty_database_is_brought_to_the_newest_schema(empty: Empty) -> None:
     """Opening makes the tables, and opening again finds them."""
     assert works(empty.url)
@@ -234,7 +235,7 @@ def test_only_what_is_missing_is_applied(empty: Empty) -> None:
     assert empty.execute("select count(*) from good")[0][0] == 1
 
 
-@pytest.mark.row("R-097", "R-129")
+@pytest.mark.row("R-097", "R-129", "EH-16")
 def test_rows_outlive_a_migration(empty: Empty) -> None:
     """A database of an older version is brought forward with what it holds; a new column that may be empty is, in old rows."""
     with empty.schema() as schema:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TypeAlias, cast
+from typing import cast
 from uuid import UUID, uuid5
 
 import msgspec
 
 from holdfast.app.desk import Desk
 from holdfast.app.document_views import DocumentView
-from holdfast.app.documents import Found, found, known_from, view_of
+from holdfast.app.documents import Found, Spoken, found, known_from, view_of
 from holdfast.app.in_force import workflow_in_force
 from holdfast.errors import ConfigurationError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.decision import NOT_ALLOWED, Rejection
@@ -18,7 +18,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import CompleteStep, RunStep
-from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition, SupersedeDocument
+from holdfast.machine.runs.document_commands import CreateDocument, Mutate, SupersedeDocument
 from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.handlers import EffectContext, Handler
@@ -29,8 +29,6 @@ from holdfast.store.shapes import Address
 Data = dict[str, object]
 Reference = tuple[str, str]
 """Type and id."""
-Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
-"""What a caller has carried out."""
 
 _MADE = UUID("5d1f9a52-7c0b-5b0e-9a57-1f0c8f3b7d11")
 """Where ids come from that follow from idempotency keys."""
@@ -108,7 +106,7 @@ def _known(desk: Desk, joint: Joint, reference: Reference) -> Found:
     tracked = joint.look(address_of(desk, *reference))
     if tracked is None:
         raise NotFoundError("document", "/".join(reference))
-    return known_from(tracked, updated_by=desk.request.actor.id)
+    return known_from(tracked)
 
 
 def seen_after(desk: Desk, reader: Reader, reference: Reference, version: int) -> DocumentView:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
+from textwrap import shorten
+from typing import NamedTuple, Never, TypeAlias, cast
 
 import msgspec
 
@@ -22,7 +23,7 @@ from holdfast.app.document_views import (
 )
 from holdfast.app.rights import check_reader
 from holdfast.app.workflow_reads import folded_workflow
-from holdfast.errors import NotFoundError
+from holdfast.errors import NotFoundError, RejectedError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.document_records import AUDIT, DOCUMENT_VERSIONS, MUTATIONS, StoredDocument, StoredVersion
 from holdfast.kernel.people_records import TASK_PEOPLE
@@ -32,18 +33,26 @@ from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Document
+from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 from holdfast.machine.runs.document_folds import AUDITED
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.namespaces import actor_names
 from holdfast.machine.runs.policies import judged
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.windows import window_of
 from holdfast.runtime.commit.cache import CachedInstance
+from holdfast.runtime.commit.submissions import View
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
 Data = dict[str, object]
+Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
+"""What a caller has carried out."""
+
 _decode = msgspec.json.Decoder(dict[str, object]).decode
+_MOST_TOLD, _LONGEST_TOLD = 8, 60
+"""Fields, and characters of a value, that a refusal shows."""
 
 
 class Found(NamedTuple):
@@ -85,25 +94,38 @@ def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = Fa
     return Found(tracked.header, state, state.document, row, tracked.program)
 
 
-def known_from(tracked: CachedInstance, *, updated_by: str) -> Found:
+def known_from(tracked: CachedInstance) -> Found:
     """A document as a transaction has it that is not committed yet; NotFoundError if the instance is none."""
     state = tracked.state
     if not isinstance(state, State) or state.document is None:
         raise NotFoundError("document", f"{tracked.header.definition}/{tracked.header.key}")
-    return _in_hand(tracked.header, tracked.program, state, updated_by)
+    return _in_hand(tracked.header, tracked.program, state)
 
 
-def edited_in_hand(desk: Desk, header: Header, program: Program, state: object) -> DocumentView | None:
-    """A document right after an edit, by what the commit has in hand; None where only its rows tell who touched it last, and when."""
-    assert isinstance(state, State)
-    assert isinstance(program.decider, GraphMachine)
-    document = state.document
-    if document is None or document.superseded_by or window_of(program.decider.routes, state).window != "editable":
-        return None
-    return view_of(desk, _in_hand(header, program, state, desk.request.actor.id))
+def seen_in_hand(desk: Desk, command: Spoken) -> View:
+    """How a document is seen right after a command, by what the commit has in hand; None where only its row tells when it was touched last."""
+
+    def see(header: Header, program: Program, state: object) -> DocumentView | None:
+        assert isinstance(state, State)
+        known = _in_hand(header, program, state)
+        is_seen = _is_touched_by(command, known) and not known.document.superseded_by
+        return view_of(desk, known) if is_seen else None
+
+    return see
 
 
-def _in_hand(header: Header, program: Program, state: State, updated_by: str) -> Found:
+def _is_touched_by(command: Spoken, known: Found) -> bool:
+    """Whether the document was certainly written by a command that was carried out just now."""
+    match command:
+        case CreateDocument():
+            return True
+        case RequestTransition():
+            return known.document.status == known.parts.transitions[command.transition].target
+        case Mutate():
+            return window_of(known.machine.routes, known.state).window == "editable"
+
+
+def _in_hand(header: Header, program: Program, state: State) -> Found:
     document = state.document
     assert document is not None
     row = StoredDocument(
@@ -113,7 +135,7 @@ def _in_hand(header: Header, program: Program, state: State, updated_by: str) ->
         version=document.version,
         data=b"",
         requester=state.requester,
-        updated_by=updated_by,
+        updated_by=document.updated_by,
         instance=header.id,
         created_at=header.created_at,
         updated_at=header.updated_at,
@@ -144,8 +166,9 @@ def spec_of(desk: Desk, row: StoredDocument) -> DocumentSpec | None:
 
 
 def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
-    """The content, with the fields masked that are for others' eyes."""
-    return {name: MASKED if is_hidden(spec, name, actor) else value for name, value in data.items()}
+    """The content, with the fields masked that are for others' eyes. It is the caller's own: lists and objects in it are new."""
+    shown = {name: MASKED if is_hidden(spec, name, actor) else value for name, value in data.items()}
+    return cast("Data", msgspec.to_builtins(shown))
 
 
 def is_hidden(spec: DocumentSpec | None, name: str, actor: Actor) -> bool:
@@ -284,6 +307,28 @@ def _difference(spec: DocumentSpec, name: str, pair: tuple[Data, Data], actor: A
         after=MASKED if is_masked and name in after else after.get(name),
         is_masked=is_masked,
     )
+
+
+def in_conflict(desk: Desk, reader: Reader, reference: tuple[str, str], seen: int) -> Never:
+    """Refuse an edit of a version that is not the newest, and say what is another one since; of what the caller may not read only that it is."""
+    known = found(desk, reader, *reference, is_own=True)
+    now = known.document.version
+    told = f"{known.document.id!r} has the version {now} by now, and you have seen {seen}"
+    try:
+        changes = differences(desk, reader, known, (seen, now))
+    except NotFoundError:  # A version that the document never had.
+        changes = []
+    names = ", ".join(_briefly(each) for each in changes[:_MOST_TOLD])
+    more = f" and {len(changes) - _MOST_TOLD} more" if len(changes) > _MOST_TOLD else ""
+    since = f"; another one since then: {names}{more}" if names else ""
+    raise RejectedError(reason=Refusal.VERSION_CONFLICT, message=f"{told}{since}; compare them, and decide anew")
+
+
+def _briefly(change: FieldDifference) -> str:
+    if change.is_masked:
+        return f"{change.field} (masked)"
+    before, after = (msgspec.json.encode(each).decode() for each in (change.before, change.after))
+    return f"{change.field} ({shorten(before, _LONGEST_TOLD)} → {shorten(after, _LONGEST_TOLD)})"
 
 
 def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutation]:

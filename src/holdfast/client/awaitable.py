@@ -46,7 +46,7 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.redaction import Redaction
@@ -163,6 +163,7 @@ class AsyncCalls:
         limit: int = 100,
         definition: str = "",
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
     ) -> Listing[InstanceSummary]:
@@ -178,10 +179,19 @@ class AsyncCalls:
                         "limit": limit,
                         "definition": definition,
                         "reason": reason,
+                        "next_step": next_step,
                         "since": since,
                         "before": before,
                     },
-                    {"cursor": "", "limit": 100, "definition": "", "reason": "", "since": None, "before": None},
+                    {
+                        "cursor": "",
+                        "limit": 100,
+                        "definition": "",
+                        "reason": "",
+                        "next_step": "",
+                        "since": None,
+                        "before": None,
+                    },
                 ),
             )
         )
@@ -578,6 +588,21 @@ class AsyncCalls:
                         "role": None,
                         "mine": False,
                     },
+                ),
+            )
+        )
+
+    async def list_expired(
+        self, *, cursor: str = "", limit: int = 100, before: datetime | None = None
+    ) -> Listing[ExpiredProcess]:
+        """List active processes whose time is over, those first for which it has been for the longest."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path="/ui/workflows/expired",
+                answer=Listing[ExpiredProcess],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "before": before}, {"cursor": "", "limit": 100, "before": None}
                 ),
             )
         )

@@ -44,7 +44,7 @@ def stood(engine: ManualEngine) -> tuple[str, str]:
     return seen.status, seen.run_status
 
 
-@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612", "EO-29", "EO-30")
+@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612", "ED-21", "EC-28", "EH-13", "EO-29", "EO-30")
 def test_a_request_is_sent_signed_and_its_answer_kept(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_request_is_sent_signed_and_its_answer_kept(
     assert (kept["is_truncated"], kept["bytes"], kept["sha256"]) == (True, 70_000, whole)
 
 
-@pytest.mark.row("E-425", "E-421", "EO-29")
+@pytest.mark.row("E-425", "E-421", "ED-21", "EO-29")
 def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Place, receiver: Receiver) -> None:
     """Five requests with one key, further and further apart; then the run waits for an operator."""
     engine = place.engine(ALLOWED)
@@ -92,7 +92,7 @@ def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Pla
     assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 1
 
 
-@pytest.mark.row("E-424", "E-421", "EO-29")
+@pytest.mark.row("E-424", "E-421", "EC-28", "EC-33", "EO-29")
 def test_nobody_waits_for_a_request_that_is_not_awaited(place: Place, receiver: Receiver) -> None:
     """The document goes on at once, whatever becomes of the request; that it could not be sent is told, once it is given up."""
     engine = place.engine(ALLOWED)
@@ -133,7 +133,7 @@ def test_an_address_that_may_not_be_reached_fails_the_step(place: Place, url: st
     assert stood(engine) == ("submitted", "paused")
 
 
-@pytest.mark.row("E-383", "E-500", "E-811", "E-957", "E-572", "E-935", "E-574")
+@pytest.mark.row("E-383", "E-500", "E-811", "E-957", "E-572", "E-935", "E-574", "E-348")
 def test_one_trace_and_one_name_lead_from_the_call_to_the_receiver(place: Place, receiver: Receiver) -> None:
     """The same trace in the mutation, the audit, the step, the handler and the request; and each step tells as whom it was done."""
     engine = place.engine(ALLOWED)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
-from holdfast import Actor, NotFoundError, ProcessInstance, RejectedError, Saga
+from holdfast import Actor, ForbiddenError, NotFoundError, ProcessInstance, RejectedError, Saga
 from holdfast.app import advancing, processes
 from holdfast.app.authorities import judged
 from holdfast.app.desk import Desk
@@ -165,6 +165,29 @@ def test_whoever_is_looked_up_is_judged_anew_when_others_were_faster(
         with pytest.raises(RejectedError) as refused:
             calls.advance(instance, "sent")
         assert (refused.value.reason, left) == ("VERSION_CONFLICT", [95])
+
+
+@pytest.mark.row("P-006", "P-077")
+def test_nobody_is_let_through_because_it_was_suspended_when_they_were_looked_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is deactivated does not advance an instance either that goes on between the look and the commit."""
+    engine = place.engine()
+    published(engine, CLERKS)
+    engine.directory.put("dan")
+    engine.directory.deactivate("dan")
+    instance, sent = engine.processes.start("w").id, advancing.carried_out
+    engine.run(instance).pause()
+
+    def overtaken(*given: object, **named: object) -> object:
+        monkeypatch.undo()
+        engine.run(instance).resume()
+        return sent(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(advancing, "carried_out", overtaken)
+    with pytest.raises(ForbiddenError, match="deactivated"):
+        asking(engine, Actor(id="dan", roles=frozenset({"clerk"}))).processes.advance(instance, "sent")
+    assert engine.processes.get(instance).instance.current_step == "one"
 
 
 def test_each_caller_is_told_what_came_of_the_call_itself(live: Live) -> None:

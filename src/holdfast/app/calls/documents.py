@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -24,7 +23,6 @@ from holdfast.app.document_views import (
 )
 from holdfast.app.document_writing import (
     Amendment,
-    Spoken,
     act,
     address_of,
     amend,
@@ -348,7 +346,7 @@ class FutureDocuments:
         self,
         name: str,
         key: str,
-        command: Spoken,
+        command: d.Spoken,
         repeated: str,
         *,
         version: str = "",
@@ -367,7 +365,7 @@ class FutureDocuments:
             said=said_of(command),
             may_create=bool(version),
             definition_version=version,
-            view=partial(d.edited_in_hand, self._desk) if isinstance(command, Mutate) else None,
+            view=d.seen_in_hand(self._desk, command),
         )
 
         def look(outcome: Outcome) -> Reply[DocumentView]:
@@ -375,7 +373,13 @@ class FutureDocuments:
                 return Reply.of(outcome.seen)
             return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
 
-        return followed(sent, look, self._desk.reply())
+        def explain(error: BaseException) -> Reply[DocumentView]:
+            expected = None if isinstance(command, CreateDocument) else command.expected_version
+            if expected is None or not isinstance(error, RejectedError) or error.reason != Refusal.VERSION_CONFLICT:
+                return failed(error)
+            return self._desk.look(lambda reader: d.in_conflict(self._desk, reader, (name, key), expected))
+
+        return followed(sent, look, self._desk.reply(), rescue=explain)
 
 
 def _as_it_became(outcome: Outcome) -> Outcome:

@@ -20,6 +20,7 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
@@ -49,6 +50,7 @@ from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
@@ -82,7 +84,7 @@ from holdfast.app.operator_views import (
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.redaction import Redaction
@@ -355,6 +357,7 @@ class AsyncRuns:
         *,
         definition: DefinitionLike = "",
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
         after: views.InstanceSummary | None = None,
@@ -362,10 +365,17 @@ class AsyncRuns:
     ) -> builtins.list[views.InstanceSummary]:
         """Runs that are paused or wait for an operator, those that were paused last first; give the last one as `after` for the next page.
 
-        `reason` is the word that tells why: `requested` if somebody paused it. `since` and `before` are about when that was.
+        `reason` is the word that tells why: `requested` if somebody paused it. `next_step` asks for those that go on with one step.
+        `since` and `before` are about when they were paused.
         """
         return await self._futures.paused(
-            definition=definition, reason=reason, since=since, before=before, after=after, limit=limit
+            definition=definition,
+            reason=reason,
+            next_step=next_step,
+            since=since,
+            before=before,
+            after=after,
+            limit=limit,
         )
 
     async def resumable(
@@ -479,6 +489,16 @@ class AsyncProcesses:
             cursor=cursor,
             limit=limit,
         )
+
+    async def expired(
+        self, *, before: datetime | None = None, tenant: str = "", after: ExpiredProcess | None = None, limit: int = 100
+    ) -> builtins.list[ExpiredProcess]:
+        """Active instances whose time is over before an instant, now if none is given, the longest overdue first; one whose time is over at it is not.
+
+        `tenant` is another one, or `*` for all, and for the engine itself to say. Give the last one as `after` for the next page. It takes the
+        capability to look at runs.
+        """
+        return await self._futures.expired(before=before, tenant=tenant, after=after, limit=limit)
 
     async def process_timeouts(self) -> int:
         """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.
@@ -1291,6 +1311,35 @@ class AsyncCharters:
         await self._futures.refresh()
 
 
+class AsyncWorkflows:
+    """What can be done about the workflows of documents: taking one out of use, and moving documents from one to another.
+
+    A workflow is named by the type of its documents and its version, such as `2-org`, as `DocumentView.workflow_version` and `bodies.versions` tell it.
+    """
+
+    def __init__(self, futures: FutureWorkflows) -> None:
+        self._futures = futures
+
+    async def suspend(self, type: str, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a bad workflow out of use: new documents begin with the one before it, and those that are under way are paused.
+
+        Where none is before it no document begins (`WORKFLOW_SUSPENDED`). The documents are paused by batches, which the answer names, and
+        stay with their workflow. Said again, it pauses those that run nevertheless. It takes `bodies:publish` and `execution:pause`.
+        """
+        return await self._futures.suspend(type, workflow, reason)
+
+    async def lift(self, type: str, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back: new documents begin with it again if it is the one in force, and those go on that were paused with it.
+
+        It takes `bodies:publish` and `execution:resume`. RejectedError (`NOT_SUSPENDED`) if it is in use.
+        """
+        return await self._futures.lift(type, workflow, reason)
+
+    async def suspensions(self, type: str = "") -> builtins.list[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, of one type or of all, by whom and why, oldest first."""
+        return await self._futures.suspensions(type)
+
+
 class AsyncDeadLetters:
     """What operators ask of work that gave up.
 
@@ -2025,6 +2074,8 @@ class AsyncCalls:
     """Approval chains."""
     charters: AsyncCharters
     """What organisations say of their documents."""
+    workflows: AsyncWorkflows
+    """The workflows of documents: taken out of use, and moved from one to another."""
     dead_letters: AsyncDeadLetters
     """What gave up, and what is to become of it."""
     definitions: AsyncDefinitions
@@ -2067,6 +2118,7 @@ class AsyncCalls:
         self.directory = AsyncDirectory(futures.directory)
         self.chains = AsyncChains(futures.chains)
         self.charters = AsyncCharters(futures.charters)
+        self.workflows = AsyncWorkflows(futures.workflows)
         self.dead_letters = AsyncDeadLetters(futures.dead_letters)
         self.definitions = AsyncDefinitions(futures.definitions)
         self.events = AsyncEvents(futures.events)

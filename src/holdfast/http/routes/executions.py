@@ -42,6 +42,8 @@ class PausedQuery(Paged, frozen=True, kw_only=True):
 
     definition: str = ""
     reason: str = ""
+    next_step: str = ""
+    """Only runs that go on with this step."""
     since: datetime | None = None
     before: datetime | None = None
 
@@ -138,6 +140,7 @@ async def list_paused(call: Call[PausedQuery, None]) -> Listing[InstanceSummary]
     found = await call.calls.runs.paused(
         definition=asked.definition,
         reason=asked.reason,
+        next_step=asked.next_step,
         since=asked.since,
         before=asked.before,
         after=_paused_behind(asked.cursor),

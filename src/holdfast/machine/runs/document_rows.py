@@ -251,6 +251,8 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 
             return _Told(f"rules at {event.action}", event.by, why="; ".join([*event.rules, *event.errors]))
         case e.ApprovalsApplied():
             return _Told("apply approvals", why=event.transition)
+        case e.ApprovalsKept():
+            return _Told("keep approvals", why=f"steps {', '.join(map(str, event.steps))} of {event.slot}")
         case e.SlotRejected():
             return _Told("reject slot", event.by, why=event.reason, step=event.step)
         case e.RoundStarted() | e.RoundCompleted():

@@ -121,10 +121,11 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     if refusal is not None:
         return refusal
     author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
-    draft = drafted(turn, document.data, {}, author)
+    may_set = window_of(turn.routes, turn.state).window == "editable"
+    draft = drafted(turn, document.data, {}, author, may_set=may_set)
     if not isinstance(draft, Draft):
         return draft
-    if draft.changes and window_of(turn.routes, turn.state).window == "editable":
+    if draft.changes and may_set:
         change(turn, draft, "update", author)
     _ask(turn, command, draft.warnings)
     follow(turn, command.transition, command.rules, before=draft.held, actor=author.actor)
@@ -171,6 +172,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
         TransitionRequested(
             transition=command.transition,
             by=actor.id,
+            kind=actor.kind,
             on_behalf_of=actor.on_behalf_of,
             roles=sorted(actor.roles),
             capabilities=sorted(actor.capabilities),

@@ -8,6 +8,7 @@ from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.arrival import EventDeclined, EventReceived, EventsSought
 from holdfast.machine.runs.events.document import (
     ApprovalsApplied,
+    ApprovalsKept,
     ApprovalsVoided,
     DocumentChanged,
     DocumentCreated,
@@ -101,6 +102,7 @@ from holdfast.machine.runs.events.token import (
 __all__ = [
     "AbortStarted",
     "ApprovalsApplied",
+    "ApprovalsKept",
     "ApprovalsVoided",
     "ApproverAdded",
     "BranchesClosed",

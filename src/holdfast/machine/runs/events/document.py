@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from holdfast.kernel.actor import Principal
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 
@@ -72,6 +73,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
 
     transition: str
     by: str
+    kind: Principal = "user"
+    """Whether a person, a program or the engine asked: a name alone does not tell, because anybody may be called `system`."""
     on_behalf_of: str = ""
     roles: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     capabilities: list[str] = []  # noqa: RUF012 - every struct gets one of its own
@@ -97,6 +100,14 @@ class ApprovalsApplied(Happening, frozen=True, kw_only=True):
 
     steps: list[int]
     transition: str
+
+
+@message(name="approvals_kept")
+class ApprovalsKept(Happening, frozen=True, kw_only=True):
+    """A slot is gone through again because approvals are void; these stay in force, and nobody is asked for them anew."""
+
+    steps: list[int]
+    slot: str
 
 
 @message(name="rules_applied")
@@ -171,6 +182,7 @@ DocumentEvent: TypeAlias = (
     | TransitionRequested
     | ApprovalsVoided
     | ApprovalsApplied
+    | ApprovalsKept
     | RulesApplied
     | SlotRejected
     | RoundStarted
