@@ -44,6 +44,7 @@ MODULES = (
     "events",
     "instances",
     "invariants",
+    "seals",
     "inbox",
     "pauses",
     "keys",

@@ -148,6 +148,7 @@ OF_ONE: dict[str, Call] = {
     "processes.advance": lambda calls, on: calls.processes.advance(on.process, "approved"),
     "processes.resume": lambda calls, on: calls.processes.resume(on.process),
     "processes.cancel": lambda calls, on: calls.processes.cancel(on.process),
+    "documents.redact": lambda calls, on: calls.documents.redact("invoice", on.document, reason="r"),
     "documents.mutate": lambda calls, on: calls.documents.mutate("invoice", on.document, {"total": 1}),
     "documents.transition": lambda calls, on: calls.documents.transition("invoice", on.document, "submit"),
     "documents.amend": lambda calls, on: calls.documents.amend("invoice", on.document, {"total": 2}, reason="r"),
@@ -237,6 +238,10 @@ REFUSED: dict[str, Callable[[Calls], object]] = {
     "pauses.pause": lambda calls: calls.pauses.pause("ask"),
     "pauses.resume": lambda calls: calls.pauses.resume("ask"),
     "refusals.list": lambda calls: calls.refusals.list(),
+    "seals.seal": lambda calls: calls.seals.seal(),
+    "seals.verify": lambda calls: calls.seals.verify(),
+    "seals.holds": lambda calls: calls.seals.holds(1, "x"),
+    "seals.head": lambda calls: calls.seals.head(),
 }
 """What is about the whole tenant, and would tell of other partitions or touch them."""
 

@@ -26,6 +26,7 @@ from holdfast.cli.publishing import definitions, diff, publish
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.schedules import schedules
+from holdfast.cli.seals import seals
 from holdfast.cli.serving import server
 from holdfast.cli.suspending import bodies
 from holdfast.cli.tasks import decide, tasks
@@ -62,6 +63,7 @@ main.add_section(
     config,
     doctor,
     verify,
+    seals,
     dlq,
     pauses,
     events,

@@ -22,6 +22,7 @@ from holdfast.app.blueprint_views import (
     WorkflowSuspension,
 )
 from holdfast.app.calls.charters import Charter
+from holdfast.app.calls.seals import Seal
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
@@ -51,7 +52,9 @@ from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.redaction import Redaction
 from holdfast.app.schedule_views import FireInfo, Schedule
+from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
@@ -1247,6 +1250,17 @@ class Calls:
             )
         )
 
+    def redact_document(self, type: str, document: str, *, reason: str, fields: Sequence[str] = ()) -> Redaction:
+        """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
+                answer=Redaction,
+                body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+            )
+        )
+
     def list_document_versions(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentVersion]:
@@ -1838,6 +1852,32 @@ class Calls:
                 path="/api/v1/invariants/workflows",
                 answer=Listing[Violation],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def verify_seals(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
+        """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/seals",
+                answer=SealCheck,
+                query=said({"after": after, "limit": limit}, {"after": 0, "limit": 1000}),
+            )
+        )
+
+    def last_seal(self) -> Seal:
+        """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
+        return self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=Seal))
+
+    def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
+        """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/seals",
+                answer=SealedPage,
+                body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
             )
         )
 

@@ -31,6 +31,7 @@ from holdfast.app.calls.refusals import FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
+from holdfast.app.calls.seals import FutureSeals
 from holdfast.app.calls.sessions import FutureSessions
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
@@ -82,6 +83,8 @@ class FutureCalls:
     """Instances of any kind, for operators."""
     invariants: FutureInvariants
     """Whether the rules hold that every document keeps, and what sets it right."""
+    seals: FutureSeals
+    """What tells whether anybody rewrote a history."""
     inbox: FutureInbox
     """Commands that were accepted and wait."""
     pauses: FuturePauses
@@ -117,6 +120,7 @@ class FutureCalls:
         self.events = FutureEvents(desk)
         self.instances = FutureInstances(desk)
         self.invariants = FutureInvariants(desk)
+        self.seals = FutureSeals(desk)
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
         self.keys = FutureKeys(desk)

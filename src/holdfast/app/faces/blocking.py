@@ -47,6 +47,7 @@ from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
+from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
@@ -88,8 +89,10 @@ from holdfast.app.pictures import Format
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.redaction import Redaction
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
+from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -611,6 +614,15 @@ class Documents:
             reason=reason,
             idempotency_key=idempotency_key,
         ).result()
+
+    def redact(self, type: str, id: str, fields: Sequence[str] = (), *, reason: str) -> Redaction:
+        """Take the values of fields out of a document for good, of all that are sensitive if none is named: hashes stand in their place.
+
+        It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
+        that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else
+        stays as it was and goes on being proven. ConflictError while something is under way, or if the document breaks a rule.
+        """
+        return self._futures.redact(type, id, fields, reason=reason).result()
 
     def get(self, type: str, id: str) -> DocumentView:
         """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
@@ -1580,7 +1592,7 @@ class Instances:
         ).result()
 
     def verify(self, instance: InstanceLike) -> Verification:
-        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, and what a workflow shows."""
+        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, its seals, and what a workflow shows."""
         return self._futures.verify(instance).result()
 
     def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
@@ -1632,6 +1644,32 @@ class Invariants:
         was changed: then only a backup helps.
         """
         return self._futures.repair(document, reason=reason).result()
+
+
+class Seals:
+    """Seals of the tenant's histories. They are a chain that is only ever added to; those of the whole tenant, whatever its partitions."""
+
+    def __init__(self, futures: FutureSeals) -> None:
+        self._futures = futures
+
+    def seal(self, *, cursor: str | None = None, limit: int = 1000) -> SealedPage:
+        """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last.
+
+        It takes the capability `execution:repair`; have it called every night, say, until `next` is None.
+        """
+        return self._futures.seal(cursor=cursor, limit=limit).result()
+
+    def verify(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
+        """Look at the seals behind a number: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        return self._futures.verify(after=after, limit=limit).result()
+
+    def holds(self, number: int, link: str) -> bool:
+        """Whether the seal with a number is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
+        return self._futures.holds(number, link).result()
+
+    def head(self) -> Seal | None:
+        """The last seal; None if there is none. Whoever keeps its number and link elsewhere can tell later whether seals were taken away or made anew."""
+        return self._futures.head().result()
 
 
 class Inbox:
@@ -2091,6 +2129,8 @@ class Calls:
     """Instances of any kind, for operators."""
     invariants: Invariants
     """Whether the rules hold that every document keeps, and what sets it right."""
+    seals: Seals
+    """What tells whether anybody rewrote a history."""
     inbox: Inbox
     """Commands that were accepted and wait."""
     pauses: Pauses
@@ -2130,6 +2170,7 @@ class Calls:
         self.events = Events(futures.events)
         self.instances = Instances(futures.instances)
         self.invariants = Invariants(futures.invariants)
+        self.seals = Seals(futures.seals)
         self.inbox = Inbox(futures.inbox)
         self.pauses = Pauses(futures.pauses)
         self.keys = Keys(futures.keys)

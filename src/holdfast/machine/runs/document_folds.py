@@ -111,6 +111,10 @@ def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) 
     document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
 
 
+def _redacted(_routes: GraphIndex, _state: State, _event: e.DocumentRedacted) -> None:
+    """The events before it say already what is left."""
+
+
 TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.DocumentCreated: _created,
     e.DocumentChanged: _changed,
@@ -125,6 +129,7 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.RoundCompleted: _round_completed,
     e.DocumentSuperseded: _superseded,
     e.WorkflowSwitched: switched,
+    e.DocumentRedacted: _redacted,
 }
 
 

@@ -92,7 +92,7 @@ def _created(view: View, event: e.DocumentCreated) -> list[Record]:
             version=event.version,
             status=event.status,
             data=data,
-            data_hash=fingerprint(event.data),
+            data_hash=event.content_hash or fingerprint(event.data),
             mutation=_sequence(view),
             written_by=event.by,
         ),
@@ -110,7 +110,7 @@ def _changed(view: View, event: e.DocumentChanged) -> list[Record]:
             version=event.version,
             status=document.status,
             data=data,
-            data_hash=fingerprint(content),
+            data_hash=event.content_hash or fingerprint(content),
             mutation=_sequence(view),
             written_by=event.by,
         ),
@@ -240,6 +240,9 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 
             why = event.reason or f"{event.superseded_by} took its place"
             changes = {"superseded_by": event.superseded_by, "fields": event.fields}
             return _Told("supersede", event.by, event.on_behalf_of, why, 0, "workflow", None, changes)
+        case e.DocumentRedacted():
+            changes = {"fields": event.fields}
+            return _Told("redact", event.by, event.on_behalf_of, event.reason, 0, "workflow", None, changes)
         case e.StepAnswered() | e.TaskDecided():
             return _Told(
                 f"decide {event.outcome}", event.actor, event.on_behalf_of, event.comment, event.step, "workflow"

@@ -31,6 +31,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     is_adopted: bool = False
     """Whether it was there before the engine managed it."""
+    content_hash: str = ""
+    """The hash of the content as it was written, if values of it were redacted since."""
 
 
 @message(name="document_changed")
@@ -49,6 +51,8 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     """The step that did it; 0 if none."""
     reason: str = ""
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    content_hash: str = ""
+    """The hash of the whole content as it was then, if values of it were redacted since."""
 
 
 @message(name="document_moved")
@@ -173,6 +177,18 @@ class WorkflowSwitched(Happening, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="document_redacted")
+class DocumentRedacted(Happening, frozen=True, kw_only=True):
+    """Values of fields were taken out of the history, and hashes put in their place."""
+
+    fields: list[str]
+    events: dict[str, list[str]]
+    """The events that were rewritten, by their numbers: the hash of each before and after."""
+    by: str = ""
+    on_behalf_of: str = ""
+    reason: str = ""
+
+
 DocumentEvent: TypeAlias = (
     DocumentCreated
     | DocumentChanged
@@ -187,4 +203,5 @@ DocumentEvent: TypeAlias = (
     | RoundCompleted
     | DocumentSuperseded
     | WorkflowSwitched
+    | DocumentRedacted
 )
