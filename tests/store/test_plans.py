@@ -12,12 +12,12 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast.kernel.document_records import DocumentOpened
+from holdfast.kernel.document_records import DOCUMENT_VERSIONS, DocumentOpened, VersionKept
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
-from holdfast.kernel.records import STEPS, DeadLetterRaised, SubscriptionOpened, TaskOpened, TaskPlace
+from holdfast.kernel.records import STEPS, DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened, TaskPlace
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.expiries import ExpiredQuery
 from holdfast.store.matches import AskedOf, Match
@@ -26,6 +26,7 @@ from holdfast.store.postgres import claims as postgres_claims
 from holdfast.store.postgres import commits as postgres_commits
 from holdfast.store.postgres import loading as postgres_loading
 from holdfast.store.postgres import reads as postgres_reads
+from holdfast.store.postgres import records as postgres_records
 from holdfast.store.postgres import workers as postgres_workers
 from holdfast.store.reading import Reader
 from holdfast.store.resuming import PausedQuery
@@ -407,7 +408,7 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
 }
 
 
-@pytest.mark.row("E-353", "E-355", "E-358", "E-950")
+@pytest.mark.row("E-353", "E-355", "E-358", "E-950", "E-380")
 def test_questions_look_at_little(desk: Desk) -> None:
     """Questions of a caller cost what their answers are worth."""
     crowd(desk)
@@ -533,6 +534,7 @@ def test_what_others_are_late_with_is_not_looked_at(desk: Desk) -> None:
 
 DOCUMENTS: dict[str, tuple[Callable[[Reader], Sequence[object]], int]] = {
     "by id": (lambda reader: [reader.document("order", "k1")], 1),
+    "a version": (lambda reader: reader.rows(DOCUMENT_VERSIONS, _named(reader, "k1")), 1),
     "of a type": (lambda reader: reader.documents(DocumentQuery(type="order", limit=FEW)), FEW),
     "of a status": (lambda reader: reader.documents(DocumentQuery(type="invoice", status="late", limit=FEW)), FEW),
     "somebody's": (lambda reader: reader.documents(DocumentQuery(type="invoice", requester="rita")), FEW),
@@ -543,31 +545,38 @@ DOCUMENTS: dict[str, tuple[Callable[[Reader], Sequence[object]], int]] = {
 }
 
 
+def _named(reader: Reader, name: str) -> InstanceId:
+    found = reader.document("order", name)
+    assert found is not None
+    return found.instance
+
+
 def _behind(reader: Reader) -> InstanceId:
     return reader.documents(DocumentQuery(type="invoice", limit=1))[0].instance
 
 
-@pytest.mark.row("E-962")
+@pytest.mark.row("E-962", "E-356", "E-032")
 @pytest.mark.row("E-332", "E-333")
-@pytest.mark.parametrize("list_", DOCUMENTS)
-def test_documents_are_found_among_many(desk: Desk, list_: str) -> None:
+def test_documents_are_found_among_many(desk: Desk) -> None:
     """However many documents of other types, statuses and people there are, a list reads those that it shows."""
 
     def document(type_: str, name: str, status: str, requester: str) -> Change:
         row = DocumentOpened(type=type_, id=name, status=status, version=1, data=b"{}", requester=requester)
-        return one(key=name, definition=type_, records=[row])
+        kept = VersionKept(version=1, status=status, data=b"{}", data_hash="h", mutation=1)
+        return one(key=name, definition=type_, records=[row, kept])
 
     desk.commit(*(document("invoice", f"i{number}", "draft", "bob") for number in range(MANY)))
     desk.commit(*(document("order", f"k{number}", "draft", "bob") for number in range(FEW)))
     desk.commit(*(document("invoice", f"l{number}", "late", "rita") for number in range(FEW)))
-    look, expected = DOCUMENTS[list_]
-    effort = Effort(desk)
-    with effort.of(desk.reader):
-        found = look(desk.reader)
-    assert len(found) == expected
-    assert effort.is_small, f"{effort.spent}"
+    for name, (look, expected) in DOCUMENTS.items():
+        effort = Effort(desk)
+        with effort.of(desk.reader):
+            found = look(desk.reader)
+        assert (name, len(found)) == (name, expected)
+        assert effort.is_small, f"{name}: {effort.spent}"
 
 
+@pytest.mark.row("E-380")
 def test_the_letters_of_an_instance_are_found_at_once(desk: Desk) -> None:
     """Those of others are not read."""
     crowd(desk)
@@ -820,3 +829,19 @@ def test_given_rows_are_looked_up_one_by_one(postgres_dsn: str) -> None:
             assert "Seq Scan" not in line, told
             if "Index Scan" in line or "Index Only Scan" in line:
                 assert "Index Cond" in lines[place + 1], told
+
+
+@pytest.mark.row("E-382")
+def test_a_step_is_looked_for_in_the_month_of_its_instance(postgres_dsn: str) -> None:
+    """Its table has a part for each month; what moves it names its instance, so that the other parts are not opened."""
+    store = open_store(postgres_dsn)
+    desk, moment = Desk(store), NOW.replace(year=2046)
+    desk.keeper.tidy(moment)
+    head = desk.born(born(new_id(moment), records=[StepOpened(number=1, node="a")]))
+    given = [f"'{{{head.id}}}'", "'{1}'", "'{completed}'", *["'{null}'"] * 6, "'2046-03-02'"]
+    statement = postgres_records._changing(STEPS).replace("?", "{}").format(*given)
+    with store.writer()._line.use() as connection:  # type: ignore[attr-defined]
+        rows = connection.execute(f"explain (analyze, costs off, timing off, summary off) {statement}").fetchall()
+    store.close()
+    opened = [row[0] for row in rows if "Scan" in row[0] and " on steps" in row[0] and "never executed" not in row[0]]
+    assert [line.split(" on ")[1].split()[0] for line in opened] == [f"steps_{moment:%Y_%m}"], rows

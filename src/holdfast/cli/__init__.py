@@ -23,11 +23,12 @@ from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
 from holdfast.cli.publishing import definitions, diff, publish
-from holdfast.cli.rehearsing import bodies
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.schedules import schedules
+from holdfast.cli.seals import seals
 from holdfast.cli.serving import server
+from holdfast.cli.suspending import bodies
 from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
 from holdfast.cli.upkeep import inbox, instances, maintenance, projections
@@ -62,6 +63,7 @@ main.add_section(
     config,
     doctor,
     verify,
+    seals,
     dlq,
     pauses,
     events,

@@ -426,7 +426,7 @@ def test_a_resume_point_cannot_vanish(place: Place) -> None:
     assert (status(engine, run), stage.calls) == ("completed", ["ship"])
 
 
-@pytest.mark.row("R-094", "R-130", "R-131", "R-033", "C-08", "C-31")
+@pytest.mark.row("R-094", "R-130", "R-131", "R-033", "C-08", "C-31", "EC-12")
 def test_runs_of_all_kinds_are_listed_by_their_own_words(place: Place) -> None:
     """Paused and blocked rules are found by these words, and not among the dead letters of sagas; what is paused has an instant, what is not has none."""
     engine, paused = begun(place)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from holdfast.app import processes as p
 from holdfast.app.advancing import Landing, advanced, carried_out, landed
-from holdfast.app.authorities import authority_at, decider_at
+from holdfast.app.authorities import authority_at, decider_at, lapsed_claim
 from holdfast.app.calls.start import begun, check_right
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed
 from holdfast.app.expiries import expired
@@ -134,7 +134,15 @@ class FutureProcesses:
         def read() -> ProcessDescriptor:
             decider, identity = decider_at(self._desk), checked_instance(instance)
             with self._desk.reader.look() as reader:
-                return p.descriptor_of(self._desk, reader, p.known(self._desk, reader, identity), decider)
+                found = p.known(self._desk, reader, identity)
+                shown = p.descriptor_of(self._desk, reader, found, decider)
+            lapsed = lapsed_claim(self._desk, found.claimed_by, found.header.definition)
+            if not lapsed:
+                return shown
+            with self._desk.reader.look() as reader:
+                return p.descriptor_of(
+                    self._desk, reader, p.known(self._desk, reader, identity), decider, lapsed=lapsed
+                )
 
         return self._desk.consult(read)
 

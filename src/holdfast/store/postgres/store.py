@@ -27,6 +27,7 @@ from holdfast.store.postgres.connections import (
     Connection,
     HeldLine,
     Line,
+    check_reader,
     patient_conninfo,
     prepare_reader,
 )
@@ -42,6 +43,7 @@ from holdfast.store.postgres.pauses import PostgresPauses
 from holdfast.store.postgres.reads import PostgresReader, reading
 from holdfast.store.postgres.resuming import PostgresResumes
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
+from holdfast.store.postgres.seals import PostgresSeals
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
 from holdfast.store.shapes import StoredMessage
@@ -119,6 +121,10 @@ class PostgresParts:
     def charters(self) -> PostgresCharters:
         """For what organisations say of their documents."""
         return PostgresCharters(self._next_line())
+
+    def seals(self) -> PostgresSeals:
+        """For whoever seals histories."""
+        return PostgresSeals(self._next_line())
 
     def blueprints(self) -> PostgresBlueprints:
         """For whoever publishes contracts and bodies."""
@@ -284,7 +290,7 @@ class PostgresStore(PostgresShare):
             timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),
-            check=ConnectionPool.check_connection,
+            check=check_reader,
             name="holdfast-readers",
             open=True,
         )

@@ -1,6 +1,6 @@
 -- name: as_tenant
 -- Row-level security shows this transaction the rows of one tenant only.
-select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant', ?::text, true)
+select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant', %s, true)
 
 -- name: instances_of_parent
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
