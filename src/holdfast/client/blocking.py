@@ -50,6 +50,7 @@ from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, Proces
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.redaction import Redaction
+from holdfast.app.reporting import Report
 from holdfast.app.schedule_views import FireInfo, Schedule
 from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
@@ -1747,6 +1748,28 @@ class Calls:
                 path="/api/v1/seals",
                 answer=SealedPage,
                 body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
+            )
+        )
+
+    def report(
+        self,
+        definition: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        version: str = "",
+        limit: int = 10000,
+    ) -> Report:
+        """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/reports/{placed(definition)}",
+                answer=Report,
+                query=said(
+                    {"since": since, "until": until, "version": version, "limit": limit},
+                    {"since": None, "until": None, "version": "", "limit": 10000},
+                ),
             )
         )
 
