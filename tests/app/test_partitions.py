@@ -183,6 +183,10 @@ LISTS: dict[str, Call] = {
     "runs.stuck": lambda calls, _: calls.runs.stuck().items,
     "processes.list": lambda calls, _: calls.processes.list().items,
     "processes.expired": lambda calls, _: calls.processes.expired(before=datetime(9999, 1, 1, tzinfo=UTC)),
+    "instances.sent": lambda calls, on: [
+        each for each in calls.instances.sent([f"{on.run}:1"]) if each.state != "lost"
+    ],
+    "reports.of": lambda calls, _: list(range(calls.reports.of("ask").runs)),
     "documents.list": lambda calls, _: calls.documents.list("invoice").items,
     "documents.list by status": lambda calls, _: calls.documents.list("invoice", status="draft").items,
     "deciders.observations": lambda calls, _: calls.deciders.observations("puppet"),
