@@ -38,6 +38,7 @@ MODULES = (
     "directory",
     "chains",
     "charters",
+    "workflows",
     "dead_letters",
     "definitions",
     "events",

@@ -120,6 +120,8 @@ def test_a_run_is_paused_and_resumed(world: World) -> None:
     again = client.post(f"{RUNS}/{run}/pause", {})
     assert (again.status_code, problem(again)["code"]) == (409, "already_paused")
     assert run in [each["id"] for each in all_of(client, f"{RUNS}/paused")]
+    assert run in [each["id"] for each in all_of(client, f"{RUNS}/paused", next_step="wait")]
+    assert client.get(f"{RUNS}/paused?next_step=else").json()["items"] == []
     assert is_done(client.post(f"{RUNS}/{run}/resume", {"reason": "open again", "metadata": {"supplier": "open"}}))
     assert client.get(f"{RUNS}/{run}").json()["resume_data"] == {"supplier": "open"}
     late = client.post(f"{RUNS}/{run}/resume", {})
@@ -286,6 +288,10 @@ def test_people_are_looked_after(world: World) -> None:
 def test_definitions_are_looked_at_and_published(world: World) -> None:
     """A definition is read as data, changed, validated with every finding, and published for the tenant alone."""
     client = world.client()
+    points = client.get("/api/v1/definitions/paid/pause-points", params={"trigger": "wait"}).json()
+    assert [(each["step_id"], each["resumption_behavior"]) for each in points] == [("wait", "continue")]
+    strange = client.get("/api/v1/definitions/paid/pause-points", params={"trigger": "timer"})
+    assert (strange.status_code, problem(strange)["code"]) == (400, "bad_query")
     source = client.get("/api/v1/definitions/paid/source").json()
     mine = {**source, "name": "paid-later"}
     assert client.post("/api/v1/definitions/validate", mine).json()["is_valid"] is True

@@ -16,6 +16,7 @@ from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.access import Access
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
+from holdfast.store.expiries import ExpiryParts
 from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
 from holdfast.store.incidents import IncidentParts
 from holdfast.store.notifications import Notifying
@@ -362,7 +363,7 @@ class Keeper(Notes, Protocol):
         ...
 
 
-class Parts(ResumingParts, IncidentParts, Notifying, OrganisationParts, Protocol):
+class Parts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationParts, Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
     def writer(self) -> Writer:

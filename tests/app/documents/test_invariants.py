@@ -139,6 +139,17 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
             "where sequence = 6 and instance = ?"
         ),
     ),
+    "another author": (
+        {"K-01"},
+        drafted,
+        _sql("update {}events set actor = 'eve' where type = 'document_changed' and instance = ?"),
+    ),
+    "another starter": ({"WF-15"}, drafted, _sql("update {}instances set started_by = 'eve' where id = ?")),
+    "an unreadable call": (
+        {"WF-11"},
+        approved,
+        lambda ruin, run: ruin.run("update {}effects set data = ? where instance = ?", b"{}", run),
+    ),
     "another status": ({"WF-15"}, submitted, _sql("update {}documents set status = 'active' where instance = ?")),
     "another place": ({"WF-15"}, submitted, _sql("update {}instances set status = 'completed' where id = ?")),
     "a document without its row": ({"WF-15"}, submitted, _sql("delete from {}documents where instance = ?")),
@@ -364,7 +375,7 @@ def contents(ruin: Ruin, run: str) -> dict[str, object]:
     return found | {"row": ruin.rows("select status, reason, ended_at from {}instances where id = ?", run)}
 
 
-@pytest.mark.row("E-322", "E-545", "E-546", "E-783", "E-065", "E-580", "E-926")
+@pytest.mark.row("E-322", "E-545", "E-546", "E-783", "E-065", "E-580", "E-926", "EC-31", "EC-23")
 def test_a_repair_makes_everything_again_from_the_history(place: Place) -> None:
     """Rows, times and status are as before the damage; who asked for it is told in the history, and the document goes on to its end."""
     engine, ruin = place.engine().register(Definition(graph=workflow())), Ruin(place.store)

@@ -176,7 +176,7 @@ def test_a_cancellation_of_a_version_that_was_seen_is_refused_if_another_is_ther
     """Also if that came between the look and the commit."""
     engine = place.engine()
     published(engine, CIRCLE)
-    instance, sent = engine.processes.start("w").id, calls_of_processes.carried_out
+    instance, sent = engine.processes.start("w").id, advancing.carried_out
 
     def overtaken(*given: object, **named: object) -> object:
         monkeypatch.undo()

@@ -224,7 +224,7 @@ def test_conditions_and_guards_say_which_way_is_open(place: Place) -> None:
     assert stood(engine, large) == ("completed", "approved")
 
 
-@pytest.mark.row("P-030", "P-077", "P-136")
+@pytest.mark.row("P-030", "P-077", "P-136", "EC-20")
 def test_a_caller_may_say_which_version_was_seen(place: Place) -> None:
     """The version begins at 1 and grows with each change; whoever has seen an older one is refused, and changes nothing."""
     engine = place.engine()
@@ -437,7 +437,7 @@ workflows:
 """
 
 
-@pytest.mark.row("P-087", "P-099", "P-101", "P-102")
+@pytest.mark.row("P-087", "P-099", "P-101", "P-102", "EC-01", "EC-22")
 @pytest.mark.parametrize("limit", [3, 10])
 def test_automatic_steps_in_a_row_are_limited(place: Place, limit: int) -> None:
     """As many as the limit run; the one behind suspends, and a resume lets as many run again."""
@@ -601,7 +601,7 @@ def test_an_event_sets_no_name_of_the_engines_own(place: Place, *, comes_early: 
 # -- ending
 
 
-@pytest.mark.row("P-037", "P-042", "P-116", "P-118", "P-119", "P-120", "P-121", "C-03")
+@pytest.mark.row("P-037", "P-042", "P-116", "P-118", "P-119", "P-120", "P-121", "C-03", "EC-14")
 def test_a_cancelled_process_undoes_nothing(place: Place) -> None:
     """From active and from suspended, by whoever has the capability; a second time it is not active any more."""
     engine = place.engine()
@@ -626,7 +626,7 @@ def test_a_cancelled_process_undoes_nothing(place: Place) -> None:
     assert (stood(engine, active), stood(engine, suspended)) == (("cancelled", "review"), ("cancelled", "process"))
 
 
-@pytest.mark.row("P-018", "P-170")
+@pytest.mark.row("P-018", "P-170", "EC-10")
 def test_a_rejected_order_ends_in_a_terminal_of_its_own(place: Place) -> None:
     """Every terminal means completed; nothing is called on the way to this one."""
     engine = place.engine()
@@ -688,7 +688,7 @@ def test_a_list_shows_those_of_the_caller(place: Place) -> None:
         processes.list(status="running")
 
 
-@pytest.mark.row("P-002", "P-003", "P-005", "P-007", "P-159", "P-161", "P-168")
+@pytest.mark.row("P-002", "P-003", "P-005", "P-007", "P-159", "P-161", "P-168", "EC-23")
 def test_another_person_goes_on_days_later_in_another_process(place: Place) -> None:
     """The trail tells who started it and who approved it, and when."""
     first = place.engine()
@@ -707,6 +707,7 @@ def test_another_person_goes_on_days_later_in_another_process(place: Place) -> N
     assert second.instances.verify(instance).is_sound
 
 
+@pytest.mark.row("EC-12")
 def test_runs_are_listed_by_the_words_of_their_kind(place: Place) -> None:
     """A word finds the runs of the kinds that have it, as they are shown; one that no kind has is refused."""
     engine = place.engine()

@@ -35,7 +35,7 @@ def test_simultaneous_starts_with_one_key_are_one(live: Live) -> None:
         assert engine.processes.list().total == 1
 
 
-@pytest.mark.row("P-077", "P-078", "C-26")
+@pytest.mark.row("P-077", "P-078", "C-26", "EC-20")
 def test_of_simultaneous_advances_one_counts(live: Live) -> None:
     """The others are judged by what it led to, each event is there once, and the backend was called once."""
     engine = live.engine()

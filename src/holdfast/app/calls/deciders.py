@@ -19,6 +19,7 @@ from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
+from holdfast.machine.machine import GraphMachine
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.replies import Reply
@@ -199,8 +200,12 @@ class FutureDeciders:
         return program
 
     def _looked_at(self, decider: object) -> Program:
-        """A decider whose instances the caller may look at."""
+        """A decider whose instances the caller may look at; of documents not everybody sees everything."""
         program = self._program(decider)
+        machine = program.decider
+        if isinstance(machine, GraphMachine) and machine.graph.document and self._desk.request.actor.kind != "system":
+            told = f"{program.type!r} are documents, of which not everything is for everybody's eyes; read them with `documents`"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
         self._check_reader(program.type)
         return program
 

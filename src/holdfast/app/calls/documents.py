@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -24,7 +23,6 @@ from holdfast.app.document_views import (
 )
 from holdfast.app.document_writing import (
     Amendment,
-    Spoken,
     act,
     address_of,
     amend,
@@ -40,9 +38,11 @@ from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed
+from holdfast.app.snapshot_pages import page_of
 from holdfast.app.step_handlers import plain_data
+from holdfast.app.visibility import refuse_masks
 from holdfast.app.workflow_reads import LARGEST_PAGE
-from holdfast.errors import HoldfastError, PayloadError, RejectedError
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
@@ -86,7 +86,7 @@ class FutureDocuments:
         try:
             name, version = workflow_in_force(self._desk, type)
             command = CreateDocument(
-                data=plain_data({} if data is None else data, "data", limit=self._desk.payload_limit),
+                data=self._given(name, {} if data is None else data, "data"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "create"),
                 org=self._org(),
@@ -148,7 +148,7 @@ class FutureDocuments:
             key = checked_key(id, "document id")
             command = Mutate(
                 action=_verb(name, checked_key(action, "action")),
-                payload=plain_data({} if changes is None else changes, "changes", limit=self._desk.payload_limit),
+                payload=self._given(name, {} if changes is None else changes, "changes"),
                 expected_version=None if expected_version is None else _number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, _verb(name, action)),
@@ -217,7 +217,7 @@ class FutureDocuments:
             name, _ = workflow_of(self._desk, type)
             key = checked_key(id, "document id")
             command = Mutate(
-                payload=plain_data(changes, "changes", limit=self._desk.payload_limit),
+                payload=self._given(name, changes, "changes"),
                 expected_version=None if expected_version is None else _number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "amend"),
@@ -251,6 +251,14 @@ class FutureDocuments:
         return self._look(
             type, id, lambda reader, known: d.version_of(self._desk, reader, known, _number(version, "version"))
         )
+
+    def page(self, type: str, id: str, version: int | None = None) -> Reply[str]:  # noqa: A002 - see get
+        """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
+
+        def read(reader: Reader, known: d.Found) -> str:
+            return page_of(self._desk, reader, known, None if version is None else _number(version, "version"))
+
+        return self._look(type, id, read)
 
     def diff(self, type: str, id: str, old: int, new: int) -> Reply[builtins.list[FieldDifference]]:  # noqa: A002 - see get
         """What is different in two versions, field by field; of sensitive fields only that they are."""
@@ -312,6 +320,12 @@ class FutureDocuments:
     def _rules(self, name: str, action: str) -> builtins.list[DocumentRule]:
         return self._desk.registry.charters.rules_for(self._desk.tenant, name, action)
 
+    def _given(self, name: str, given: object, what: str) -> Data:
+        """What a caller gives, made plain; what they were shown in the place of a value is none."""
+        made = plain_data(given, what, limit=self._desk.payload_limit)
+        refuse_masks(spec_of(self._desk, name), made, self._desk.request.actor)
+        return made
+
     def _org(self) -> Data:
         given = self._desk.registry.charters.org_of(self._desk.tenant)
         return plain_data(given, "organisation", limit=self._desk.payload_limit)
@@ -320,7 +334,7 @@ class FutureDocuments:
         self,
         name: str,
         key: str,
-        command: Spoken,
+        command: d.Spoken,
         repeated: str,
         *,
         version: str = "",
@@ -336,10 +350,10 @@ class FutureDocuments:
             _as_it_became,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
-            said=said_of(command),
+            said=said_of(self._desk, command),
             may_create=bool(version),
             definition_version=version,
-            view=partial(d.edited_in_hand, self._desk) if isinstance(command, Mutate) else None,
+            view=d.seen_in_hand(self._desk, command),
         )
 
         def look(outcome: Outcome) -> Reply[DocumentView]:
@@ -347,7 +361,15 @@ class FutureDocuments:
                 return Reply.of(outcome.seen)
             return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
 
-        return followed(sent, look, self._desk.reply())
+        def explain(error: BaseException) -> Reply[DocumentView]:
+            if isinstance(error, NotFoundError) and not version:
+                return failed(NotFoundError("document", f"{name}/{key}"))
+            expected = None if isinstance(command, CreateDocument) else command.expected_version
+            if expected is None or not isinstance(error, RejectedError) or error.reason != Refusal.VERSION_CONFLICT:
+                return failed(error)
+            return self._desk.look(lambda reader: d.in_conflict(self._desk, reader, (name, key), expected))
+
+        return followed(sent, look, self._desk.reply(), rescue=explain)
 
 
 def _as_it_became(outcome: Outcome) -> Outcome:

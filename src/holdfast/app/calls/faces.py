@@ -34,6 +34,7 @@ from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.sessions import FutureSessions
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.desk import Desk, checked_actor
 from holdfast.app.references import DefinitionLike, InstanceLike, Untyped, checked_instance
 from holdfast.authoring.definition import I, R, TypedDefinition
@@ -69,6 +70,8 @@ class FutureCalls:
     """Approval chains."""
     charters: FutureCharters
     """What organisations say of their documents."""
+    workflows: FutureWorkflows
+    """The workflows of documents: taken out of use, and moved from one to another."""
     dead_letters: FutureDeadLetters
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
@@ -108,6 +111,7 @@ class FutureCalls:
         self.directory = FutureDirectory(desk)
         self.chains = FutureChains(desk)
         self.charters = FutureCharters(desk)
+        self.workflows = FutureWorkflows(desk)
         self.dead_letters = FutureDeadLetters(desk)
         self.definitions = FutureDefinitions(desk, owner=desk.request)
         self.events = FutureEvents(desk)

@@ -20,6 +20,7 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
@@ -46,12 +47,14 @@ from holdfast.app.calls.refusals import KEPT, FutureRefusals
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
-from holdfast.app.calls.sessions import LIFETIME, FutureSessions
+from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -79,9 +82,10 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
@@ -352,6 +356,7 @@ class Runs:
         *,
         definition: DefinitionLike = "",
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
         after: views.InstanceSummary | None = None,
@@ -359,10 +364,17 @@ class Runs:
     ) -> builtins.list[views.InstanceSummary]:
         """Runs that are paused or wait for an operator, those that were paused last first; give the last one as `after` for the next page.
 
-        `reason` is the word that tells why: `requested` if somebody paused it. `since` and `before` are about when that was.
+        `reason` is the word that tells why: `requested` if somebody paused it. `next_step` asks for those that go on with one step.
+        `since` and `before` are about when they were paused.
         """
         return self._futures.paused(
-            definition=definition, reason=reason, since=since, before=before, after=after, limit=limit
+            definition=definition,
+            reason=reason,
+            next_step=next_step,
+            since=since,
+            before=before,
+            after=after,
+            limit=limit,
         ).result()
 
     def resumable(
@@ -476,6 +488,16 @@ class Processes:
             cursor=cursor,
             limit=limit,
         ).result()
+
+    def expired(
+        self, *, before: datetime | None = None, tenant: str = "", after: ExpiredProcess | None = None, limit: int = 100
+    ) -> builtins.list[ExpiredProcess]:
+        """Active instances whose time is over before an instant, now if none is given, the longest overdue first; one whose time is over at it is not.
+
+        `tenant` is another one, or `*` for all, and for the engine itself to say. Give the last one as `after` for the next page. It takes the
+        capability to look at runs.
+        """
+        return self._futures.expired(before=before, tenant=tenant, after=after, limit=limit).result()
 
     def process_timeouts(self) -> int:
         """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.
@@ -601,6 +623,10 @@ class Documents:
     def version(self, type: str, id: str, version: int) -> DocumentVersion:
         """One version of a document, exactly as it was: what an approver of that version decides on."""
         return self._futures.version(type, id, version).result()
+
+    def page(self, type: str, id: str, version: int | None = None) -> str:
+        """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
+        return self._futures.page(type, id, version).result()
 
     def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:
         """What is different in two versions, field by field; of sensitive fields only that they are."""
@@ -1276,6 +1302,68 @@ class Charters:
         self._futures.refresh().result()
 
 
+class Workflows:
+    """What can be done about the workflows of documents: taking one out of use, and moving documents from one to another.
+
+    A workflow is named by the type of its documents and its version, such as `2-org`, as `DocumentView.workflow_version` and `bodies.versions` tell it.
+    """
+
+    def __init__(self, futures: FutureWorkflows) -> None:
+        self._futures = futures
+
+    def suspend(self, type: str, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a bad workflow out of use: new documents begin with the one before it, and those that are under way are paused.
+
+        Where none is before it no document begins (`WORKFLOW_SUSPENDED`). The documents are paused by batches, which the answer names, and
+        stay with their workflow. Said again, it pauses those that run nevertheless. It takes `bodies:publish` and `execution:pause`.
+        """
+        return self._futures.suspend(type, workflow, reason).result()
+
+    def lift(self, type: str, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back: new documents begin with it again if it is the one in force, and those go on that were paused with it.
+
+        It takes `bodies:publish` and `execution:resume`. RejectedError (`NOT_SUSPENDED`) if it is in use.
+        """
+        return self._futures.lift(type, workflow, reason).result()
+
+    def suspensions(self, type: str = "") -> builtins.list[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, of one type or of all, by whom and why, oldest first."""
+        return self._futures.suspensions(type).result()
+
+    def move(
+        self,
+        type: str,
+        workflow: str,
+        to: str,
+        *,
+        nodes: Mapping[str, str] | None = None,
+        documents: Sequence[str] = (),
+        reason: str,
+        dry_run: bool = False,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents that are under way follow another version of their workflow from where they are; all others stay pinned.
+
+        `nodes` says what a node is called there that is called otherwise now; the others keep their names. One whose gates, or whose
+        present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
+        waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
+        The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and the history of each
+        document keeps it.
+        """
+        return self._futures.move(
+            type,
+            workflow,
+            to,
+            nodes=nodes,
+            documents=documents,
+            reason=reason,
+            dry_run=dry_run,
+            cursor=cursor,
+            limit=limit,
+        ).result()
+
+
 class DeadLetters:
     """What operators ask of work that gave up.
 
@@ -1398,6 +1486,15 @@ class Definitions:
     def diagram(self, definition: DefinitionLike, version: str | int = "", *, format: Format = "mermaid") -> str:
         """A drawing of a workflow, as Mermaid, DOT or JSON; that of a run shows its live state."""
         return self._futures.diagram(definition, version, format=format).result()
+
+    def pause_points(
+        self, definition: DefinitionLike, version: str | int = "", *, trigger: PauseTrigger | Literal[""] = ""
+    ) -> builtins.list[PausePoint]:
+        """The steps at which runs of a workflow rest, each once: for people (`approval`), for an event or a time (`wait`), or for an operator (`manual`).
+
+        `trigger` asks for those of one of these words; PayloadError for any other.
+        """
+        return self._futures.pause_points(definition, version, trigger=trigger).result()
 
 
 class Events:
@@ -1670,12 +1767,13 @@ class Sessions:
     def __init__(self, futures: FutureSessions) -> None:
         self._futures = futures
 
-    def open(self, *, credential: str, lifetime: timedelta = LIFETIME) -> NewSession:
+    def open(self, *, credential: str, lifetime: timedelta = LIFETIME, most: int = OPEN) -> NewSession:
         """Begin a session of the actor of these calls, with the rights that they have now; `credential` says what they came in with.
 
-        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key.
+        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key. Of one actor
+        and credential the newest `most` stay open: the oldest ends where there would be more.
         """
-        return self._futures.open(credential=credential, lifetime=lifetime).result()
+        return self._futures.open(credential=credential, lifetime=lifetime, most=most).result()
 
     def list(self, *, actor: str = "", after: str | Session = "", limit: int = 100) -> builtins.list[Session]:
         """Sessions, oldest first, ended ones included: one's own, those of `actor`, or all for whoever looks after keys."""
@@ -1981,6 +2079,8 @@ class Calls:
     """Approval chains."""
     charters: Charters
     """What organisations say of their documents."""
+    workflows: Workflows
+    """The workflows of documents: taken out of use, and moved from one to another."""
     dead_letters: DeadLetters
     """What gave up, and what is to become of it."""
     definitions: Definitions
@@ -2024,6 +2124,7 @@ class Calls:
         self.directory = Directory(futures.directory)
         self.chains = Chains(futures.chains)
         self.charters = Charters(futures.charters)
+        self.workflows = Workflows(futures.workflows)
         self.dead_letters = DeadLetters(futures.dead_letters)
         self.definitions = Definitions(futures.definitions)
         self.events = Events(futures.events)

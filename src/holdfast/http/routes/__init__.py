@@ -25,6 +25,7 @@ from holdfast.http.routes import (
     sessions,
     standing,
     tasks,
+    workflows,
 )
 from holdfast.http.routing import Route
 
@@ -38,6 +39,7 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *documents.ROUTES,
     *bodies.ROUTES,
+    *workflows.ROUTES,
     *contracts.ROUTES,
     *charters.ROUTES,
     *dead_letters.ROUTES,

@@ -43,6 +43,8 @@ class PausedQuery(Paged, frozen=True, kw_only=True):
 
     definition: str = ""
     reason: str = ""
+    next_step: str = ""
+    """Only runs that go on with this step."""
     since: datetime | None = None
     before: datetime | None = None
 
@@ -139,6 +141,7 @@ async def list_paused(call: Call[PausedQuery, None]) -> Listing[InstanceSummary]
     found = await call.calls.runs.paused(
         definition=asked.definition,
         reason=asked.reason,
+        next_step=asked.next_step,
         since=asked.since,
         before=asked.before,
         after=_paused_behind(asked.cursor),
@@ -271,9 +274,9 @@ _SSE = "text/event-stream"
 
 ROUTES: tuple[Route, ...] = (
     _RUNS.get("", list_executions, answer=Listing[InstanceSummary], query=ListQuery, reach="own"),
-    _RUNS.get("/paused", list_paused, answer=Listing[InstanceSummary], query=PausedQuery),
-    _RUNS.get("/resumable", list_resumable, answer=Listing[InstanceSummary], query=ResumableQuery),
-    _RUNS.get("/stuck", list_stuck, answer=Listing[InstanceSummary], query=Paged),
+    _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQuery),
+    _RUNS.get("/resumable", list_resumable, reach="own", answer=Listing[InstanceSummary], query=ResumableQuery),
+    _RUNS.get("/stuck", list_stuck, reach="own", answer=Listing[InstanceSummary], query=Paged),
     _RUNS.get("/events", stream_executions, answer=streams.Changed, media_type=_SSE),
     _RUN.get("", get_execution, answer=WorkflowInstance, also=(304,)),
     _RUN.get("/status", get_status, answer=RunStatus),

@@ -19,7 +19,7 @@ from holdfast.machine.runs.document_commands import Mutate
 from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.event_keys import key_or_none
 from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
-from holdfast.machine.runs.fields import Data, defaults_of, faults_of, not_given, with_computed
+from holdfast.machine.runs.fields import Data, defaults_of, faults_of, is_same, not_given, with_computed
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -170,19 +170,18 @@ def version_refusal(turn: Turn, expected: int | None) -> Rejection | None:
 # -- any change
 
 
-def drafted(turn: Turn, before: Data, changes: Data, author: Author) -> Draft | Rejection:
+def drafted(turn: Turn, before: Data, changes: Data, author: Author, *, may_set: bool = True) -> Draft | Rejection:
     """The content with changes laid over it, judged by rules and fields; why not, if it would not be sound."""
     index = index_of(turn.routes)
+    content = with_computed(index, _laid(before, changes))
     try:
-        judged = judge(
-            turn, with_computed(index, _laid(before, changes)), author.rules, actor=author.actor, org=author.org
-        )
+        judged = judge(turn, content, author.rules, actor=author.actor, org=author.org, may_set=may_set)
     except ExpressionError as error:
         return refused(
             Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"
         )
     if judged.blocked:
-        return refused(Refusal.RULE_BLOCKED, judged.blocked)
+        return refused(Refusal.RULE_BLOCKED, f"a rule of the organisation stands against it: {judged.blocked}")
     data = with_computed(index, _laid(judged.data, {}))
     refusal = invalid("the document", faults_of(index, data))
     if refusal is None and not is_within(turn.routes, data):
@@ -205,7 +204,9 @@ def _laid(data: Data, changes: Data) -> Data:
 
 def _differences(before: Data, after: Data) -> Data:
     gone: Data = {name: None for name in before if name not in after}
-    return gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
+    return gone | {
+        name: value for name, value in after.items() if name not in before or not is_same(before[name], value)
+    }
 
 
 def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:

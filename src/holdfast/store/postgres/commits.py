@@ -105,6 +105,8 @@ class PostgresUnit:
         self.written: list[InstanceId] = []
         """The instances whose events were written."""
         self._loan: Loan | None = None
+        self._newest: dict[InstanceId, int] = {}
+        """The positions of the newest events of instances that it has locked and not written to."""
 
     def lend(
         self,
@@ -123,7 +125,9 @@ class PostgresUnit:
     def load(self, addresses: Sequence[Address], *, whole: bool = False, waits: bool = True) -> list[Loaded | None]:
         """The instances, locked in the order of their ids."""
         lock(self.connection, addresses, waits=waits)
-        return load(self.connection, addresses, whole=whole)
+        found = load(self.connection, addresses, whole=whole)
+        self._newest |= {each.header.id: each.events[-1].position for each in found if each is not None and each.events}
+        return found
 
     def void(self, claims: Sequence[Claim]) -> set[Claim]:
         """Which of the claims are no longer good."""
@@ -140,7 +144,9 @@ class PostgresUnit:
     def write(self, changes: Sequence[Change], now: datetime) -> None:
         """Write everything."""
         # Rows may have been locked before the instances were, and the transaction's number is as old as its first lock.
-        floor = max(self._floor, newest_position(self.connection, changes))
+        unknown = [change for change in changes if change.header.id not in self._newest]
+        known = [self._newest.pop(change.header.id, 0) for change in changes]
+        floor = max(self._floor, newest_position(self.connection, unknown), *known)
         self.written += [change.header.id for change in changes]
         run(self.connection, chain(parts_of(changes, now), record_parts(changes, now)), self._base, floor=floor)
 

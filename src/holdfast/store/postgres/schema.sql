@@ -412,6 +412,7 @@ create table holdfast.instances (
     paused_at timestamp with time zone,
     deadline_at timestamp with time zone,
     attributes jsonb,
+    next_step text,
     constraint instances_pkey PRIMARY KEY (id),
     constraint instances_tenant_check CHECK ((tenant <> ''::text))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.1);
@@ -654,6 +655,23 @@ create table holdfast.subscriptions (
     constraint subscriptions_tenant_check CHECK ((tenant <> ''::text))
 );
 
+create table holdfast.suspensions (
+    tenant text not null,
+    type text not null,
+    workflow text not null,
+    number integer not null,
+    is_suspended boolean not null,
+    set_by text not null,
+    set_at timestamp with time zone not null,
+    why text not null,
+    batch text not null,
+    constraint suspensions_pkey PRIMARY KEY (tenant, type, workflow, number),
+    constraint suspensions_number_check CHECK ((number >= 1)),
+    constraint suspensions_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text))),
+    constraint suspensions_type_check CHECK ((type <> ''::text)),
+    constraint suspensions_workflow_check CHECK ((workflow <> ''::text))
+);
+
 create table holdfast.task_comments (
     instance uuid not null,
     number integer not null,
@@ -744,6 +762,7 @@ CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, pri
 CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
 CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
 CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
+CREATE INDEX api_sessions_by_actor ON holdfast.api_sessions USING btree (tenant, actor, id);
 CREATE INDEX api_sessions_by_age ON holdfast.api_sessions USING btree (tenant, expires_at);
 CREATE INDEX api_sessions_by_tenant ON holdfast.api_sessions USING btree (tenant, id);
 CREATE UNIQUE INDEX blueprints_by_version ON holdfast.blueprints USING btree (tenant, type, kind, version) WHERE (version > 0);
@@ -780,12 +799,15 @@ CASE
     WHEN (partition IS NULL) THEN ''::text
     ELSE partition
 END)) WHERE (key IS NOT NULL);
+CREATE INDEX instances_by_next_step ON holdfast.instances USING btree (tenant, next_step, paused_at DESC, id DESC) WHERE (next_step IS NOT NULL);
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, id) WHERE (kind = 'process'::text);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
+CREATE INDEX instances_expiring ON holdfast.instances USING btree (deadline_at, id) WHERE ((kind = 'process'::text) AND (status = 'running'::text) AND (deadline_at IS NOT NULL));
+CREATE INDEX instances_expiring_of_tenant ON holdfast.instances USING btree (tenant, deadline_at, id) WHERE ((kind = 'process'::text) AND (status = 'running'::text) AND (deadline_at IS NOT NULL));
 CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_processes ON holdfast.instances USING btree (tenant, (
 CASE
@@ -848,6 +870,7 @@ alter table holdfast.role_grants enable row level security, force row level secu
 alter table holdfast.snapshots enable row level security, force row level security;
 alter table holdfast.steps enable row level security, force row level security;
 alter table holdfast.subscriptions enable row level security, force row level security;
+alter table holdfast.suspensions enable row level security, force row level security;
 alter table holdfast.task_comments enable row level security, force row level security;
 alter table holdfast.task_decisions enable row level security, force row level security;
 alter table holdfast.task_people enable row level security, force row level security;
@@ -927,6 +950,8 @@ create policy engine on holdfast.steps as permissive for all to holdfast_engine 
 create policy tenant on holdfast.steps as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.subscriptions as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.subscriptions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.suspensions as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.suspensions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.task_comments as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.task_comments as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.task_decisions as permissive for all to holdfast_engine using (true) with check (true);
@@ -1095,6 +1120,8 @@ CREATE TRIGGER publishing_rules_never_change BEFORE UPDATE ON holdfast.publishin
 CREATE TRIGGER publishing_rules_never_go BEFORE DELETE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');
 CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, token, visit, kind, compensates, retry_of ON holdfast.steps FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.number <> old.number) OR (new.tenant <> old.tenant) OR (new.node <> old.node) OR (new.token <> old.token) OR (new.visit <> old.visit) OR (new.kind <> old.kind) OR (new.compensates IS DISTINCT FROM old.compensates) OR (new.retry_of IS DISTINCT FROM old.retry_of))) EXECUTE FUNCTION holdfast.refuse('HF104', 'the identity of a step never changes');
+CREATE TRIGGER suspensions_never_change BEFORE UPDATE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
+CREATE TRIGGER suspensions_never_go BEFORE DELETE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 CREATE TRIGGER task_decisions_applied BEFORE UPDATE OF applied ON holdfast.task_decisions FOR EACH ROW WHEN (((old.applied IS NOT NULL) AND (new.applied IS DISTINCT FROM old.applied))) EXECUTE FUNCTION holdfast.refuse('HF137', 'an approval is used up or void once and for all');
 
 revoke all on function holdfast.instances_having(jsonb) from public;
@@ -1193,6 +1220,8 @@ grant select on table holdfast.steps to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.steps_default to holdfast_engine;
 grant delete, insert, select, update on table holdfast.subscriptions to holdfast_engine;
 grant select on table holdfast.subscriptions to holdfast_tenant;
+grant insert, select on table holdfast.suspensions to holdfast_engine;
+grant select on table holdfast.suspensions to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.task_comments to holdfast_engine;
 grant select on table holdfast.task_comments to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.task_decisions to holdfast_engine;

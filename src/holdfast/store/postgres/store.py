@@ -27,11 +27,13 @@ from holdfast.store.postgres.connections import (
     Connection,
     HeldLine,
     Line,
+    check_reader,
     patient_conninfo,
     prepare_reader,
 )
 from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.directory import PostgresPeople
+from holdfast.store.postgres.expiries import PostgresExpiries
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.incidents import PostgresIncidents
@@ -90,6 +92,10 @@ class PostgresParts:
     def incidents(self) -> PostgresIncidents:
         """For whoever looks for instances that nothing can wake."""
         return PostgresIncidents(self._next_line())
+
+    def expiries(self) -> PostgresExpiries:
+        """For operators who look for what should have ended."""
+        return PostgresExpiries(self._next_line())
 
     def definitions(self) -> PostgresDefinitions:
         """For whoever resolves definitions."""
@@ -279,7 +285,7 @@ class PostgresStore(PostgresShare):
             timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),
-            check=ConnectionPool.check_connection,
+            check=check_reader,
             name="holdfast-readers",
             open=True,
         )

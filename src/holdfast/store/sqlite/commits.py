@@ -389,7 +389,7 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
         name, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
         head.begun, head.version, head.issued, head.commits, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
         text_or_none(head.ended_at), head.partition or None, head.started_by, text_or_none(head.paused_at),
-        text_or_none(head.deadline_at), head.search or None,
+        text_or_none(head.deadline_at), head.search or None, head.next_step or None,
     )  # fmt: skip
 
 
@@ -408,7 +408,8 @@ def _touch(name: str, change: Change) -> tuple[object, ...]:
 
 def _mark(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
-    return (text_or_none(head.paused_at), text_or_none(head.deadline_at), head.search or None, name)
+    marks = (text_or_none(head.paused_at), text_or_none(head.deadline_at), head.search or None, head.next_step or None)
+    return (*marks, name)
 
 
 def _event(name: str, event: StoredEvent, now: str) -> tuple[object, ...]:

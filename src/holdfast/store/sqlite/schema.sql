@@ -364,7 +364,8 @@ CREATE TABLE instances (
     started_by         text not null,
     paused_at          text,
     deadline_at        text,
-    attributes         text
+    attributes         text,
+    next_step          text
 ) strict, without rowid;
 
 CREATE TABLE meta (
@@ -570,6 +571,19 @@ CREATE TABLE subscriptions (
     primary key (instance, number, place)
 ) strict, without rowid;
 
+CREATE TABLE suspensions (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    type         text not null check (type <> ''),
+    workflow     text not null check (workflow <> ''),
+    number       integer not null check (number >= 1),
+    is_suspended integer not null check (is_suspended in (0, 1)),
+    set_by       text not null,
+    set_at       text not null,
+    why          text not null,
+    batch        text not null,
+    primary key (tenant, type, workflow, number)
+) strict, without rowid;
+
 CREATE TABLE task_comments (
     instance    text not null,
     number      integer not null,
@@ -656,6 +670,8 @@ CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
 
 CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
 
+CREATE INDEX api_sessions_by_actor on api_sessions (tenant, actor, id);
+
 CREATE INDEX api_sessions_by_age on api_sessions (tenant, expires_at);
 
 CREATE INDEX api_sessions_by_tenant on api_sessions (tenant, id);
@@ -717,6 +733,8 @@ CREATE INDEX instances_by_end on instances (ended_at) where ended_at is not null
 
 CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
 
+CREATE INDEX instances_by_next_step on instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
+
 CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
 
 CREATE INDEX instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
@@ -728,6 +746,12 @@ CREATE INDEX instances_by_starter on instances (tenant, started_by, id) where ki
 CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 
 CREATE INDEX instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
+
+CREATE INDEX instances_expiring on instances (deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
+
+CREATE INDEX instances_expiring_of_tenant on instances (tenant, deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
 
 CREATE INDEX instances_late on instances (reason, paused_at) where paused_at is not null;
 
@@ -898,6 +922,12 @@ when new.instance <> old.instance or new.number <> old.number or new.tenant <> o
     or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind or new.compensates is not old.compensates
     or new.retry_of is not old.retry_of
 begin select raise(abort, 'HF104 the identity of a step never changes'); end;
+
+CREATE TRIGGER suspensions_never_change before update on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
+
+CREATE TRIGGER suspensions_never_go before delete on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
 
 CREATE TRIGGER task_decisions_applied before update of applied on task_decisions
 when old.applied is not null and new.applied is not old.applied

@@ -23,6 +23,7 @@ from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_withi
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.directory import SQLitePeople
+from holdfast.store.sqlite.expiries import SQLiteExpiries
 from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.incidents import SQLiteIncidents
@@ -78,6 +79,10 @@ class SQLiteParts:
     def incidents(self) -> SQLiteIncidents:
         """For whoever looks for instances that nothing can wake."""
         return SQLiteIncidents(self._database)
+
+    def expiries(self) -> SQLiteExpiries:
+        """For operators who look for what should have ended."""
+        return SQLiteExpiries(self._database)
 
     def definitions(self) -> SQLiteDefinitions:
         """For whoever resolves definitions."""

@@ -8,6 +8,7 @@ from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.arrival import EventDeclined, EventReceived, EventsSought
 from holdfast.machine.runs.events.document import (
     ApprovalsApplied,
+    ApprovalsKept,
     ApprovalsVoided,
     DocumentChanged,
     DocumentCreated,
@@ -19,6 +20,7 @@ from holdfast.machine.runs.events.document import (
     RulesApplied,
     SlotRejected,
     TransitionRequested,
+    WorkflowSwitched,
 )
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.notice import (
@@ -100,6 +102,7 @@ from holdfast.machine.runs.events.token import (
 __all__ = [
     "AbortStarted",
     "ApprovalsApplied",
+    "ApprovalsKept",
     "ApprovalsVoided",
     "ApproverAdded",
     "BranchesClosed",
@@ -189,6 +192,7 @@ __all__ = [
     "WorkflowPaused",
     "WorkflowResumed",
     "WorkflowStarted",
+    "WorkflowSwitched",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from holdfast.kernel.actor import Principal
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 
@@ -68,6 +69,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
 
     transition: str
     by: str
+    kind: Principal = "user"
+    """Whether a person, a program or the engine asked: a name alone does not tell, because anybody may be called `system`."""
     on_behalf_of: str = ""
     roles: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     capabilities: list[str] = []  # noqa: RUF012 - every struct gets one of its own
@@ -93,6 +96,14 @@ class ApprovalsApplied(Happening, frozen=True, kw_only=True):
 
     steps: list[int]
     transition: str
+
+
+@message(name="approvals_kept")
+class ApprovalsKept(Happening, frozen=True, kw_only=True):
+    """A slot is gone through again because approvals are void; these stay in force, and nobody is asked for them anew."""
+
+    steps: list[int]
+    slot: str
 
 
 @message(name="rules_applied")
@@ -148,6 +159,20 @@ class DocumentSuperseded(Happening, frozen=True, kw_only=True):
     """What is different there."""
 
 
+@message(name="workflow_switched")
+class WorkflowSwitched(Happening, frozen=True, kw_only=True):
+    """The document follows another version of its workflow from here on; what is under way goes on there."""
+
+    tenant: str
+    version: str
+    before: str
+    """The version that it followed until now."""
+    nodes: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What nodes are called now that were called otherwise."""
+    by: str = ""
+    reason: str = ""
+
+
 DocumentEvent: TypeAlias = (
     DocumentCreated
     | DocumentChanged
@@ -155,9 +180,11 @@ DocumentEvent: TypeAlias = (
     | TransitionRequested
     | ApprovalsVoided
     | ApprovalsApplied
+    | ApprovalsKept
     | RulesApplied
     | SlotRejected
     | RoundStarted
     | RoundCompleted
     | DocumentSuperseded
+    | WorkflowSwitched
 )
