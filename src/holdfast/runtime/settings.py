@@ -96,6 +96,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command id is remembered, whatever becomes of its instance; that of a document at least until the document ends."""
     keep_finished: timedelta | None = None
     """Finished instances are deleted this long after their end, or when nothing of them is needed any more; None keeps them for ever."""
+    compress_after: timedelta | None = timedelta(days=365)
+    """What steps were given and gave is kept compressed this long after they have ended; nobody who reads it sees a difference. None means never."""
     stuck_after: timedelta = timedelta(minutes=15)
     """How long nothing may have happened to a run that nothing can ever wake before listeners, the log, metrics, health and alerts tell of it."""
     alerts: tuple[str, ...] = ()
@@ -229,6 +231,7 @@ _DURATIONS = (
     "keep_receipts",
     "keep_finished",
     "stuck_after",
+    "compress_after",
     "projection_pause",
     "longest_projection_pause",
     "resume_timeout",
@@ -239,7 +242,7 @@ _SWITCHES = ("ageing_enabled", "observe_inputs", "resume_auto_escalate", "auto_r
 
 _LISTS = ("outbound_allow", "invokers", "alerts")
 
-_MAY_BE_NONE = {"handler_timeout", "keep_finished", "resume_worker_interval"}
+_MAY_BE_NONE = {"handler_timeout", "keep_finished", "compress_after", "resume_worker_interval"}
 
 _INTERVALS = {"beat_interval", "poll_interval", "timer_poll_interval", "resume_worker_interval"}
 """How long loops rest between two looks."""
