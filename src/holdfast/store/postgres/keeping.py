@@ -58,6 +58,8 @@ _sql = read_numbered(_Sql, __package__, "keeping.sql")
 
 _MONTHS_AHEAD = 2
 
+_OldStep = tuple[UUID, int, bytes | None, bytes | None, bool]
+
 
 class PostgresKeeper:
     """Housekeeping in the database."""
@@ -112,14 +114,14 @@ class PostgresKeeper:
         bound = make_uuid7(before, 0)
         with self._line.use() as connection:
             values = [before, instance, Int8(number), bound, Int8(limit)]
-            found = connection.execute(_sql.old_steps, values).fetchall()
+            found = cast("list[_OldStep]", connection.execute(_sql.old_steps, values).fetchall())
         told = [(row[0], Int4(row[1]), packed(row[2]), packed(row[3]), row[2], row[3]) for row in found if row[4]]
         changed = [row for row in told if row[2:4] != row[4:]]
         if changed:
             with self._line.transaction() as connection:
                 for each in changed:
                     connection.execute(_sql.pack_step, each)
-        last = (InstanceId(found[-1][0]), int(found[-1][1])) if len(found) == limit else None
+        last = (InstanceId(found[-1][0]), found[-1][1]) if len(found) == limit else None
         return Faded(len(changed), last)
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
