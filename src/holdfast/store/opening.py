@@ -7,9 +7,11 @@ from urllib.parse import unquote
 
 from holdfast.errors import ConfigurationError
 from holdfast.store.port import Store
-from holdfast.store.sqlite.store import SQLiteStore
+from holdfast.store.sqlite.store import SQLiteStore, sqlite_script
 
 DEFAULT_URL = "sqlite:///holdfast.db"
+
+_NO_POSTGRES = "Postgres needs its driver: pip install 'holdfast[postgres]'"
 
 
 def open_store(
@@ -30,6 +32,19 @@ def open_store(
             )
 
 
+def migration_script(driver: str, *, after: int = 0) -> str:
+    """What brings a database of a driver, `sqlite` or `postgres`, from a schema to that of this code, as SQL; empty if it has it."""
+    if driver == "sqlite":
+        return sqlite_script(after)
+    if driver == "postgres":
+        try:
+            from holdfast.store.postgres.schema import postgres_script
+        except ImportError as error:
+            raise ConfigurationError(_NO_POSTGRES) from error
+        return postgres_script(after)
+    raise ConfigurationError(f"there is no driver {driver!r}; name sqlite or postgres")
+
+
 def is_there(url: str) -> bool:
     """Whether there is a file at a URL that names one; whether a server has a database is seen when it is opened."""
     path = _sqlite_path(url) if url.partition(":")[0] == "sqlite" else ""
@@ -40,7 +55,7 @@ def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool, re
     try:
         from holdfast.store.postgres.store import PostgresStore
     except ImportError as error:
-        raise ConfigurationError("Postgres needs its driver: pip install 'holdfast[postgres]'") from error
+        raise ConfigurationError(_NO_POSTGRES) from error
     return PostgresStore(url, codec=codec, may_migrate=may_migrate, prepare=prepare, readers=readers)
 
 
