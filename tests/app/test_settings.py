@@ -498,6 +498,16 @@ def _reports_of_a_missing_handler_in_five_minutes(live: Live, settings: Settings
     return sum(type(each).__name__ == "HandlerMissing" for each in heard)
 
 
+def _signs_taken_at_once(live: Live, settings: Settings) -> int:
+    """How many of four decisions in one instant are taken."""
+    with driven(live, settings).register(Saga("order").human("sign").build()) as engine:
+        for _ in range(4):
+            engine.start("order")
+        engine.drain()
+        replies = [engine.futures.tasks.decide(each, "confirmed") for each in engine.tasks.list()]
+        return sum(each.exception() is None for each in replies)
+
+
 def _is_an_old_output_packed(live: Live, settings: Settings) -> bool:
     with driven(live, settings).register(Saga("order").step("pay", lambda: {"receipt": "x" * 999}).build()) as engine:
         run = engine.start("order")
@@ -665,6 +675,7 @@ CASES = {
         {"ageing": 10.0},
     ),
     "tenant_rate": Case(_place_of_a_quiet_tenant, [(None, 3), (1.0, 1)]),
+    "workflow_rate": Case(_signs_taken_at_once, [(None, 4), (1.0, 1), (3.0, 3)]),
     "projection_batch": Case(_events_that_a_projection_takes_at_once, [(2, [2, 2, 2]), (500, [6])]),
     "projection_pause": Case(
         _pause_of_a_failing_projection, [(3 * SECOND, [("reading", 3.0)]), (5 * SECOND, [("reading", 5.0)])]
