@@ -49,7 +49,7 @@ class _Key(NamedTuple):
     is_undoing: bool
 
 
-def sent(desk: Desk, keys: Sequence[str]) -> list[SentEffect]:
+def sent(desk: Desk, keys: object) -> list[SentEffect]:
     """What became of effects that receivers have seen, in the order of the keys."""
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(each, str) for each in keys):
         raise PayloadError("keys are a list of idempotency keys, as receivers have kept them")
