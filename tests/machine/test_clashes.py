@@ -26,6 +26,7 @@ from support.envelopes import (
     chain,
     invoice,
     value,
+    when,
 )
 
 MARK = DocumentAction(name="mark", workflow_allowed=True)
@@ -245,6 +246,50 @@ def test_what_rests_says_what_it_waits_for() -> None:
         ("pending", "event"),
         ("pending", ""),
     ]
+
+
+CLOSED = Body(
+    nodes=(Node(id="script", op=g.Script(formula=value("1"))), approval("first")),
+    first="script",
+    last=("first:approved",),
+    edges=[Edge(source="script", target="first", when=when("entity.total > 9999"))],
+)
+"""Where no way leads on for most documents."""
+
+
+@pytest.mark.row("ED-11", "EC-31", "E-447")
+@pytest.mark.parametrize("held", ["by a failure", "by a rejection", "by a missing way"])
+@pytest.mark.parametrize("wanted", ["recall", "cancel", "amendment"])
+def test_a_document_that_waits_for_an_operator_is_led_elsewhere_and_nowhere_else(held: str, wanted: str) -> None:
+    """What had it wait is ended with all else, and so is where its token was to go on: it goes one way, past no gate but the one that was asked for."""
+    body = CLOSED if held == "by a missing way" else both(work("check"), approval("first"))
+    case = submitted({APPROVE_SLOT: body}, amendment="in_place")
+    if held != "by a missing way":
+        fail(case)
+    if held == "by a rejection":
+        assert case.decide("first", ANN, "rejected") == ""
+    assert (case.document.status, case.host.state.status) == ("submitted", "paused")
+    before = told(case, e.DocumentMoved)
+    assert (case.edit(total=900) if wanted == "amendment" else case.ask(wanted)) == ""
+    status, place = {
+        "recall": ("draft", ["sys:state:draft"]),
+        "cancel": ("cancelled", []),
+        "amendment": ("amended", ["sys:state:amended"]),
+    }[wanted]
+    assert (case.document.status, case.at, told(case, e.DocumentMoved) - before) == (status, place, 1)
+    assert case.host.state.status == ("completed" if wanted == "cancel" else "running")
+    if wanted != "cancel":
+        assert (list(case.host.state.tokens), case.edit(total=901), case.ask("submit")) == (["0"], "", "")
+        assert case.document.status == "submitted"
+
+
+@pytest.mark.row("E-226")
+def test_a_slot_that_begins_anew_waits_for_no_operator_any_more() -> None:
+    """The step that had failed is ended by the edit, and called again."""
+    case = submitted({SUBMIT_SLOT: chain(work("check"), approval("first"))}, on_edit="restart")
+    fail(case)
+    assert case.edit(total=900) == ""
+    assert (case.host.state.status, case.at) == ("running", ["check"])
 
 
 # -- what the workflow does to its own document

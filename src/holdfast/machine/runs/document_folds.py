@@ -53,6 +53,7 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
         capabilities=event.capabilities,
         reason=event.reason,
     )
+    document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
     state.chain = 0
@@ -157,7 +158,7 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     node = event.node or _node_of(state, event)
     op = routes.node(node).op if node else None
     if isinstance(op, Proxy) and op.side == "in":
-        document.approvals = {}
+        document.approvals, document.refused = {}, None
     elif isinstance(op, StateNode):
         document.way = event.outcome
         if document.intent is not None:
