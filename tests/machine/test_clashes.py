@@ -13,6 +13,7 @@ from holdfast.machine.graphs.graph import DocumentRule, Edge, Node
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document_commands import Mutate, RequestTransition
+from holdfast.machine.runs.errands import Post
 from holdfast.machine.runs.repair_commands import RetryStep
 from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA, Host
@@ -182,6 +183,21 @@ def test_a_rule_sets_nothing_where_the_document_cannot_be_edited() -> None:
     assert ("note" in case.document.data, told(case, e.RulesApplied)) == (False, 0)
     asked = next(event for event in reversed(case.host.history) if isinstance(event, e.TransitionRequested))
     assert asked.warnings == ["the rule 'stamp' would set 'note', and the document cannot be edited where it is"]
+
+
+@pytest.mark.row("E-884", "E-009")
+def test_a_rule_sends_a_document_without_its_sensitive_fields() -> None:
+    """The receiver of a webhook gets the document as it is after the change, but for what is sensitive."""
+    case = Case(invoice(), iban="DE1")
+    hook = DocumentRule(name="hook", effect="webhook", url="https://example.com/hook")
+    assert case.code(case.tell(Mutate(payload={"total": 600}, rules=[hook]))) == ""
+    (post,) = [each for each in case.host.errands if isinstance(each, Post)]
+    document = post.payload["document"]
+    assert isinstance(document, dict)
+    assert (document["version"], document["data"]) == (
+        2,
+        {"vendor": "acme", "total": 600, "currency": "EUR", "large": False},
+    )
 
 
 @pytest.mark.row("ED-11")

@@ -177,6 +177,52 @@ def test_of_a_long_answer_the_beginning_is_kept_and_the_hash_of_all(receiver: Re
     engine.stop()
 
 
+UNSURE = """
+base: {entity_type: sales_order, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    exit: join
+    nodes:
+      - {id: fork, type: parallel_split}
+      - {id: reserve, type: action, action: stock_item.reserve, target: entity.stock_item, payload: {quantity: entity.quantity}, undo: stock_item.release}
+      - {id: credit, type: wait_event, event: credit, into: credit}
+      - {id: meet, type: parallel_join, mode: all, abort: context.credit.verdict? == 'bad'}
+      - {id: payment, type: wait_event, event: paid}
+    edges:
+      - {from: fork, to: reserve}
+      - {from: fork, to: credit}
+      - {from: reserve, to: meet}
+      - {from: reserve, to: meet, on: error}
+      - {from: credit, to: meet}
+      - {from: meet, to: out}
+      - {from: meet, to: payment, on: abort}
+"""
+
+
+@pytest.mark.row("E-884", "EC-05")
+def test_what_another_document_has_refused_is_not_taken_back(place: Place) -> None:
+    """A rule about the stock refuses the reservation, which takes its error edge; bad credit ends the branches, and nothing is released that was never reserved."""
+    engine = place.engine()
+    keep_stock(engine)
+    register(engine, "stock_item")
+    register(engine, "sales_order", UNSURE)
+    engine.charters.publish_rules(
+        "stock_item", [{"name": "closed", "effect": "block", "on": ["reserve"], "reason": "we count the stock today"}]
+    )
+    mine = asking(engine, SELLER).documents
+    mine.create("stock_item", {"name": "lamp", "on_hand": 5}, id="lamp")
+    run = mine.create("sales_order", GIVEN, id="O-1").instance
+    mine.transition("sales_order", "O-1", "submit")
+    engine.drain()
+    assert [each.error for each in engine.run(run).steps() if "we count the stock today" in each.error] != []
+    engine.events.publish("credit", payload={"verdict": "bad"})
+    engine.drain()
+    order = engine.documents.get("sales_order", "O-1")
+    assert (order.run_status, [each.rpartition(":")[2] for each in order.places]) == ("running", ["payment"])
+    assert [each.action for each in engine.documents.mutations("stock_item", "lamp")] == ["create"]
+    assert engine.dead_letters.list() == []
+
+
 @pytest.mark.row("E-403")
 @pytest.mark.parametrize(("run_as", "is_let"), [("system", True), ("service_account:clerk", False)])
 def test_a_name_that_is_lent_has_no_role_elsewhere(run_as: str, is_let: bool) -> None:  # noqa: FBT001 - a parameter of the test
