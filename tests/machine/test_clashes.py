@@ -274,7 +274,7 @@ CLOSED = Body(
 
 
 @pytest.mark.row("ED-11", "EC-31", "E-447")
-@pytest.mark.parametrize("held", ["by a failure", "by a rejection", "by a missing way"])
+@pytest.mark.parametrize("held", ["by a failure", "by a missing way"])
 @pytest.mark.parametrize("wanted", ["recall", "cancel", "amendment"])
 def test_a_document_that_waits_for_an_operator_is_led_elsewhere_and_nowhere_else(held: str, wanted: str) -> None:
     """What had it wait is ended with all else, and so is where its token was to go on: it goes one way, past no gate but the one that was asked for."""
@@ -282,8 +282,6 @@ def test_a_document_that_waits_for_an_operator_is_led_elsewhere_and_nowhere_else
     case = submitted({APPROVE_SLOT: body}, amendment="in_place")
     if held != "by a missing way":
         fail(case)
-    if held == "by a rejection":
-        assert case.decide("first", ANN, "rejected") == ""
     assert (case.document.status, case.host.state.status) == ("submitted", "paused")
     before = told(case, e.DocumentMoved)
     assert (case.edit(total=900) if wanted == "amendment" else case.ask(wanted)) == ""
@@ -297,6 +295,33 @@ def test_a_document_that_waits_for_an_operator_is_led_elsewhere_and_nowhere_else
     if wanted != "cancel":
         assert (list(case.host.state.tokens), case.edit(total=901), case.ask("submit")) == (["0"], "", "")
         assert case.document.status == "submitted"
+
+
+@pytest.mark.row("EC-32")
+def test_a_rejection_ends_what_a_document_waits_for_an_operator_by() -> None:
+    """A branch has failed, and another one rejects: nothing of the slot is left, so that nobody has to see to it."""
+    case = submitted({APPROVE_SLOT: both(work("check"), approval("first"))})
+    fail(case)
+    assert case.decide("first", ANN, "rejected") == ""
+    assert (case.document.status, case.host.state.status, case.at) == ("draft", "running", ["sys:state:draft"])
+
+
+@pytest.mark.row("EC-31", "EC-32")
+@pytest.mark.parametrize("wanted", ["recall", "cancel", "amendment"])
+def test_a_rejection_that_an_operator_holds_counts_no_more_once_the_document_is_led_elsewhere(wanted: str) -> None:
+    """Rejected in a pause and then recalled, cancelled or amended: when the run goes on the document goes there, and is not rejected on the way."""
+    case = submitted({APPROVE_SLOT: both(work("check"), approval("first"))}, amendment="in_place")
+    assert case.code(case.tell(c.PauseWorkflow(reason="audit"), OLGA)) == ""
+    assert case.decide("first", ANN, "rejected") == ""
+    assert case.document.status == "submitted"
+    assert (case.edit(total=900) if wanted == "amendment" else case.ask(wanted)) == ""
+    assert case.code(case.tell(c.ResumeWorkflow(reason="done"), OLGA)) == ""
+    status = {"recall": "draft", "cancel": "cancelled", "amendment": "amended"}[wanted]
+    moves = [event for event in case.host.history if isinstance(event, e.DocumentMoved)][1:]
+    assert (case.document.status, [(each.status, each.how) for each in moves]) == (
+        status,
+        [(status, "amended" if wanted == "amendment" else "passed")],
+    )
 
 
 @pytest.mark.row("E-226")

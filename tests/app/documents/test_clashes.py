@@ -17,6 +17,7 @@ from holdfast.authoring.document import compile_effective, generate_envelope, gr
 from holdfast.authoring.document.contract_format import Policy
 from holdfast.http.routes import ROUTES
 from holdfast.kernel.records import STEPS
+from holdfast.machine.graphs.graph import Task
 from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, Receiver, receiver
 from support.engines import Place
@@ -154,6 +155,9 @@ def test_a_request_is_sent_as_often_as_its_author_says(receiver: Receiver, more:
     assert len(receiver.requests) == sent
     assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 1
     assert mine.get("sales_order", "O-1").run_reason == "step_failed"
+    (op,) = [node.op for name, node in engine.definitions.get("sales_order").nodes.items() if name.endswith(":tell")]
+    assert isinstance(op, Task)
+    assert op.work.once is ("once" in more)  # By this it is not sent again after a crash either.
     engine.stop()
 
 
