@@ -101,21 +101,6 @@ def test_a_step_that_is_repeated_is_a_step_of_its_own_through_pauses_and_repairs
     assert (case.document.status, case.host.state.status) == ("cancelled", "completed")
 
 
-@pytest.mark.row("EC-30")
-def test_a_slot_that_is_gone_through_again_voids_what_was_still_good() -> None:
-    """One of two approvals is void by an edit: the gate has both asked again, and the other one is told to count for nothing."""
-    rest = Node(id="rest", op=g.WaitTimer(duration_ms=1000))
-    body = chain(approval("first", covers=["total"]), approval("second", who="user:carl", covers=["note"]), rest)
-    case = submitted({SUBMIT_SLOT: body})
-    assert (case.decide("first", ANN), case.decide("second", CARL)) == ("", "")
-    assert case.edit(note="new") == ""
-    assert case.applied == [None, False]
-    ((key, command),) = case.host.timers.items()
-    case.host.now = case.host.due[key]
-    case.host.tell(command, OLGA, timer=key)
-    assert (case.at, case.applied) == (["first"], [False, False])
-
-
 # -- one way, all branches, one join
 
 

@@ -77,7 +77,7 @@ def test_a_large_invoice_needs_two_people_at_once(place: Place) -> None:
     assert stood(engine) == ("active", "GL-I-1")
 
 
-@pytest.mark.row("E-744", "E-662", "E-922")
+@pytest.mark.row("E-744", "E-662", "E-922", "EH-09")
 def test_other_invoices_go_through_a_chain(place: Place) -> None:
     """The middle lane: the second stage is asked only after the first has approved, both about the same version."""
     engine = opened(place)

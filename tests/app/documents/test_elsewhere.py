@@ -48,7 +48,7 @@ def reserved(engine: ManualEngine, name: str = "lamp") -> object:
     return engine.documents.get("stock_item", name).data["reserved"]
 
 
-@pytest.mark.row("E-406", "E-405", "E-008", "E-067", "E-934", "E-573")
+@pytest.mark.row("E-406", "E-405", "E-008", "E-067", "E-934", "E-573", "EH-15")
 def test_a_step_changes_one_document_and_makes_another(place: Place) -> None:
     """The stock by the handler of its own action, the ledger entry with what expressions give; the steps tell which documents and versions."""
     engine = place.engine()
@@ -177,6 +177,7 @@ def test_a_crash_anywhere_does_it_once() -> None:
     assert report.points > 5
 
 
+@pytest.mark.row("E-348")
 @pytest.mark.parametrize(
     ("node", "code"),
     [

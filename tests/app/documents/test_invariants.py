@@ -72,6 +72,13 @@ def amended(engine: ManualEngine, name: str) -> str:
     return str(new.instance)
 
 
+def sealed(engine: ManualEngine, name: str) -> str:
+    """A draft whose history was sealed."""
+    run = drafted(engine, name)
+    engine.seals.seal()
+    return run
+
+
 def _drift(ruin: Ruin, run: str) -> None:
     """An edit behind the kernel's back: an event at the end of the history, which the row counts."""
     ((last,),) = ruin.rows("select max(sequence) from {}events where instance = ?", run)
@@ -120,6 +127,11 @@ def _visited_twice(ruin: Ruin, run: str) -> None:
 
 
 DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]] = {
+    "sealed": (  # The first one: what is made later is not sealed.
+        {"T1"},
+        sealed,
+        _sql("update {}events set comment = 'it was you' where sequence = 1 and instance = ?"),
+    ),
     "an event is gone": ({"WF-01"}, submitted, _sql("delete from {}events where instance = ? and sequence = 2")),
     "the row counts others": ({"WF-01"}, submitted, _sql("update {}instances set version = version + 3 where id = ?")),
     "a step twice": ({"WF-02"}, approved, _copied_step("first")),
@@ -149,6 +161,17 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
             "update {0}events set cause = (select cause from {0}events e where e.instance = events.instance and e.sequence = 1) "
             "where sequence = 6 and instance = ?"
         ),
+    ),
+    "another author": (
+        {"K-01"},
+        drafted,
+        _sql("update {}events set actor = 'eve' where type = 'document_changed' and instance = ?"),
+    ),
+    "another starter": ({"WF-15"}, drafted, _sql("update {}instances set started_by = 'eve' where id = ?")),
+    "an unreadable call": (
+        {"WF-11"},
+        approved,
+        lambda ruin, run: ruin.run("update {}effects set data = ? where instance = ?", b"{}", run),
     ),
     "another status": ({"WF-15"}, submitted, _sql("update {}documents set status = 'active' where instance = ?")),
     "another place": ({"WF-15"}, submitted, _sql("update {}instances set status = 'completed' where id = ?")),

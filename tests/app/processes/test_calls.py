@@ -10,6 +10,7 @@ import pytest
 
 from app.processes.acting import ANN, BOB, CAT, EVE, INPUT, ORDERS, asking, ends, person, process, published
 from holdfast import (
+    Actor,
     ForbiddenError,
     NotFoundError,
     PayloadError,
@@ -288,6 +289,60 @@ def test_a_form_is_checked(place: Place) -> None:
     assert refused.value.reason == "VALIDATION_ERROR"
 
 
+@pytest.mark.row("P-132")
+def test_the_comment_is_the_reason_that_a_rejection_needs(place: Place) -> None:
+    """Where the step asks for one; without it nothing is changed."""
+    engine = place.engine()
+    step = person("one", type="approval", requires_reason=True)
+    published(engine, process(step, *ends("done", "no"), ways="one approved done,one rejected no"))
+    instance = engine.processes.start("w").id
+    with pytest.raises(RejectedError) as refused:
+        engine.processes.advance(instance, "rejected")
+    assert refused.value.reason == "VALIDATION_ERROR"
+    assert engine.processes.advance(instance, "rejected", comment="too dear").current_step == "no"
+
+
+@pytest.mark.row("P-122")
+def test_a_front_end_is_told_of_what_keeps_those_out_who_are_asked(place: Place) -> None:
+    """A claim of somebody else, four eyes, and a decision of their own: an event that `advance` refuses is not shown as allowed."""
+    engine = place.engine()
+    both = [{"user": "bob"}, {"user": "cat"}]
+    published(
+        engine,
+        process(
+            person("one", assignee={"role": "clerk"}),
+            person("two", assignee={"role": "clerk"}, distinct_from=["one"]),
+            person("both", type="approval", assignees=both, agree="all"),
+            *ends("done", "no"),
+            ways="one sent two,two sent both,both approved done,both rejected no",
+        ),
+    )
+    bob, cat, dan = (Actor(id=name, roles=frozenset({"clerk"})) for name in ("bob", "cat", "dan"))
+    instance = engine.processes.start("w").id
+
+    def shown(actor: Actor) -> set[str]:
+        choices = asking(engine, actor).processes.get(instance).choices
+        assert all(each.is_allowed is not bool(each.why_not) for each in choices)
+        for each in choices:
+            if not each.is_allowed:
+                with pytest.raises(RejectedError):
+                    asking(engine, actor).processes.advance(instance, each.event)
+        return {each.why_not for each in choices}
+
+    asking(engine, cat).tasks.claim(f"{instance}:1")
+    assert (shown(cat), *(word[:30] for word in shown(bob))) == ({""}, "'cat' has claimed 'one', and d")
+    engine.directory.put("cat")
+    engine.directory.deactivate("cat")  # Her claim keeps nobody out any more.
+    assert shown(bob) == {""}
+    asking(engine, bob).processes.advance(instance, "sent")
+    assert (shown(dan), *(word[:38] for word in shown(bob))) == ({""}, "'bob' has decided 'one' and may not de")
+    asking(engine, dan).processes.advance(instance, "sent")
+    assert shown(bob) == {""}
+    asking(engine, bob).processes.advance(instance, "approved")
+    told = {each.event: each.why_not for each in asking(engine, bob).processes.get(instance).choices}
+    assert set(told.values()) == {"'bob' has decided it by 'approved'; withdraw that decision first"}
+
+
 # -- what goes wrong
 
 
@@ -310,8 +365,11 @@ def test_a_failed_step_suspends_until_somebody_resumes_it(place: Place) -> None:
     assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
     with pytest.raises(ForbiddenError):
         asking(engine, BOB).processes.resume(instance)
+    olga = asking(engine, Actor(id="olga", capabilities=frozenset({"execution:resume"})))
+    with pytest.raises(ForbiddenError, match="execution:repair"):
+        olga.dead_letters.requeue(engine.dead_letters.list(instance=instance)[0])
     backend.failing.clear()
-    engine.processes.resume(instance)
+    olga.processes.resume(instance)
     engine.drain()
     assert stood(engine, instance) == ("completed", "approved")
     assert "_last_error" not in engine.processes.get(instance).instance.state

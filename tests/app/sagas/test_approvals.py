@@ -62,7 +62,7 @@ def as_(engine: Calls, actor: holdfast.Actor) -> Any:
 # -- inboxes
 
 
-@pytest.mark.row("G-12")
+@pytest.mark.row("G-12", "E-890")
 @pytest.mark.row("E-675")
 def test_an_inbox_holds_what_asks_me_my_roles_and_what_was_delegated_to_me(place: Place) -> None:
     """Oldest first, each once however often I am asked; a question leaves it with my decision, or with that of a colleague."""

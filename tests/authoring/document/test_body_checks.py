@@ -256,6 +256,8 @@ def test_a_branch_asks_nothing() -> None:
         ({"type": "approval", "approvers": [{"role": "a"}], "least": 2}, "agree"),
         ({"type": "approval", "chain": "c", "agree": "any"}, "agree"),
         ({"type": "approval", "chain": "c", "covers": ["totl"]}, "covers"),
+        ({"type": "approval", "chain": "c", "covers": ["posting"]}, "covers"),
+        ({"type": "approval", "chain": "c", "self_approval": True}, "self_approval"),
         ({"type": "approval", "chain": "c", "distinct_from": ["ghost"]}, "distinct_from"),
         ({"type": "approval", "chain": "c", "timeout": "1d", "due": "2d"}, "times"),
         ({"type": "approval", "chain": "c", "escalate_to": "boss"}, "times"),

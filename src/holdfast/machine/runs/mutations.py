@@ -19,7 +19,7 @@ from holdfast.machine.runs.document_commands import Mutate
 from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.event_keys import key_or_none
 from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
-from holdfast.machine.runs.fields import Data, defaults_of, faults_of, not_given, with_computed
+from holdfast.machine.runs.fields import Data, defaults_of, faults_of, is_same, not_given, with_computed
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -180,7 +180,7 @@ def drafted(turn: Turn, before: Data, changes: Data, author: Author, *, may_set:
             Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"
         )
     if judged.blocked:
-        return refused(Refusal.RULE_BLOCKED, judged.blocked)
+        return refused(Refusal.RULE_BLOCKED, f"a rule of the organisation stands against it: {judged.blocked}")
     data = with_computed(index, _laid(judged.data, {}))
     refusal = invalid("the document", faults_of(index, data))
     if refusal is None and not is_within(turn.routes, data):
@@ -203,7 +203,9 @@ def _laid(data: Data, changes: Data) -> Data:
 
 def _differences(before: Data, after: Data) -> Data:
     gone: Data = {name: None for name in before if name not in after}
-    return gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
+    return gone | {
+        name: value for name, value in after.items() if name not in before or not is_same(before[name], value)
+    }
 
 
 def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:

@@ -22,7 +22,7 @@ from holdfast.machine.runs.rules import follow
 from holdfast.machine.runs.slots import interrupt
 from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.windows import document_of, index_of, window_of
+from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
 
 AMENDED = "amended"
 """Why the run of a document was cancelled that another one has taken the place of."""
@@ -134,12 +134,12 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
     index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
     name, legal = transition.name, index.legal(document.status)
     possible = f"from there lead {', '.join(map(repr, legal))}" if legal else "nothing leads on from there"
-    if document.status not in transition.sources:
-        told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
-        return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
     if not actor.may(transition.capability):
         told = f"{actor.id!r} may not ask for {name!r}: that needs the capability {transition.capability!r}"
         return refused(Refusal.NOT_ALLOWED, told)
+    if document.status not in transition.sources:
+        told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
+        return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
     barred = policy_refusal(turn, name, actor)
     if barred is not None:
         return barred
@@ -148,6 +148,9 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
     if document.way == name and not document.is_resting and _waiting(turn) is None:
         told = f"{name!r} of {document.id!r} is under way, and its gate opens when these are done: {_open(turn)}"
+        return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
+    if not transition.kind and is_behind_gate(turn.routes, turn.state):
+        told = f"{document.id!r} goes on from {document.status!r} once these are done, which come before: {_open(turn)}"
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
     return None
 
@@ -169,6 +172,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
         TransitionRequested(
             transition=command.transition,
             by=actor.id,
+            kind=actor.kind,
             on_behalf_of=actor.on_behalf_of,
             roles=sorted(actor.roles),
             capabilities=sorted(actor.capabilities),
