@@ -29,6 +29,7 @@ from support.envelopes import (
     chain,
     invoice,
     value,
+    when,
 )
 
 ACTS = 60
@@ -51,6 +52,7 @@ def graph(rng: Random) -> g.Graph:
                 both(approval("a", covers=covers()), approval("b", who="user:carl", covers=covers())),
                 _three(pause, approval("a", covers=covers()), approval("b", who="user:carl", covers=covers())),
                 chain(approval("a", covers=covers()), pause, approval("b", who="user:carl", covers=covers())),
+                _narrow(approval("a", covers=covers()), approval("b", who="user:carl", covers=covers())),
             )
         ),
         ACTIVE_SLOT: chain(mark),
@@ -72,6 +74,16 @@ def _three(first: Node, second: Node, third: Node) -> Body:
     body = both(second, third)
     edges = [*body.edges, Edge(source="fork", target=first.id, on=g.BRANCH), Edge(source=first.id, target="meet")]
     return Body(nodes=(*body.nodes, first), first=body.first, last=body.last, edges=edges)
+
+
+def _narrow(first: Node, second: Node) -> Body:
+    """Two nodes one after the other, and no way to the second for documents of a certain total."""
+    body = chain(first, Node(id="look", op=g.Script(formula=value("1"))), second)
+    edges = [
+        msgspec.structs.replace(each, when=when("entity.total > 1")) if each.source == "look" else each
+        for each in body.edges
+    ]
+    return Body(nodes=body.nodes, first=body.first, last=body.last, edges=edges)
 
 
 def acts(case: Case, rng: Random) -> Iterator[None]:

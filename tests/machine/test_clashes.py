@@ -309,6 +309,19 @@ def test_a_rejection_that_an_operator_holds_counts_no_more_once_the_document_is_
     )
 
 
+@pytest.mark.row("E-226", "EC-30")
+def test_a_slot_that_begins_anew_forgets_a_rejection_that_was_held() -> None:
+    """Rejected in a pause and edited: whoever is asked about what it is now decides, and not who rejected what it was."""
+    case = submitted({SUBMIT_SLOT: chain(approval("first"))}, on_edit="restart")
+    assert case.code(case.tell(c.PauseWorkflow(reason="audit"), OLGA)) == ""
+    assert case.decide("first", ANN, "rejected") == ""
+    assert case.edit(total=900) == ""
+    assert case.code(case.tell(c.ResumeWorkflow(reason="done"), OLGA)) == ""
+    assert (case.document.status, case.at) == ("draft", ["first"])
+    assert case.decide("first", ANN) == ""
+    assert case.document.status == "submitted"
+
+
 @pytest.mark.row("E-226")
 def test_a_slot_that_begins_anew_waits_for_no_operator_any_more() -> None:
     """The step that had failed is ended by the edit, and called again."""
