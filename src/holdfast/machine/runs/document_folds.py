@@ -63,6 +63,7 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
         capabilities=event.capabilities,
         reason=event.reason,
     )
+    document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
     state.chain = 0
@@ -180,6 +181,7 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     op = routes.node(node).op if node else None
     if isinstance(op, Proxy) and op.side == "in":
         document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
+        document.refused = None
     elif isinstance(op, StateNode):
         document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:
