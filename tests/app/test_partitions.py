@@ -97,6 +97,7 @@ OF_ONE: dict[str, Call] = {
     "documents.diff": lambda calls, on: calls.documents.diff("invoice", on.document, 1, 1),
     "documents.mutations": lambda calls, on: calls.documents.mutations("invoice", on.document),
     "documents.rounds": lambda calls, on: calls.documents.rounds("invoice", on.document),
+    "documents.page": lambda calls, on: calls.documents.page("invoice", on.document),
     "documents.version": lambda calls, on: calls.documents.version("invoice", on.document, 1),
     "documents.versions": lambda calls, on: calls.documents.versions("invoice", on.document),
     "deciders.get": lambda calls, on: calls.deciders.get("puppet", on.key),
@@ -147,6 +148,7 @@ OF_ONE: dict[str, Call] = {
     "processes.advance": lambda calls, on: calls.processes.advance(on.process, "approved"),
     "processes.resume": lambda calls, on: calls.processes.resume(on.process),
     "processes.cancel": lambda calls, on: calls.processes.cancel(on.process),
+    "documents.redact": lambda calls, on: calls.documents.redact("invoice", on.document, reason="r"),
     "documents.mutate": lambda calls, on: calls.documents.mutate("invoice", on.document, {"total": 1}),
     "documents.transition": lambda calls, on: calls.documents.transition("invoice", on.document, "submit"),
     "documents.amend": lambda calls, on: calls.documents.amend("invoice", on.document, {"total": 2}, reason="r"),
@@ -180,6 +182,7 @@ LISTS: dict[str, Call] = {
     "runs.resumable": lambda calls, _: calls.runs.resumable(),
     "runs.stuck": lambda calls, _: calls.runs.stuck().items,
     "processes.list": lambda calls, _: calls.processes.list().items,
+    "processes.expired": lambda calls, _: calls.processes.expired(before=datetime(9999, 1, 1, tzinfo=UTC)),
     "documents.list": lambda calls, _: calls.documents.list("invoice").items,
     "documents.list by status": lambda calls, _: calls.documents.list("invoice", status="draft").items,
     "deciders.observations": lambda calls, _: calls.deciders.observations("puppet"),
@@ -235,11 +238,15 @@ REFUSED: dict[str, Callable[[Calls], object]] = {
     "pauses.pause": lambda calls: calls.pauses.pause("ask"),
     "pauses.resume": lambda calls: calls.pauses.resume("ask"),
     "refusals.list": lambda calls: calls.refusals.list(),
+    "seals.seal": lambda calls: calls.seals.seal(),
+    "seals.verify": lambda calls: calls.seals.verify(),
+    "seals.holds": lambda calls: calls.seals.holds(1, "x"),
+    "seals.head": lambda calls: calls.seals.head(),
 }
 """What is about the whole tenant, and would tell of other partitions or touch them."""
 
 OF_TENANT = {
-    "directory", "charters", "contracts", "bodies", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts",
+    "directory", "charters", "contracts", "bodies", "workflows", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts",
     "invariants.list", "invariants.workflows", "invariants.check", "invariants.patrol",
 }  # fmt: skip
 """What belongs to no partition, or to the engine itself; keys have a test of their own, and invariants are looked at by whoever sees the rows."""
@@ -411,7 +418,7 @@ def scene(place: Place) -> tuple[ManualEngine, Things]:
     return engine, furnished(engine)
 
 
-@pytest.mark.row("P-025", "P-063", "P-071", "P-127", "P-135", "C-42")
+@pytest.mark.row("P-025", "P-063", "P-071", "P-127", "P-135", "C-42", "EH-11")
 def test_nothing_of_another_partition_is_there(scene: tuple[ManualEngine, Things]) -> None:
     """By no call that names something, whoever asks: the answer is that of a name which nobody has, and nothing is changed."""
     engine, things = scene

@@ -40,6 +40,7 @@ from holdfast.store.shapes import Address, Borrower
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from outbound.serving import serving
+from support.desks import Desk
 from support.engines import AT_ONCE, Live
 from support.inside import store_of
 from support.installing import install_invoker
@@ -497,6 +498,18 @@ def _reports_of_a_missing_handler_in_five_minutes(live: Live, settings: Settings
     return sum(type(each).__name__ == "HandlerMissing" for each in heard)
 
 
+def _standing_still(live: Live, settings: Settings) -> tuple[int, list[str]]:
+    """How many runs are told of twenty minutes after their work was lost, and who is told."""
+    told: list[str] = []
+    with driven(live, settings).register(Saga("order").step("pay", "payment").build()) as engine:
+        engine.channel("pager", lambda notice: told.append(notice.to))
+        engine.start("order")
+        Desk(store_of(engine)).run("delete from {}effects")
+        for _ in range(2):
+            engine.advance(timedelta(minutes=10))
+        return len(engine.health().incidents), told
+
+
 def policy(attempts: int) -> RetryPolicy:
     """So many attempts, one right after the other."""
     return msgspec.structs.replace(AT_ONCE, max_attempts=attempts)
@@ -663,6 +676,14 @@ CASES = {
     "event_ttl": Case(_is_an_event_kept_after_two_days, [(7 * DAY, True), (DAY, False), (timedelta(0), False)]),
     "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),
     "keep_finished": Case(_finished_instances_after_two_days, [(None, 1), (DAY, 0), (30 * DAY, 1)]),
+    "stuck_after": Case(
+        lambda live, settings: _standing_still(live, settings)[0], [(timedelta(minutes=5), 1), (DAY, 0)]
+    ),
+    "alerts": Case(
+        lambda live, settings: _standing_still(live, settings)[1],
+        [((), []), (("pager:ann", "pager:role:ops"), ["ann", "ops"])],
+        {"stuck_after": timedelta(minutes=5)},
+    ),
     "mail_host": Case(_what_becomes_of_a_mail, [("", ["Fail"]), ("127.0.0.1", ARRIVED)], without(MAIL, "mail_host")),
     "mail_port": Case(
         _what_becomes_of_a_mail, [(1, ["ConnectionRefusedError"]), (THERE, ARRIVED)], without(MAIL, "mail_port")

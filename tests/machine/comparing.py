@@ -301,7 +301,8 @@ class History:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._fresh = GraphMachine(host.graph, limit=host.limit)
+        others = host.machine.routes
+        self._fresh = GraphMachine(host.graph, limit=host.limit, others=others.others)
         self._events: list[Event] = []
         self._state = self._fresh.initial()
         self._decisions = 0

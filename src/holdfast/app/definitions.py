@@ -16,6 +16,7 @@ from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
+from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.service import Service
@@ -220,7 +221,12 @@ class Library:
 
     def _add(self, tenant: str, graph: Graph) -> Program:
         # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
-        return self._keep(tenant, Program(GraphMachine(graph, limit=self._limit), self._codec, limit=sys.maxsize))
+        def others(whose: str, version: str) -> GraphIndex | None:
+            found = self.program(whose, graph.name, version)
+            return None if found is None or not isinstance(found.decider, GraphMachine) else found.decider.routes
+
+        machine = GraphMachine(graph, limit=self._limit, others=others)
+        return self._keep(tenant, Program(machine, self._codec, limit=sys.maxsize))
 
     def _keep(self, tenant: str, program: Program) -> Program:
         """Remember a program for a tenant; the one that is remembered already, if any."""

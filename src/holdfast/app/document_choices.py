@@ -40,7 +40,7 @@ class _Asking:
 
     def __init__(self, known: Found, state: State, stored: StoredEvent, event: e.StepCompleted) -> None:
         self._known, self._state, self._stored, self._event = known, state, stored, event
-        self._routes = known.machine.routes
+        self._routes = known.machine.routes_of(state)
 
     def told(self, actor: Actor) -> Iterator[DocumentChoice]:
         """What it asked, if it asked anything."""

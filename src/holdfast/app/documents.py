@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from textwrap import shorten
+from typing import NamedTuple, Never, TypeAlias
 
 import msgspec
 
@@ -21,7 +22,7 @@ from holdfast.app.document_views import (
 from holdfast.app.rights import check_reader
 from holdfast.app.visibility import changes_shown, compared, listed, visible
 from holdfast.app.workflow_reads import folded_workflow
-from holdfast.errors import NotFoundError
+from holdfast.errors import NotFoundError, RejectedError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.document_records import AUDIT, DOCUMENT_VERSIONS, MUTATIONS, StoredDocument, StoredVersion
 from holdfast.kernel.people_records import TASK_PEOPLE
@@ -37,6 +38,7 @@ from holdfast.machine.runs.fields import is_same
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.namespaces import actor_names
 from holdfast.machine.runs.policies import judged
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.windows import is_behind_gate, window_of
 from holdfast.runtime.commit.cache import CachedInstance
@@ -49,6 +51,8 @@ Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
 """What a caller has carried out."""
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
+_MOST_TOLD, _LONGEST_TOLD = 8, 60
+"""Fields, and characters of a value, that a refusal shows."""
 
 
 class Found(NamedTuple):
@@ -67,10 +71,17 @@ class Found(NamedTuple):
         return self.program.decider
 
     @property
+    def workflow_version(self) -> str:
+        """The version of the workflow that it follows."""
+        followed = self.state.workflow
+        return self.header.definition_version if followed is None else followed.version
+
+    @property
     def parts(self) -> DocumentIndex:
         """What its graph says of it."""
-        assert self.machine.routes.documents is not None
-        return self.machine.routes.documents
+        parts = self.machine.routes_of(self.state).documents
+        assert parts is not None
+        return parts
 
 
 def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = False) -> Found:
@@ -118,7 +129,7 @@ def _is_touched_by(command: Spoken, known: Found) -> bool:
         case RequestTransition():
             return known.document.status == known.parts.transitions[command.transition].target
         case Mutate():
-            return window_of(known.machine.routes, known.state).window == "editable"
+            return window_of(known.machine.routes_of(known.state), known.state).window == "editable"
 
 
 def _in_hand(header: Header, program: Program, state: State) -> Found:
@@ -165,7 +176,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
     """A document, and what the caller can do from here."""
     header, document, row = known.header, known.document, known.row
     actor = desk.request.actor
-    view = window_of(known.machine.routes, known.state)
+    view = window_of(known.machine.routes_of(known.state), known.state)
     status = known.machine.status(known.state)
     return DocumentView(
         type=document.type,
@@ -184,7 +195,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         run_status=status.word,
         run_reason=status.reason,
         instance=header.id,
-        workflow_version=header.definition_version,
+        workflow_version=known.workflow_version,
         created_at=row.created_at,
         updated_at=row.updated_at,
         updated_by=row.updated_by,
@@ -248,11 +259,12 @@ def versions_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentVersio
 
 def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> DocumentVersion:
     """One version; NotFoundError if the document never had it."""
-    row = _kept(reader, known, number)
+    row = kept_version(reader, known, number)
     return _version(row, known.parts.spec, desk.request.actor)
 
 
-def _kept(reader: Reader, known: Found, number: int) -> StoredVersion:
+def kept_version(reader: Reader, known: Found, number: int) -> StoredVersion:
+    """The row of a version; NotFoundError if the document never had it."""
     for each in reader.rows(DOCUMENT_VERSIONS, known.header.id):
         if each.version == number:
             return each
@@ -272,7 +284,7 @@ def _version(row: StoredVersion, spec: DocumentSpec, actor: Actor) -> DocumentVe
 
 def differences(desk: Desk, reader: Reader, known: Found, pair: tuple[int, int]) -> list[FieldDifference]:
     """What is different in two versions, field by field; of sensitive ones, and those for others' eyes, only that they are."""
-    before, after = (_decode(_kept(reader, known, number).data) for number in pair)
+    before, after = (_decode(kept_version(reader, known, number).data) for number in pair)
     spec, actor = known.parts.spec, desk.request.actor
     return [
         _difference(spec, name, (before, after), actor)
@@ -293,6 +305,28 @@ def _difference(spec: DocumentSpec, name: str, pair: tuple[Data, Data], actor: A
         after=new,
         is_masked=is_masked or hides_more,
     )
+
+
+def in_conflict(desk: Desk, reader: Reader, reference: tuple[str, str], seen: int) -> Never:
+    """Refuse an edit of a version that is not the newest, and say what is another one since; of what the caller may not read only that it is."""
+    known = found(desk, reader, *reference, is_own=True)
+    now = known.document.version
+    told = f"{known.document.id!r} has the version {now} by now, and you have seen {seen}"
+    try:
+        changes = differences(desk, reader, known, (seen, now))
+    except NotFoundError:  # A version that the document never had.
+        changes = []
+    names = ", ".join(_briefly(each) for each in changes[:_MOST_TOLD])
+    more = f" and {len(changes) - _MOST_TOLD} more" if len(changes) > _MOST_TOLD else ""
+    since = f"; another one since then: {names}{more}" if names else ""
+    raise RejectedError(reason=Refusal.VERSION_CONFLICT, message=f"{told}{since}; compare them, and decide anew")
+
+
+def _briefly(change: FieldDifference) -> str:
+    if change.is_masked:
+        return f"{change.field} (masked)"
+    before, after = (msgspec.json.encode(each).decode() for each in (change.before, change.after))
+    return f"{change.field} ({shorten(before, _LONGEST_TOLD)} → {shorten(after, _LONGEST_TOLD)})"
 
 
 def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutation]:

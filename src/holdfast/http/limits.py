@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import math
 import re
 import time
@@ -18,6 +19,8 @@ from holdfast.http.problems import EdgeCode, EdgeError
 
 _MOST_BUCKETS: Final = 10_000
 """Clients that are remembered; the one that was away for longest is forgotten first."""
+_SIX: Final = 6
+_NETWORK_BITS: Final = 64
 _MEASURED = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -54,6 +57,17 @@ class Rate:
         self._buckets.move_to_end(client)
         if len(self._buckets) > _MOST_BUCKETS:
             self._buckets.popitem(last=False)
+
+
+def network_of(address: str) -> str:
+    """What counts as one neighbour: an address, or of version 6 the network, all of whose addresses one host can have."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == _SIX and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((found, _NETWORK_BITS), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 def check_rate(seconds: float, what: str) -> None:

@@ -96,6 +96,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command id is remembered, whatever becomes of its instance; that of a document at least until the document ends."""
     keep_finished: timedelta | None = None
     """Finished instances are deleted this long after their end, or when nothing of them is needed any more; None keeps them for ever."""
+    stuck_after: timedelta = timedelta(minutes=15)
+    """How long nothing may have happened to a run that nothing can ever wake before listeners, the log, metrics, health and alerts tell of it."""
+    alerts: tuple[str, ...] = ()
+    """Who is told of such runs, each once a day, as `channel:recipient`: `email:ops@example.com`, `pager:role:operators`; the channels are those of notices."""
     mail_host: str = ""
     """The SMTP server by which notices go to the channel `email`; empty means that there is no such channel."""
     mail_port: int = 587
@@ -159,6 +163,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             )
         for name in _LISTS:
             _check_list(name, getattr(self, name))
+        _check_alerts(self.alerts)
         self._check_mail()
 
     def _check_mail(self) -> None:
@@ -223,6 +228,7 @@ _DURATIONS = (
     "event_ttl",
     "keep_receipts",
     "keep_finished",
+    "stuck_after",
     "projection_pause",
     "longest_projection_pause",
     "resume_timeout",
@@ -231,7 +237,7 @@ _DURATIONS = (
 
 _SWITCHES = ("ageing_enabled", "observe_inputs", "resume_auto_escalate", "auto_resume_after_approval")
 
-_LISTS = ("outbound_allow", "invokers")
+_LISTS = ("outbound_allow", "invokers", "alerts")
 
 _MAY_BE_NONE = {"handler_timeout", "keep_finished", "resume_worker_interval"}
 
@@ -244,6 +250,14 @@ _LEAST_INTERVAL = timedelta(milliseconds=1)
 def _check_list(name: str, given: object) -> None:
     if not isinstance(given, tuple) or not all(isinstance(each, str) and each for each in given):
         raise ConfigurationError(f"{name} must be a tuple of texts, such as {name}=('one', 'another'), not {given!r}")
+
+
+def _check_alerts(given: tuple[str, ...]) -> None:
+    for each in given:
+        channel, _, to = each.partition(":")
+        if not channel or not to.removeprefix("role:"):
+            told = "alerts must each name a channel and who is told, such as email:ops@example.com"
+            raise ConfigurationError(f"{told}, not {each!r}")
 
 
 def _check_duration(name: str, duration: object) -> None:

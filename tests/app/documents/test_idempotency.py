@@ -49,6 +49,7 @@ def test_an_amendment_in_place_with_a_key_is_one_version(place: Place) -> None:
     assert {mine.amend("invoice", "INV-1", {"total": 900}, idempotency_key="k").version for _ in range(2)} == {3}
 
 
+@pytest.mark.row("ED-19")
 def test_a_document_without_an_id_is_made_once_for_a_key(place: Place) -> None:
     """Its id follows from the key, and is another one for another type, tenant or key."""
     engine = opened(place)

@@ -72,6 +72,13 @@ def amended(engine: ManualEngine, name: str) -> str:
     return str(new.instance)
 
 
+def sealed(engine: ManualEngine, name: str) -> str:
+    """A draft whose history was sealed."""
+    run = drafted(engine, name)
+    engine.seals.seal()
+    return run
+
+
 def _drift(ruin: Ruin, run: str) -> None:
     """An edit behind the kernel's back: an event at the end of the history, which the row counts."""
     ((last,),) = ruin.rows("select max(sequence) from {}events where instance = ?", run)
@@ -110,6 +117,11 @@ def _edited_before_gate(ruin: Ruin, run: str) -> None:
 
 
 DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]] = {
+    "sealed": (  # The first one: what is made later is not sealed.
+        {"T1"},
+        sealed,
+        _sql("update {}events set comment = 'it was you' where sequence = 1 and instance = ?"),
+    ),
     "an event is gone": ({"WF-01"}, submitted, _sql("delete from {}events where instance = ? and sequence = 2")),
     "the row counts others": ({"WF-01"}, submitted, _sql("update {}instances set version = version + 3 where id = ?")),
     "a step twice": ({"WF-02"}, approved, _copied_step("first")),
@@ -375,7 +387,7 @@ def contents(ruin: Ruin, run: str) -> dict[str, object]:
     return found | {"row": ruin.rows("select status, reason, ended_at from {}instances where id = ?", run)}
 
 
-@pytest.mark.row("E-322", "E-545", "E-546", "E-783", "E-065", "E-580", "E-926")
+@pytest.mark.row("E-322", "E-545", "E-546", "E-783", "E-065", "E-580", "E-926", "EC-31", "EC-23")
 def test_a_repair_makes_everything_again_from_the_history(place: Place) -> None:
     """Rows, times and status are as before the damage; who asked for it is told in the history, and the document goes on to its end."""
     engine, ruin = place.engine().register(Definition(graph=workflow())), Ruin(place.store)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -35,9 +35,11 @@ from holdfast.app.document_writing import (
     spec_of,
 )
 from holdfast.app.in_force import workflow_in_force, workflow_of
+from holdfast.app.redaction import Redaction, check_redactor, redacted
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed
+from holdfast.app.snapshot_pages import page_of
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.visibility import refuse_masks
 from holdfast.app.workflow_reads import LARGEST_PAGE
@@ -235,6 +237,33 @@ class FutureDocuments:
             return failed(error)
         return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated, asked=asked))
 
+    def redact(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        fields: Sequence[str] = (),
+        *,
+        reason: str,
+    ) -> Reply[Redaction]:
+        """Take the values of fields out of a document for good, of all that are sensitive if none is named: hashes stand in their place.
+
+        It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
+        that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else
+        stays as it was and goes on being proven. ConflictError while something is under way, or if the document breaks a rule.
+        """
+
+        def act() -> Redaction:
+            check_redactor(self._desk)
+            if not checked_text(reason, "reason").strip():
+                raise PayloadError("say why: a redaction stands in the audit of the document")
+            named = _names(fields)
+            row = self._desk.reader.document(checked_key(type, "type"), checked_key(id, "document id"))
+            if row is None:
+                raise NotFoundError("document", f"{type}/{id}")
+            return redacted(self._desk, row, named, reason)
+
+        return self._desk.read(act)
+
     # -- reading
 
     def get(self, type: str, id: str) -> Reply[DocumentView]:  # noqa: A002 - the words that everybody uses for it
@@ -250,6 +279,14 @@ class FutureDocuments:
         return self._look(
             type, id, lambda reader, known: d.version_of(self._desk, reader, known, _number(version, "version"))
         )
+
+    def page(self, type: str, id: str, version: int | None = None) -> Reply[str]:  # noqa: A002 - see get
+        """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
+
+        def read(reader: Reader, known: d.Found) -> str:
+            return page_of(self._desk, reader, known, None if version is None else _number(version, "version"))
+
+        return self._look(type, id, read)
 
     def diff(self, type: str, id: str, old: int, new: int) -> Reply[builtins.list[FieldDifference]]:  # noqa: A002 - see get
         """What is different in two versions, field by field; of sensitive fields only that they are."""
@@ -352,11 +389,15 @@ class FutureDocuments:
                 return Reply.of(outcome.seen)
             return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
 
-        def lost(error: BaseException) -> Reply[DocumentView]:
-            is_lost = isinstance(error, NotFoundError) and not version
-            return failed(NotFoundError("document", f"{name}/{key}") if is_lost else error)
+        def explain(error: BaseException) -> Reply[DocumentView]:
+            if isinstance(error, NotFoundError) and not version:
+                return failed(NotFoundError("document", f"{name}/{key}"))
+            expected = None if isinstance(command, CreateDocument) else command.expected_version
+            if expected is None or not isinstance(error, RejectedError) or error.reason != Refusal.VERSION_CONFLICT:
+                return failed(error)
+            return self._desk.look(lambda reader: d.in_conflict(self._desk, reader, (name, key), expected))
 
-        return followed(sent, look, self._desk.reply(), rescue=lost)
+        return followed(sent, look, self._desk.reply(), rescue=explain)
 
 
 def _as_it_became(outcome: Outcome) -> Outcome:
@@ -370,6 +411,12 @@ def _as_it_is(view: DocumentView) -> Reply[DocumentView]:
 def _verb(name: str, action: str) -> str:
     """What is done, without the type that may stand before it: `invoice.post` is `post`."""
     return action.removeprefix(f"{name}.")
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise PayloadError(f"fields are a list of names, not {given!r:.200}")
+    return [checked_key(each, "field") for each in given]
 
 
 def _number(given: object, what: str) -> int:

@@ -387,7 +387,7 @@ class FutureRun(Handle, Generic[R]):
     # -- its end
 
     def delete(self, *, force: bool = False) -> Reply[None]:
-        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
+        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
         return self._desk.read(lambda: deleted(self._desk, self.id, force=force))
 
     # -- how

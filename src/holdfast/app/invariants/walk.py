@@ -11,6 +11,7 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.program import Program
 from holdfast.kernel.rows import Record, merge
 from holdfast.machine.graphs.graph import Gate, Human, Join
+from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data
@@ -28,7 +29,6 @@ class Walk:
     def __init__(self, program: Program, events: Sequence[StoredEvent]) -> None:
         assert isinstance(program.decider, GraphMachine)
         self._program, self._machine = program, program.decider
-        self._routes = program.decider.routes
         self.state = State()
         self.found: list[Found] = []
         self.is_whole = True
@@ -45,6 +45,11 @@ class Walk:
         self._drift: tuple[str, str] | None = None
         """The cause of a change that only an amendment in place may have made, and what is wrong with it otherwise."""
         self._fold(events)
+
+    @property
+    def _routes(self) -> GraphIndex:
+        """The graph that the document follows at this point."""
+        return self._machine.routes_of(self.state)
 
     def _fold(self, events: Sequence[StoredEvent]) -> None:
         records: list[Record] = []

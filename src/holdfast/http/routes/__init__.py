@@ -22,9 +22,11 @@ from holdfast.http.routes import (
     processes,
     repairs,
     schedules,
+    seals,
     sessions,
     standing,
     tasks,
+    workflows,
 )
 from holdfast.http.routing import Route
 
@@ -38,8 +40,10 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *documents.ROUTES,
     *bodies.ROUTES,
+    *workflows.ROUTES,
     *contracts.ROUTES,
     *charters.ROUTES,
+    *seals.ROUTES,
     *dead_letters.ROUTES,
     *events.ROUTES,
     *notifications.ROUTES,

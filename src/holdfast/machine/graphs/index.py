@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
@@ -42,11 +43,20 @@ def names_of(data: object) -> dict[str, object]:
     return {DATA: data, WORKFLOW: data}
 
 
+Others: TypeAlias = "Callable[[str, str], GraphIndex | None]"
+
+
+def _nobody(_tenant: str, _version: str) -> None:
+    """There are no other versions."""
+
+
 class GraphIndex:
     """What the machine asks of its graph."""
 
-    def __init__(self, graph: Graph, limit: int) -> None:
+    def __init__(self, graph: Graph, limit: int, *, others: Others | None = None) -> None:
         self.graph = graph
+        self.others: Others = others or _nobody
+        """Finds other versions of the graph, which documents may be moved to: by tenant and version."""
         self.limit = limit
         """How large the data of a token may be, in bytes."""
         self.policies = graph.policies

@@ -48,6 +48,15 @@ class Approval(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     verdict: Verdict = ""
     given: list[int] = []
     """The decisions on it that stand, by their numbers."""
+    lane: str = ""
+    """The branches that it was asked in, by their places; empty outside of all."""
+    is_kept: bool = False
+    """Whether it was given on an earlier way through its slot, and this one has not come to it yet."""
+
+
+def lane_of(token: str) -> str:
+    """The places of the branches that a token is in: the same ones each time the splits are gone through."""
+    return "/".join(each.rpartition(".")[2] for each in token.split("/")[1:])
 
 
 class Refused(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -90,6 +99,11 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     way: str = ""
     """The transition whose way is gone, or was last."""
+
+    def kept(self, node: str, token: str) -> Approval | None:
+        """The approval that a token which comes to a node finds in force, from an earlier way through the slot."""
+        found = (each for each in self.approvals.values() if each.is_kept and each.node == node)
+        return next((each for each in found if each.lane == lane_of(token)), None)
 
     def authors(self) -> set[str]:
         """Whose document it is: those who wrote it, and those who asked for the transition whose way is gone."""

@@ -68,5 +68,14 @@ class SupersedeDocument(_DocumentCommand, frozen=True, kw_only=True):
     """Whether it follows from an edit that the window allows only as an amendment; otherwise somebody asks for it by name."""
 
 
-DocumentCommand: TypeAlias = Mutate | RequestTransition | SupersedeDocument
+class SwitchWorkflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Have the document follow another version of its workflow from where it is."""
+
+    version: str
+    nodes: dict[str, str] = {}
+    """What nodes are called there that are called otherwise here."""
+    reason: str = ""
+
+
+DocumentCommand: TypeAlias = Mutate | RequestTransition | SupersedeDocument | SwitchWorkflow
 """What can be asked of a document that is there."""

@@ -8,8 +8,9 @@ from holdfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.document import Approval, Document, Intent, Refused
+from holdfast.machine.runs.document import Approval, Document, Intent, Refused, lane_of
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.switched import switched
 
 
 def _document(state: State) -> Document:
@@ -97,6 +98,11 @@ def _applied(_routes: GraphIndex, state: State, event: e.ApprovalsApplied) -> No
         del _document(state).approvals[step]
 
 
+def _kept(_routes: GraphIndex, state: State, event: e.ApprovalsKept) -> None:
+    for step in event.steps:
+        _document(state).approvals[step].is_kept = True
+
+
 def _ruled(_routes: GraphIndex, _state: State, _event: e.RulesApplied) -> None:
     """What they have changed is told by an event of its own."""
 
@@ -121,6 +127,10 @@ def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) 
     document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
 
 
+def _redacted(_routes: GraphIndex, _state: State, _event: e.DocumentRedacted) -> None:
+    """The events before it say already what is left."""
+
+
 TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.DocumentCreated: _created,
     e.DocumentChanged: _changed,
@@ -128,11 +138,14 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.TransitionRequested: _requested,
     e.ApprovalsVoided: _voided,
     e.ApprovalsApplied: _applied,
+    e.ApprovalsKept: _kept,
     e.RulesApplied: _ruled,
     e.SlotRejected: _rejected,
     e.RoundStarted: _round_started,
     e.RoundCompleted: _round_completed,
     e.DocumentSuperseded: _superseded,
+    e.WorkflowSwitched: switched,
+    e.DocumentRedacted: _redacted,
 }
 
 
@@ -151,7 +164,7 @@ def notice(routes: GraphIndex, state: State, event: e.Event) -> None:
 def _step_started(routes: GraphIndex, document: Document, _state: State, event: e.StepStarted) -> None:
     op = routes.node(event.node).op
     if isinstance(op, Human) and op.pins:
-        document.approvals[event.step] = Approval(node=event.node, version=document.version)
+        document.approvals[event.step] = Approval(node=event.node, version=document.version, lane=lane_of(event.token))
 
 
 def _decided(_routes: GraphIndex, document: Document, state: State, event: e.TaskDecided) -> None:
@@ -182,11 +195,13 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     node = event.node or _node_of(state, event)
     op = routes.node(node).op if node else None
     if isinstance(op, Proxy) and op.side == "in":
-        document.approvals = {}
+        document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
     elif isinstance(op, StateNode):
         document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:
             document.intent.is_pending = False
+    elif (kept := document.kept(node, event.token)) is not None:
+        kept.is_kept = False
     else:
         _forget(document, event.step)
 

@@ -92,7 +92,7 @@ def _created(view: View, event: e.DocumentCreated) -> list[Record]:
             version=event.version,
             status=event.status,
             data=data,
-            data_hash=fingerprint(event.data),
+            data_hash=event.content_hash or fingerprint(event.data),
             mutation=_sequence(view),
             written_by=event.by,
         ),
@@ -110,7 +110,7 @@ def _changed(view: View, event: e.DocumentChanged) -> list[Record]:
             version=event.version,
             status=document.status,
             data=data,
-            data_hash=fingerprint(content),
+            data_hash=event.content_hash or fingerprint(content),
             mutation=_sequence(view),
             written_by=event.by,
         ),
@@ -211,7 +211,7 @@ def _asker(document: Document | None) -> str:
     return SYSTEM.id if intent is None or not intent.transition else intent.by
 
 
-def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911 - a line for each event
+def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 - a line for each event
     match event:
         case e.DocumentCreated():
             changes = _differences(view, {}, event.data)
@@ -241,6 +241,9 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911 - a line 
             why = event.reason or f"{event.superseded_by} took its place"
             changes = {"superseded_by": event.superseded_by, "fields": event.fields}
             return _Told("supersede", event.by, event.on_behalf_of, why, 0, "workflow", None, changes)
+        case e.DocumentRedacted():
+            changes = {"fields": event.fields}
+            return _Told("redact", event.by, event.on_behalf_of, event.reason, 0, "workflow", None, changes)
         case e.StepAnswered() | e.TaskDecided():
             return _Told(
                 f"decide {event.outcome}", event.actor, event.on_behalf_of, event.comment, event.step, "workflow"
@@ -251,6 +254,11 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911 - a line 
             return _Told(f"rules at {event.action}", event.by, why="; ".join([*event.rules, *event.errors]))
         case e.ApprovalsApplied():
             return _Told("apply approvals", why=event.transition)
+        case e.WorkflowSwitched():
+            why = event.reason
+            return _Told(f"switch workflow {event.before} to {event.version}", event.by, why=why, kind="workflow")
+        case e.ApprovalsKept():
+            return _Told("keep approvals", why=f"steps {', '.join(map(str, event.steps))} of {event.slot}")
         case e.SlotRejected():
             return _Told("reject slot", event.by, why=event.reason, step=event.step)
         case e.RoundStarted() | e.RoundCompleted():

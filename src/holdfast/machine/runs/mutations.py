@@ -170,19 +170,18 @@ def version_refusal(turn: Turn, expected: int | None) -> Rejection | None:
 # -- any change
 
 
-def drafted(turn: Turn, before: Data, changes: Data, author: Author) -> Draft | Rejection:
+def drafted(turn: Turn, before: Data, changes: Data, author: Author, *, may_set: bool = True) -> Draft | Rejection:
     """The content with changes laid over it, judged by rules and fields; why not, if it would not be sound."""
     index = index_of(turn.routes)
+    content = with_computed(index, _laid(before, changes))
     try:
-        judged = judge(
-            turn, with_computed(index, _laid(before, changes)), author.rules, actor=author.actor, org=author.org
-        )
+        judged = judge(turn, content, author.rules, actor=author.actor, org=author.org, may_set=may_set)
     except ExpressionError as error:
         return refused(
             Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"
         )
     if judged.blocked:
-        return refused(Refusal.RULE_BLOCKED, judged.blocked)
+        return refused(Refusal.RULE_BLOCKED, f"a rule of the organisation stands against it: {judged.blocked}")
     data = with_computed(index, _laid(judged.data, {}))
     refusal = invalid("the document", faults_of(index, data))
     if refusal is None and not is_within(turn.routes, data):

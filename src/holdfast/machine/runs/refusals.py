@@ -112,6 +112,8 @@ class Refusal(StrEnum):
     """The lifecycle has no transition of this name; the message names those that it has."""
     INVALID_DOCUMENT = "invalid_document"
     """What was given does not fit the contract; the message lists every fault with its place."""
+    NOT_SWITCHABLE = "not_switchable"
+    """The document cannot follow the other version of its workflow from where it is; the message lists every reason."""
     VERSION_CONFLICT = "version_conflict"
     """Somebody else has changed the document, the process or the schedule since the caller looked at it; compare the versions, and decide anew."""
     RULE_BLOCKED = "rule_blocked"

@@ -38,8 +38,19 @@ class Judged(NamedTuple):
     """Those that had an effect."""
 
 
-def judge(turn: Turn, data: Data, rules: Sequence[DocumentRule], *, actor: Actor, org: Data | None = None) -> Judged:
-    """Judge a content by the rules before a change, in their order; ExpressionError if one cannot be judged."""
+def judge(
+    turn: Turn,
+    data: Data,
+    rules: Sequence[DocumentRule],
+    *,
+    actor: Actor,
+    org: Data | None = None,
+    may_set: bool = True,
+) -> Judged:
+    """Judge a content by the rules before a change, in their order; ExpressionError if one cannot be judged.
+
+    Where they may not set anything, what they would have set is not there for those behind them either.
+    """
     content, warnings, held, outcome = dict(data), list[str](), list[str](), ""
     for rule in rules:
         asked = _names(turn, content, actor, org)
@@ -52,6 +63,10 @@ def judge(turn: Turn, data: Data, rules: Sequence[DocumentRule], *, actor: Actor
             case "require_field":
                 if content.get(rule.field) is None:
                     return Judged(content, rule.reason or f"the rule {rule.name!r} requires {rule.field!r}; give it")
+                continue
+            case "set_field" if not may_set:
+                told = f"the rule {rule.name!r} would set {rule.field!r}, and the document cannot be edited where it is"
+                warnings.append(told)
                 continue
             case "set_field" if rule.value is not None:
                 content[rule.field] = index.rule(rule.value).evaluate(asked)

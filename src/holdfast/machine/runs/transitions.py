@@ -124,16 +124,14 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     if refusal is not None:
         return refusal
     author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
-    draft = drafted(turn, document.data, {}, author)
+    may_set = window_of(turn.routes, turn.state).window == "editable"
+    draft = drafted(turn, document.data, {}, author, may_set=may_set)
     if not isinstance(draft, Draft):
         return draft
-    held = draft.held
-    if window_of(turn.routes, turn.state).window != "editable":
-        held = [each for each in held if not each.endswith(" set_field")]  # Nothing is set where nothing is edited.
-    elif draft.changes:
+    if draft.changes and may_set:
         change(turn, draft, "update", author)
     _ask(turn, command, draft.warnings)
-    follow(turn, command.transition, command.rules, before=held, actor=author.actor)
+    follow(turn, command.transition, command.rules, before=draft.held, actor=author.actor)
     _go(turn, transition, go_on)
     return None
 
@@ -209,7 +207,7 @@ def _go(turn: Turn, transition: Transition, go_on: GoOn) -> None:
 
 
 def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
-    """Have another document take the place of this one, whose run ends. Nothing that it did is undone."""
+    """Have another document take the place of this one, whose run ends. Nothing that it did is undone, unless that was under way."""
     index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
     if index.spec.amendment != "new_row":
         told = f"documents of the type {index.spec.entity_type!r} are amended in place; edit this one as an amendment"
@@ -224,6 +222,9 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if window_of(turn.routes, turn.state).window == "editable":
         told = f"{document.id!r} is {document.status}, and can be edited as it is; nothing has to take its place"
         return refused(Refusal.NOT_AMENDABLE, told)
+    if turn.state.dropped is not None:  # The run ends with this, and what it was giving back would be kept.
+        told = f"{document.id!r} is giving back what one of its branches had done; amend it when that is done"
+        return refused(Refusal.ROLLBACK_IN_PROGRESS, told)
     interrupt(turn, "superseded", f"{command.superseded_by!r} takes its place")
     turn.emit(
         DocumentSuperseded(

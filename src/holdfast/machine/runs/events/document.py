@@ -36,6 +36,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     is_adopted: bool = False
     """Whether it was there before the engine managed it."""
+    content_hash: str = ""
+    """The hash of the content as it was written, if values of it were redacted since."""
 
 
 @message(name="document_changed")
@@ -54,6 +56,8 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     """The step that did it; 0 if none."""
     reason: str = ""
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    content_hash: str = ""
+    """The hash of the whole content as it was then, if values of it were redacted since."""
 
 
 @message(name="document_moved")
@@ -101,6 +105,14 @@ class ApprovalsApplied(Happening, frozen=True, kw_only=True):
 
     steps: list[int]
     transition: str
+
+
+@message(name="approvals_kept")
+class ApprovalsKept(Happening, frozen=True, kw_only=True):
+    """A slot is gone through again because approvals are void; these stay in force, and nobody is asked for them anew."""
+
+    steps: list[int]
+    slot: str
 
 
 @message(name="rules_applied")
@@ -156,6 +168,32 @@ class DocumentSuperseded(Happening, frozen=True, kw_only=True):
     """What is different there."""
 
 
+@message(name="workflow_switched")
+class WorkflowSwitched(Happening, frozen=True, kw_only=True):
+    """The document follows another version of its workflow from here on; what is under way goes on there."""
+
+    tenant: str
+    version: str
+    before: str
+    """The version that it followed until now."""
+    nodes: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What nodes are called now that were called otherwise."""
+    by: str = ""
+    reason: str = ""
+
+
+@message(name="document_redacted")
+class DocumentRedacted(Happening, frozen=True, kw_only=True):
+    """Values of fields were taken out of the history, and hashes put in their place."""
+
+    fields: list[str]
+    events: dict[str, list[str]]
+    """The events that were rewritten, by their numbers: the hash of each before and after."""
+    by: str = ""
+    on_behalf_of: str = ""
+    reason: str = ""
+
+
 DocumentEvent: TypeAlias = (
     DocumentCreated
     | DocumentChanged
@@ -163,9 +201,12 @@ DocumentEvent: TypeAlias = (
     | TransitionRequested
     | ApprovalsVoided
     | ApprovalsApplied
+    | ApprovalsKept
     | RulesApplied
     | SlotRejected
     | RoundStarted
     | RoundCompleted
     | DocumentSuperseded
+    | WorkflowSwitched
+    | DocumentRedacted
 )
