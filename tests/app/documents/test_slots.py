@@ -128,7 +128,6 @@ def test_an_approval_behind_the_last_gate_is_asked_again_when_it_is_void() -> No
     approve(engine)
     assert stands(engine) == ("ready", ["one"], "running")
     approve(engine)
-    approve(engine)
     assert stands(engine) == ("ready", ["ready"], "running")
     assert mine.transition("file", "F-1", "approve").status == "active"
     assert engine.as_tenant("acme").invariants.check().items == []
