@@ -127,7 +127,7 @@ def test_an_approval_behind_the_last_gate_is_asked_again_when_it_is_void() -> No
     mine.mutate("file", "F-1", {"title": "y"})
     approve(engine)
     assert stands(engine) == ("ready", ["one"], "running")
-    approve(engine)
+    approve(engine)  # What the edit has not touched stays in force.
     assert stands(engine) == ("ready", ["ready"], "running")
     assert mine.transition("file", "F-1", "approve").status == "active"
     assert engine.as_tenant("acme").invariants.check().items == []

@@ -211,7 +211,7 @@ def _asker(document: Document | None) -> str:
     return SYSTEM.id if intent is None or not intent.transition else intent.by
 
 
-def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 - a line for each event
+def _told(view: View, event: e.Event) -> _Told:
     match event:
         case e.DocumentCreated():
             changes = _differences(view, {}, event.data)
@@ -248,6 +248,13 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 
             return _Told(
                 f"decide {event.outcome}", event.actor, event.on_behalf_of, event.comment, event.step, "workflow"
             )
+        case _:
+            return _of_way(view, event)
+
+
+def _of_way(view: View, event: e.Event) -> _Told:
+    """What the workflow has done on its way."""
+    match event:
         case e.ApprovalsVoided():
             return _Told("void approvals", event.by, why=f"{event.why}: {', '.join(event.fields) or 'all'}")
         case e.RulesApplied():
