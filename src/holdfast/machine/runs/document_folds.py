@@ -29,6 +29,22 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         org=event.org,
         updated_by=event.by,
         hands=_with([], event),
+        intent=_first_intent(event),
+    )
+
+
+def _first_intent(event: e.DocumentCreated) -> Intent | None:
+    """Until somebody asks for a transition, what happens by itself happens in the name of whoever created the document."""
+    if event.kind is None:
+        return None
+    return Intent(
+        transition="",
+        by=event.by,
+        kind=event.kind,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        is_pending=False,
     )
 
 

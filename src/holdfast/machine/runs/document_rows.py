@@ -207,7 +207,8 @@ def _audited(view: View, event: e.Event) -> list[Record]:
 
 def _asker(document: Document | None) -> str:
     """In whose name steps are done that nobody else did."""
-    return SYSTEM.id if document is None or document.intent is None else document.intent.by
+    intent = None if document is None else document.intent
+    return SYSTEM.id if intent is None or not intent.transition else intent.by
 
 
 def _told(view: View, event: e.Event) -> _Told:

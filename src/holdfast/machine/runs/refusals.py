@@ -84,7 +84,7 @@ class Refusal(StrEnum):
     CLAIMED = "claimed"
     """Somebody else has claimed the task and decides it alone, until they release it."""
     SELF_APPROVAL = "self_approval"
-    """Whoever started the workflow may not decide this too; somebody else has to."""
+    """Whoever started the workflow may not decide this too, nor whoever wrote the document or asked for its transition; somebody else has to."""
     NOT_DISTINCT = "not_distinct"
     """This has to be decided by somebody who has not decided the steps that it is to be distinct from."""
     REASON_REQUIRED = "reason_required"
