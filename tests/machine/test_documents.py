@@ -709,6 +709,19 @@ def test_an_action_of_the_workflow_writes_where_people_may_not() -> None:
     assert case.edit(total=1) == "WORKFLOW_EDIT_LOCKED"
 
 
+@pytest.mark.row("E-751")
+def test_no_step_changes_what_was_approved_behind_the_gate() -> None:
+    """Nobody would be asked for it again; fields that only the workflow writes are no part of what was approved."""
+    mark = DocumentAction(name="mark", workflow_allowed=True)
+    change = Node(id="change", op=g.Action(action="mark", payload={"total": value("1"), "posting": value("'GL-1'")}))
+    bodies = {APPROVE_SLOT: chain(approval("first")), ACTIVE_SLOT: chain(change)}
+    case = submitted(bodies, actions=[mark])
+    assert case.decide("first", ANN) == ""
+    assert (case.host.state.status, case.host.state.reason) == ("paused", "step_failed")
+    assert "'total'" in case.host.state.error
+    assert (case.document.data["total"], "posting" in case.document.data) == (500, False)
+
+
 def test_an_action_that_the_contract_does_not_allow_there_fails() -> None:
     """What the workflow itself may not do has its step fail, and the run waits for an operator."""
     case = posting(allowed=False)

@@ -17,7 +17,15 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
-from holdfast.kernel.records import STEPS, DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened, TaskPlace
+from holdfast.kernel.records import (
+    STEPS,
+    DeadLetterRaised,
+    StepMoved,
+    StepOpened,
+    SubscriptionOpened,
+    TaskOpened,
+    TaskPlace,
+)
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.expiries import ExpiredQuery
 from holdfast.store.matches import AskedOf, Match
@@ -829,6 +837,30 @@ def test_given_rows_are_looked_up_one_by_one(postgres_dsn: str) -> None:
             assert "Seq Scan" not in line, told
             if "Index Scan" in line or "Index Only Scan" in line:
                 assert "Index Cond" in lines[place + 1], told
+
+
+@pytest.mark.row("E-359")
+def test_old_steps_are_packed_a_few_at_a_time(desk: Desk) -> None:
+    """A round looks at the next ones and at no others, and one that comes to the end says so; those of younger instances are not looked at, and one that ended lately stays."""
+    given = [
+        StepOpened(number=number, node="a", status="completed", output=b'"' + b"x" * 400 + b'"')
+        for number in range(MANY)
+    ]
+    change = one(at=OLD, records=given)
+    desk.commit(change, now=OLD)
+    desk.commit(moved(change.header, records=[StepMoved(number=5, status="completed")]), now=LATER)
+    desk.born(one(records=given[:1]))
+    last: tuple[InstanceId, int] | None = None
+    rounds, effort = [], Effort(desk)
+    for _ in range(2):
+        with effort.of(desk.keeper):
+            count, last = desk.keeper.fade(before=NOW, after=last, limit=10)
+        rounds.append((count, last))
+    assert rounds == [(9, (change.header.id, 9)), (10, (change.header.id, 19))]
+    assert effort.is_small, f"{effort.spent}"
+    assert desk.keeper.fade(before=NOW, after=last, limit=MANY) == (MANY - 20, None)
+    assert desk.keeper.fade(before=NOW, after=None, limit=MANY + 1) == (0, None)
+    assert {row.output for row in desk.reader.rows(STEPS, change.header.id)} == {given[0].output}
 
 
 @pytest.mark.row("E-382")

@@ -98,6 +98,8 @@ def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, 
     address, own = address_of(desk, name, key), desk.looked_up()
 
     def write(joint: Joint) -> DocumentView:
+        if not version and joint.look(address) is None:
+            raise NotFoundError("document", f"{name}/{key}")
         outcome = joint.carry_out(
             address,
             command,

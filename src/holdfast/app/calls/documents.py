@@ -157,14 +157,14 @@ class FutureDocuments:
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
             if handler_of(self._desk, name, command.action):
-                return self._desk.read(lambda: act(self._desk, (name, key), command, repeated))
+                return self._made(lambda: act(self._desk, (name, key), command, repeated))
             sent = self._done(name, key, command, repeated)
         except HoldfastError as error:
             return failed(error)
 
         def amended(error: BaseException) -> Reply[DocumentView]:
             if isinstance(error, RejectedError) and error.reason == Refusal.AMENDMENT_REQUIRED:
-                return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated))
+                return self._made(lambda: amend(self._desk, (name, key), command, repeated))
             return failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
@@ -235,7 +235,7 @@ class FutureDocuments:
                 return self._done(name, key, msgspec.structs.replace(command, amends=True), repeated)
         except HoldfastError as error:
             return failed(error)
-        return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated, asked=asked))
+        return self._made(lambda: amend(self._desk, (name, key), command, repeated, asked=asked))
 
     def redact(
         self,
@@ -347,6 +347,10 @@ class FutureDocuments:
 
     def _rules(self, name: str, action: str) -> builtins.list[DocumentRule]:
         return self._desk.registry.charters.rules_for(self._desk.tenant, name, action)
+
+    def _made(self, make: Callable[[], DocumentView]) -> Reply[DocumentView]:
+        """What takes several commands: on the caller's own thread if it is their connection that it is done on."""
+        return answered(Reply(), make) if self._desk.is_within else self._desk.read(make)
 
     def _given(self, name: str, given: object, what: str) -> Data:
         """What a caller gives, made plain; what they were shown in the place of a value is none."""

@@ -17,6 +17,7 @@ class Intent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The transition that was asked for last, and in whose name its way is gone."""
 
     transition: str
+    """Empty as long as nobody has asked for one: whoever created the document stands here then."""
     by: str
     kind: Principal = "user"
     on_behalf_of: str = ""

@@ -29,6 +29,22 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         org=event.org,
         updated_by=event.by,
         hands=_with([], event),
+        intent=_first_intent(event),
+    )
+
+
+def _first_intent(event: e.DocumentCreated) -> Intent | None:
+    """Until somebody asks for a transition, what happens by itself happens in the name of whoever created the document."""
+    if event.kind is None:
+        return None
+    return Intent(
+        transition="",
+        by=event.by,
+        kind=event.kind,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        is_pending=False,
     )
 
 
@@ -63,6 +79,7 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
         capabilities=event.capabilities,
         reason=event.reason,
     )
+    document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
     state.chain = 0
@@ -180,6 +197,7 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     op = routes.node(node).op if node else None
     if isinstance(op, Proxy) and op.side == "in":
         document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
+        document.refused = None
     elif isinstance(op, StateNode):
         document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:

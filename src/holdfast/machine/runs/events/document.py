@@ -25,6 +25,11 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     amended_from: str = ""
     action: str = "create"
     by: str = ""
+    kind: Principal | None = None
+    """Whether a person, a program or the engine created it; None if that was not kept."""
+    roles: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    capabilities: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """What they could do then: steps that begin by themselves act in their name."""
     on_behalf_of: str = ""
     reason: str = ""
     org: Data = {}  # noqa: RUF012 - every struct gets one of its own
