@@ -46,6 +46,8 @@ def writes_of(node: b.PatchNode) -> tuple[str, ...]:
             | b.WebhookOut(into=str(name))
             | b.Script(into=str(name))
             | b.Task(into=str(name))
+            | b.Call(into=str(name))
+            | b.ForEach(item=name)
         ):
             return (name,)
         case _:
@@ -109,6 +111,8 @@ def _mappings(node: b.PatchNode) -> Iterator[Formula]:
             yield Formula("until", "until", node, until, "mapping")
         case b.Script():
             yield Formula("formula", "formula", node, node.formula, "mapping")
+        case b.ForEach():
+            yield Formula("items", "items", node, node.items, "mapping")
         case _:
             pass
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from holdfast.authoring.document.body_format import Act, Scenario
 from holdfast.authoring.document.ids import local_name
 from holdfast.authoring.document.rehearsal import EndlessError, Passage, Rehearsal
+from holdfast.authoring.document.scenario_format import Act, Scenario
 from holdfast.authoring.files.values import milliseconds
 from holdfast.errors import Diagnostic
 from holdfast.kernel.actor import Actor

@@ -86,12 +86,18 @@ class GraphIndex:
             if isinstance(node.op, Join)
         }
         self._answers |= {
-            node.id: node.op.into for node in graph.nodes.values() if isinstance(node.op, Script) and node.op.into
+            node.id: node.op.into
+            for node in graph.nodes.values()
+            if isinstance(node.op, Script | Call) and node.op.into
         }
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
-        self.given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
-        """What the handlers of tasks are given; those that get all of the data are not in it."""
+        self.given = {
+            name: self._beginning(name, GIVEN)
+            for name, node in graph.nodes.items()
+            if isinstance(node.op, Task | Call) and node.op.input is not None
+        }
+        """What the handlers of tasks are given, and other workflows begin with; those that get all of the data are not in it."""
         self.works = {name: work for name, node in graph.nodes.items() if (work := node.op.call) is not None}
         """The work of those that call a handler."""
         self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}
