@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from app.documents.blueprints import BOTH, CLERK, GIVEN, of, opened
 from authoring.document.examples import Plain
-from holdfast import Actor, DefinitionError, ForbiddenError, Saga
+from holdfast import Actor, DefinitionError, ForbiddenError, RejectedError, Saga
 from holdfast.app.faces.blocking import Calls
+from holdfast.authoring.document import ready_contract
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -138,3 +141,45 @@ def test_more_lines_than_there_may_be_wait_for_an_operator(place: Place) -> None
         if each.error
     ]
     assert "takes at most 3 items, and there are 4" in failed.error
+
+
+@pytest.mark.row("EO-35")
+def test_a_document_is_only_so_large(place: Place) -> None:
+    """A quarter of a megabyte: what is more is refused, with where the limit stands, and changes nothing."""
+    engine = opened(place)
+    mine = of(engine, CLERK).documents
+    mine.create("invoice", GIVEN, id="I-1")
+    with pytest.raises(RejectedError, match=r"larger than 262144 bytes.*`limits.context` of the contract") as refused:
+        mine.mutate("invoice", "I-1", {"note": "x" * 262_144})
+    assert refused.value.reason == "too_large"
+    assert mine.get("invoice", "I-1").version == 1
+
+
+@pytest.mark.row("EO-21")
+def test_thresholds_are_asked_in_one_currency(place: Place) -> None:
+    """The total in the currency of the house follows from the total and the rate, exactly; a body asks for that one, whatever the document is in."""
+    engine = place.engine()
+    plain = msgspec.to_builtins(ready_contract("invoice"))
+    plain["fields"] |= {
+        "exchange_rate": {"type": "int", "default": 1_000_000},
+        "total_base": {
+            "type": "computed", "formula": "entity.grand_total", "times": "entity.exchange_rate", "per": 1_000_000, "as": "money"
+        },
+    }  # fmt: skip
+    engine.contracts.publish(json.dumps(plain))
+    edges = "{from: in, to: out, when: entity.total_base <= 50000}, {from: in, to: ask}, {from: ask, to: out}"
+    body = BODY.format(nodes="{id: ask, type: approval, approvers: [{role: manager}]}", edges=edges)
+    acme = of(engine)
+    acme.bodies.publish(acme.bodies.save(body.replace("exit: join", "exit: join\n    entry: branch")).id)
+    mine = of(engine, CLERK).documents
+    found = {}
+    for rate in (1_000_000, 1_100_000, 1_362_500, None):
+        made = mine.create("invoice", {**GIVEN, "exchange_rate": rate}, id=f"I-{rate}")
+        found[rate] = (made.data.get("total_base"), mine.transition("invoice", made.id, "submit").status)
+    assert found == {
+        1_000_000: (40_000, "active"),
+        1_100_000: (44_000, "active"),
+        1_362_500: (54_500, "submitted"),
+        None: (None, "submitted"),
+    }
+    assert mine.get("invoice", "I-None").run_status == "paused"

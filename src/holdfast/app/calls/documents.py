@@ -32,6 +32,7 @@ from holdfast.app.document_writing import (
     handler_of,
     looks_up,
     made_id,
+    related_to,
     said_of,
     seen_after,
     spec_of,
@@ -90,6 +91,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "create"),
                 org=self._org(),
+                related=related_to(self._desk, (name, ""), {} if data is None else data),
                 looks_up=looks_up(self._desk),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
@@ -121,6 +123,7 @@ class FutureDocuments:
                 version=_number(version, "version"),
                 reason=checked_text(reason, "reason"),
                 org=self._org(),
+                related=related_to(self._desk, (name, ""), data),
                 looks_up=looks_up(self._desk),
             )
             return self._done(name, checked_key(id, "document id"), command, "", version=pinned)
@@ -153,6 +156,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, _verb(name, action)),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), changes or {}),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
             if handler_of(self._desk, name, command.action):
@@ -192,6 +196,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, transition),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), {}),
             )
             return self._done(name, key, command, idempotency_key)
         except HoldfastError as error:
@@ -222,6 +227,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "amend"),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), changes),
             )
             asked = Amendment(
                 changes=command.payload,

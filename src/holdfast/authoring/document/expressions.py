@@ -167,7 +167,9 @@ class _Expressions:
         key = None if names is None else names | frozenset(more)
         if key not in self._known:
             context = None if key is None else {**dict.fromkeys(key, Type("any")), **self._outside}
-            self._known[key] = Language(self._contract, schema_type(self._contract, context), self._related)
+            self._known[key] = Language(
+                self._contract, schema_type(self._contract, context), self._related, reads_others=True
+            )
         return self._known[key]
 
     def read(self, language: Language, formula: Formula, *, node: str = "", edge: str = "") -> Stored | None:

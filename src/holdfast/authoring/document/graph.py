@@ -29,15 +29,6 @@ from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.graphs.kinds.rule import DocumentRule
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 
-MOST_VISITS: Final = 100
-"""How often a token may enter one node before the run waits for an operator."""
-
-MOST_TOKENS: Final = 64
-"""How many tokens a document may have at the same time."""
-
-_POLICIES: Final = g.Policies(
-    on_failure="pause", on_cancel="none", on_no_edge="pause", max_visits=MOST_VISITS, max_tokens=MOST_TOKENS
-)
 _ALWAYS: Final = parse("true").to_data()
 _RESPONSE: Final = parse("response", spelling="mapping", options=Options(namespaces=frozenset({"response"}))).to_data()
 _EVENT: Final = parse("event.payload", spelling="mapping", options=Options(namespaces=frozenset({"event"}))).to_data()
@@ -54,8 +45,20 @@ def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
         entry=START,
         nodes=[machine_node(contract, each) for each in effective.nodes_by_id.values()],
         edges=list(_edges(effective)),
-        policies=_POLICIES,
+        policies=_policies(contract),
         document=document_spec(effective),
+    )
+
+
+def _policies(contract: Contract) -> g.Policies:
+    limits = contract.limits
+    return g.Policies(
+        on_failure="pause",
+        on_cancel="none",
+        on_no_edge="pause",
+        max_visits=limits.visits,
+        max_tokens=limits.tokens,
+        max_bytes=limits.context,
     )
 
 

@@ -74,6 +74,10 @@ class Scenario(_Part, frozen=True, kw_only=True):
     expect: Annotated[Expectation, Meta(description="How it comes out.")]
     acts: Annotated[list[Act], Meta(max_length=MOST_SCENARIOS, description="What happens, one after the other.")] = []
     org: Annotated[dict[str, Plain], Meta(description="The settings of the organisation, read as org.")] = {}
+    related: Annotated[
+        dict[str, dict[str, Plain]],
+        Meta(description="What steps read of the documents that it refers to, by the field that does."),
+    ] = {}
     people: Annotated[
         dict[str, Player],
         Meta(

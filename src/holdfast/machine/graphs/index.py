@@ -57,7 +57,7 @@ class GraphIndex:
         self.graph = graph
         self.others: Others = others or _nobody
         """Finds other versions of the graph, which documents may be moved to: by tenant and version."""
-        self.limit = limit
+        self.limit = limit if graph.policies.max_bytes is None else min(limit, graph.policies.max_bytes)
         """How large the data of a token may be, in bytes."""
         self.policies = graph.policies
         self.documents = None if graph.document is None else DocumentIndex(graph, graph.document)

@@ -27,6 +27,7 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         data=dict(event.data),
         amended_from=event.amended_from,
         org=event.org,
+        related=event.related,
     )
 
 
@@ -35,6 +36,8 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
     document.version = event.version
+    if event.related is not None:
+        document.related = event.related
 
 
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
@@ -54,6 +57,8 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     )
     if event.org is not None:
         document.org = event.org
+    if event.related is not None:
+        document.related = event.related
     state.chain = 0
 
 

@@ -30,6 +30,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     is_adopted: bool = False
     """Whether it was there before the engine managed it."""
+    related: dict[str, Data] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What steps read of the documents that it refers to, by field."""
 
 
 @message(name="document_changed")
@@ -48,6 +50,8 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     """The step that did it; 0 if none."""
     reason: str = ""
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    related: dict[str, Data] | None = None
+    """What steps read of the documents that it refers to; None if that is as it was."""
 
 
 @message(name="document_moved")
@@ -74,6 +78,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
     reason: str = ""
     org: Data | None = None
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    related: dict[str, Data] | None = None
+    """What steps read of the documents that it refers to; None if that is as it was."""
 
 
 @message(name="approvals_voided")
