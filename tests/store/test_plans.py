@@ -839,7 +839,6 @@ def test_given_rows_are_looked_up_one_by_one(postgres_dsn: str) -> None:
                 assert "Index Cond" in lines[place + 1], told
 
 
-<<<<<<< HEAD
 @pytest.mark.row("E-359")
 def test_old_steps_are_packed_a_few_at_a_time(desk: Desk) -> None:
     """A round looks at the next ones and at no others, and one that comes to the end says so; those of younger instances are not looked at, and one that ended lately stays."""
@@ -878,7 +877,8 @@ def test_a_step_is_looked_for_in_the_month_of_its_instance(postgres_dsn: str) ->
     store.close()
     opened = [row[0] for row in rows if "Scan" in row[0] and " on steps" in row[0] and "never executed" not in row[0]]
     assert [line.split(" on ")[1].split()[0] for line in opened] == [f"steps_{moment:%Y_%m}"], rows
-=======
+
+
 def test_statistics_lead_nowhere_else(desk: Desk) -> None:
     """A list goes along its index, also in a database that was analysed while one definition had nearly all: the ids lead through everything."""
     desk.commit(*(born(new_id(), definition="common") for _ in range(MANY)), born(new_id(), definition="rare"))
@@ -898,4 +898,3 @@ def test_statistics_lead_nowhere_else(desk: Desk) -> None:
         assert index in plan
         assert "instances_pkey" not in plan
         assert "PRIMARY KEY (id" not in plan
->>>>>>> surf14
