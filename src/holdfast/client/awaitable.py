@@ -1914,7 +1914,7 @@ class AsyncCalls:
 
     async def report(
         self,
-        definition: str,
+        name: str,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -1925,7 +1925,7 @@ class AsyncCalls:
         return await self._line.ask(
             Request(
                 method="GET",
-                path=f"/api/v1/reports/{placed(definition)}",
+                path=f"/api/v1/reports/{placed(name)}",
                 answer=Report,
                 query=said(
                     {"since": since, "until": until, "version": version, "limit": limit},

@@ -1884,7 +1884,7 @@ class Calls:
 
     def report(
         self,
-        definition: str,
+        name: str,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -1895,7 +1895,7 @@ class Calls:
         return self._line.ask(
             Request(
                 method="GET",
-                path=f"/api/v1/reports/{placed(definition)}",
+                path=f"/api/v1/reports/{placed(name)}",
                 answer=Report,
                 query=said(
                     {"since": since, "until": until, "version": version, "limit": limit},

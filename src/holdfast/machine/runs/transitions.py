@@ -63,6 +63,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             org=command.org or {},
             warnings=draft.warnings,
             is_adopted=bool(command.status),
+            related=command.related or {},
         )
     )
     follow(turn, command.action, command.rules, before=draft.held, actor=actor)
@@ -182,6 +183,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
             reason=command.reason,
             org=command.org,
             warnings=warnings,
+            related=command.related,
         )
     )
 
