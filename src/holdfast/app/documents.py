@@ -214,7 +214,7 @@ def _choices(known: Found, actor: Actor, now: datetime) -> list[TransitionChoice
         if document.status not in each.sources:
             continue
         is_under_way = document.way == each.name and not document.is_resting and not _waits(known)
-        is_early = not each.kind and is_behind_gate(known.machine.routes, known.state)
+        is_early = not each.kind and is_behind_gate(known.machine.routes_of(known.state), known.state)
         why = "it is under way" if is_under_way else "steps that come before it are under way" if is_early else ""
         if not actor.may(each.capability):
             why = f"it needs the capability {each.capability!r}"

@@ -50,6 +50,15 @@ slots:
       - {from: two, to: no, on: rejected}
       - {from: no, to: out}
 """
+WAITING = """
+base: {entity_type: file, envelope_version: 1}
+slots:
+  "slot:before":
+    nodes:
+      - {id: wait, type: wait_timer, duration: 1d}
+      - {id: mark, type: action, action: file.mark, payload: {note: "'marked'"}}
+    edges: [{from: wait, to: mark}]
+"""
 ANN = Actor(id="ann")
 MEG = Actor(id="meg", roles=frozenset({"manager"}), capabilities=frozenset({"execution:read"}))
 
@@ -118,8 +127,25 @@ def test_an_approval_behind_the_last_gate_is_asked_again_when_it_is_void() -> No
     mine.mutate("file", "F-1", {"title": "y"})
     approve(engine)
     assert stands(engine) == ("ready", ["one"], "running")
-    approve(engine)
-    approve(engine)
+    approve(engine)  # What the edit has not touched stays in force.
     assert stands(engine) == ("ready", ["ready"], "running")
     assert mine.transition("file", "F-1", "approve").status == "active"
     assert engine.as_tenant("acme").invariants.check().items == []
+
+
+@pytest.mark.row("E-571")
+def test_what_begins_by_itself_acts_for_whoever_created_the_document() -> None:
+    """Also once time has gone by, when it is the engine that goes on: a body gives nobody a right by having them wait."""
+    engine = ManualEngine()
+    mark = "actions: [{name: file.mark, workflow_allowed: true, permission: file.mark}]\n"
+    engine.contracts.publish(CONTRACT.replace("to: ready}", "to: ready, begins: by_itself}") + mark)
+    published(engine, WAITING)
+    for name, capabilities in (("ann", ()), ("bob", ("file.mark",))):
+        actor = Actor(id=name, capabilities=frozenset(capabilities))
+        of(engine, actor).documents.create("file", {"title": "x"}, id=name)
+    engine.advance(timedelta(days=2))
+    found = {each.id: each for each in engine.as_tenant("acme").documents.list("file").items}
+    assert [(name, found[name].status, found[name].data.get("note")) for name in ("ann", "bob")] == [
+        ("ann", "draft", None),
+        ("bob", "ready", "marked"),
+    ]

@@ -30,6 +30,7 @@ from holdfast.app.document_writing import (
     handler_of,
     looks_up,
     made_id,
+    related_to,
     said_of,
     seen_after,
     spec_of,
@@ -91,6 +92,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "create"),
                 org=self._org(),
+                related=related_to(self._desk, (name, ""), {} if data is None else data),
                 looks_up=looks_up(self._desk),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
@@ -122,6 +124,7 @@ class FutureDocuments:
                 version=_number(version, "version"),
                 reason=checked_text(reason, "reason"),
                 org=self._org(),
+                related=related_to(self._desk, (name, ""), data),
                 looks_up=looks_up(self._desk),
             )
             return self._done(name, checked_key(id, "document id"), command, "", version=pinned)
@@ -154,17 +157,18 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, _verb(name, action)),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), changes or {}),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
             if handler_of(self._desk, name, command.action):
-                return self._desk.read(lambda: act(self._desk, (name, key), command, repeated))
+                return self._made(lambda: act(self._desk, (name, key), command, repeated))
             sent = self._done(name, key, command, repeated)
         except HoldfastError as error:
             return failed(error)
 
         def amended(error: BaseException) -> Reply[DocumentView]:
             if isinstance(error, RejectedError) and error.reason == Refusal.AMENDMENT_REQUIRED:
-                return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated))
+                return self._made(lambda: amend(self._desk, (name, key), command, repeated))
             return failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
@@ -193,6 +197,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, transition),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), {}),
             )
             return self._done(name, key, command, idempotency_key)
         except HoldfastError as error:
@@ -223,6 +228,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "amend"),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), changes),
             )
             asked = Amendment(
                 changes=command.payload,
@@ -235,7 +241,7 @@ class FutureDocuments:
                 return self._done(name, key, msgspec.structs.replace(command, amends=True), repeated)
         except HoldfastError as error:
             return failed(error)
-        return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated, asked=asked))
+        return self._made(lambda: amend(self._desk, (name, key), command, repeated, asked=asked))
 
     def redact(
         self,
@@ -347,6 +353,10 @@ class FutureDocuments:
 
     def _rules(self, name: str, action: str) -> builtins.list[DocumentRule]:
         return self._desk.registry.charters.rules_for(self._desk.tenant, name, action)
+
+    def _made(self, make: Callable[[], DocumentView]) -> Reply[DocumentView]:
+        """What takes several commands: on the caller's own thread if it is their connection that it is done on."""
+        return answered(Reply(), make) if self._desk.is_within else self._desk.read(make)
 
     def _given(self, name: str, given: object, what: str) -> Data:
         """What a caller gives, made plain; what they were shown in the place of a value is none."""

@@ -29,6 +29,23 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         org=event.org,
         updated_by=event.by,
         hands=_with([], event),
+        intent=_first_intent(event),
+        related=event.related,
+    )
+
+
+def _first_intent(event: e.DocumentCreated) -> Intent | None:
+    """Until somebody asks for a transition, what happens by itself happens in the name of whoever created the document."""
+    if event.kind is None:
+        return None
+    return Intent(
+        transition="",
+        by=event.by,
+        kind=event.kind,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        is_pending=False,
     )
 
 
@@ -44,6 +61,8 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
     document.version, document.updated_by = event.version, event.by
     if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
         document.hands = _with(document.hands, event)
+    if event.related is not None:
+        document.related = event.related
 
 
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
@@ -66,6 +85,8 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
+    if event.related is not None:
+        document.related = event.related
     state.chain = 0
 
 

@@ -207,10 +207,11 @@ def _audited(view: View, event: e.Event) -> list[Record]:
 
 def _asker(document: Document | None) -> str:
     """In whose name steps are done that nobody else did."""
-    return SYSTEM.id if document is None or document.intent is None else document.intent.by
+    intent = None if document is None else document.intent
+    return SYSTEM.id if intent is None or not intent.transition else intent.by
 
 
-def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 - a line for each event
+def _told(view: View, event: e.Event) -> _Told:
     match event:
         case e.DocumentCreated():
             changes = _differences(view, {}, event.data)
@@ -247,6 +248,13 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 
             return _Told(
                 f"decide {event.outcome}", event.actor, event.on_behalf_of, event.comment, event.step, "workflow"
             )
+        case _:
+            return _of_way(view, event)
+
+
+def _of_way(view: View, event: e.Event) -> _Told:
+    """What the workflow has done on its way."""
+    match event:
         case e.ApprovalsVoided():
             return _Told("void approvals", event.by, why=f"{event.why}: {', '.join(event.fields) or 'all'}")
         case e.RulesApplied():

@@ -44,6 +44,7 @@ class Author(NamedTuple):
     rules: Sequence[DocumentRule] = ()
     """What the organisation wants judged first."""
     org: Data | None = None
+    related: dict[str, Data] | None = None
     """Its settings, if they come along."""
 
 
@@ -68,7 +69,9 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     if action is None:
         return wrong
     changes = command.payload if command.changes is None else command.changes
-    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
+    author = Author(
+        turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org, related=command.related
+    )
     refusal = (
         _payload_refusal(turn, action, command)
         or _content_refusal(turn, changes)
@@ -223,6 +226,7 @@ def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
             step=author.step,
             reason=author.reason,
             warnings=draft.warnings,
+            related=author.related,
         )
     )
     _void_covered(turn, draft.changes)

@@ -55,11 +55,15 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             amended_from=command.amended_from,
             action=command.action,
             by=actor.id,
+            kind=actor.kind,
+            roles=sorted(actor.roles),
+            capabilities=sorted(actor.capabilities),
             on_behalf_of=actor.on_behalf_of,
             reason=command.reason,
             org=command.org or {},
             warnings=draft.warnings,
             is_adopted=bool(command.status),
+            related=command.related or {},
         )
     )
     follow(turn, command.action, command.rules, before=draft.held, actor=actor)
@@ -179,6 +183,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
             reason=command.reason,
             org=command.org,
             warnings=warnings,
+            related=command.related,
         )
     )
 

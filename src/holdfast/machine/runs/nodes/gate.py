@@ -47,7 +47,7 @@ class GateKind(Kind):
         applied = [step for step, each in document.approvals.items() if each.verdict == "approved"]
         if applied:
             turn.emit(ApprovalsApplied(steps=applied, transition=transition.name))
-        intent = document.intent
+        intent = document.intent if document.intent is not None and document.intent.transition else None
         turn.emit(
             DocumentMoved(
                 status=transition.target,
