@@ -139,7 +139,7 @@ def test_a_transition_may_name_the_version_that_was_seen() -> None:
     case = Case(invoice())
     assert case.edit(total=600) == ""
     assert case.code(case.tell(RequestTransition(transition="submit", expected_version=1))) == "version_conflict"
-    assert case.document.intent is None
+    assert told(case, e.TransitionRequested) == 0
     assert case.code(case.tell(RequestTransition(transition="submit", expected_version=2))) == ""
 
 
