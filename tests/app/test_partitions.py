@@ -143,6 +143,7 @@ OF_ONE: dict[str, Call] = {
     "run.skip": lambda calls, on: calls.run(on.run).skip(1, reason="r"),
     "run.complete_step": lambda calls, on: calls.run(on.run).complete_step(1, {}, reason="r"),
     "run.change_data": lambda calls, on: calls.run(on.run).change_data({"a": 1}, reason="r"),
+    "run.cancel_branch": lambda calls, on: calls.run(on.run).cancel_branch("0/1.1", reason="r"),
     "run.move_back": lambda calls, on: calls.run(on.run).move_back(reason="r"),
     "run.fork": lambda calls, on: calls.run(on.run).fork(1, reason="r"),
     "processes.advance": lambda calls, on: calls.processes.advance(on.process, "approved"),

@@ -488,6 +488,17 @@ class Calls:
             )
         )
 
+    def cancel_branch(self, id: UUID | str, *, reason: str, token: str) -> None:
+        """End one of several branches; the others go on, and are waited for without it."""
+        self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/executions/{placed(id)}/cancel-branch",
+                answer=type(None),
+                body=said({"reason": reason, "token": token}, {}),
+            )
+        )
+
     def move_back(self, id: UUID | str, *, reason: str, save_point: str = "") -> None:
         """Undo what was done behind a save point, and go on from there."""
         self._line.ask(

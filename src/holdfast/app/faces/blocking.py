@@ -256,6 +256,10 @@ class Run(Handle, Generic[R]):
         """
         self._futures.skip(step, reason=reason, outcome=outcome).result()
 
+    def cancel_branch(self, token: str, *, reason: str) -> None:
+        """End one of several branches, by its token; the others go on and are waited for without it. Never one with a gate or an approval ahead."""
+        self._futures.cancel_branch(token, reason=reason).result()
+
     def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> None:
         """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
         self._futures.complete_step(step, output, reason=reason).result()

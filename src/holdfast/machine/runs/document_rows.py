@@ -242,6 +242,8 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 
             return _Told(
                 f"decide {event.outcome}", event.actor, event.on_behalf_of, event.comment, event.step, "workflow"
             )
+        case e.BranchCancelled():
+            return _Told(f"cancel branch {event.token}", event.actor, why=event.reason, kind="workflow")
         case e.ApprovalsVoided():
             return _Told("void approvals", event.by, why=f"{event.why}: {', '.join(event.fields) or 'all'}")
         case e.RulesApplied():

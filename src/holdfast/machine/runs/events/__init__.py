@@ -38,6 +38,7 @@ from holdfast.machine.runs.events.pause import (
     WorkflowResumed,
 )
 from holdfast.machine.runs.events.repair import (
+    BranchCancelled,
     DataChanged,
     MoveBackStarted,
     MovedBack,
@@ -104,6 +105,7 @@ __all__ = [
     "ApprovalsKept",
     "ApprovalsVoided",
     "ApproverAdded",
+    "BranchCancelled",
     "BranchesClosed",
     "BranchesDropped",
     "BranchesMet",
@@ -345,6 +347,7 @@ Event: TypeAlias = (
     | EventDeclined
     | EventsSought
     | StepRepaired
+    | BranchCancelled
     | StepSkipped
     | DataChanged
     | MoveBackStarted
