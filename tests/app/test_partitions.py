@@ -97,6 +97,10 @@ OF_ONE: dict[str, Call] = {
     "documents.diff": lambda calls, on: calls.documents.diff("invoice", on.document, 1, 1),
     "documents.mutations": lambda calls, on: calls.documents.mutations("invoice", on.document),
     "documents.rounds": lambda calls, on: calls.documents.rounds("invoice", on.document),
+    "documents.check_edit": lambda calls, on: calls.documents.check_edit("invoice", on.document, {"note": "x"}),
+    "documents.notify_mutation": lambda calls, on: calls.documents.notify_mutation(
+        "invoice", on.document, {"note": "x"}
+    ),
     "documents.page": lambda calls, on: calls.documents.page("invoice", on.document),
     "documents.version": lambda calls, on: calls.documents.version("invoice", on.document, 1),
     "documents.versions": lambda calls, on: calls.documents.versions("invoice", on.document),
