@@ -32,6 +32,7 @@ from holdfast.app.document_views import (
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
 )
 from holdfast.app.forking import ForkPreview
 from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
@@ -494,6 +495,17 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/data",
                 answer=type(None),
                 body=said({"reason": reason, "patch": patch, "token": token}, {"token": ""}),
+            )
+        )
+
+    def cancel_branch(self, id: UUID | str, *, reason: str, token: str) -> None:
+        """End one of several branches; the others go on, and are waited for without it."""
+        self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/executions/{placed(id)}/cancel-branch",
+                answer=type(None),
+                body=said({"reason": reason, "token": token}, {}),
             )
         )
 
@@ -1181,6 +1193,43 @@ class Calls:
                 ),
                 key=idempotency_key or new_key(),
                 version=if_version,
+            )
+        )
+
+    def check_edit(
+        self, type: str, document: str, *, changes: dict[str, object] | None = None, action: str = "update"
+    ) -> EditCheck:
+        """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
+                answer=EditCheck,
+                body=said({"changes": changes, "action": action}, {"changes": None, "action": "update"}),
+            )
+        )
+
+    def notify_mutation(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/notify-mutation",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "action": action, "reason": reason},
+                    {"changes": None, "action": "update", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
             )
         )
 
