@@ -32,6 +32,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     """Whether it was there before the engine managed it."""
     related: dict[str, Data] = {}  # noqa: RUF012 - every struct gets one of its own
     """What steps read of the documents that it refers to, by field."""
+    origin: str = ""
+    """The other document whose step has made it, as type/id; empty if none has."""
 
 
 @message(name="document_changed")
@@ -52,6 +54,8 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     related: dict[str, Data] | None = None
     """What steps read of the documents that it refers to; None if that is as it was."""
+    origin: str = ""
+    """The other document whose step did it, as type/id; empty if none did."""
 
 
 @message(name="document_moved")
