@@ -43,8 +43,10 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import (
+    ExpiredProcess,
     ProcessChoice,
     ProcessDescriptor,
     ProcessEvent,
@@ -177,6 +179,7 @@ __all__ = [
     "EffectContext",
     "Engine",
     "Escalation",
+    "ExpiredProcess",
     "ExpressionError",
     "Fail",
     "Failure",
@@ -217,6 +220,7 @@ __all__ = [
     "Outbound",
     "Page",
     "PauseInfo",
+    "PausePoint",
     "PayloadError",
     "PeopleRequest",
     "Principal",

@@ -112,11 +112,19 @@ def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     assert (made["status"], made["workflow_version"]) == ("draft", "1-org")
     based("docs", "edit", "invoice", "I-1", '{"grand_total": 50000}', "--expected-version", "1", *CLERK)
     again = based(
-        "docs", "edit", "invoice", "I-1", '{"note": "x"}', "--expected-version", "1", *CLERK, code=Exit.REFUSED
+        "docs", "edit", "invoice", "I-1", '{"note": "x"}', "--expected-version", "1", *CLERK, code=Exit.CONFLICT
     )
     assert "version_conflict" in again.stderr.lower()
     assert "▸ submit" in based("docs", "windows", "invoice", "I-1", *CLERK).stdout
     assert based.json("docs", "submit", "invoice", "I-1", *CLERK)["window"] == "amend_only"
+    (task,) = based.json("tasks", "list", *ACME)["items"]
+    assert "document version  2" in based("tasks", "show", task["step_id"], *ACME).stdout
+    boss = (*ACME, "--as", "mia", "--role", "manager")
+    stale = based("decide", task["step_id"], "rejected", "--comment", "no", *boss, code=Exit.REFUSED).stderr
+    assert "--document-version" in stale
+    decided = ("decide", task["step_id"], "rejected", "--comment", "no", "--document-version", "2")
+    assert "is answered" in based(*decided, *boss).stdout
+    based("docs", "submit", "invoice", "I-1", *CLERK)
     amended = based.json("docs", "edit", "invoice", "I-1", '{"grand_total": 60000}', *CLERK)
     assert (amended["is_amendment"], amended["status"]) == (True, "amended")
     shown = based("docs", "show", "invoice", "I-1", *ACME).stdout
@@ -124,6 +132,7 @@ def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     assert based.json("docs", "diff", "invoice", "I-1", "1", "2", *ACME)["items"][0]["field"] == "grand_total"
     assert len(based.json("docs", "versions", "invoice", "I-1", *ACME)["items"]) == 2
     assert "50000" in based("docs", "show", "invoice", "I-1", "--version", "2", *ACME).stdout
+    assert "<td>50000</td>" in based("docs", "page", "invoice", "I-1", "--version", "2", *ACME).stdout
     assert "bob" in based("docs", "audit", "invoice", "I-1", *ACME).stdout
     assert "update" in based("docs", "mutations", "invoice", "I-1", *ACME).stdout
     assert "cancelled" in based("docs", "transition", "invoice", amended["id"], "cancel", *CLERK).stdout

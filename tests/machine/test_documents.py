@@ -66,7 +66,7 @@ def test_a_created_document_rests_in_its_first_state() -> None:
     assert case.host.history[0] == e.WorkflowStarted(input={}, requester="bob")
 
 
-@pytest.mark.row("E-101", "E-103", "E-112", "E-402")
+@pytest.mark.row("E-101", "E-103", "E-112", "E-402", "ED-11")
 def test_a_bare_envelope_moves_by_what_is_asked_for() -> None:
     """Where nobody has filled a slot, its gate performs the transition in the commit that asks for it."""
     case = Case(invoice())
@@ -76,7 +76,7 @@ def test_a_bare_envelope_moves_by_what_is_asked_for() -> None:
     assert case.document.status == "active"
 
 
-@pytest.mark.row("E-113", "E-404")
+@pytest.mark.row("E-113", "E-404", "ED-07")
 def test_a_round_is_completed_at_the_rest_and_the_document_lives_on() -> None:
     """Approved, the round is over and the document locked; the run itself goes on, and costs nothing."""
     case = active()
@@ -160,7 +160,7 @@ def test_a_locked_edit_is_refused_before_any_rule_is_judged() -> None:
     assert case.code(case.tell(Mutate(payload={"total": 1}, rules=[broken]))) == "WORKFLOW_EDIT_LOCKED"
 
 
-@pytest.mark.row("E-225", "E-231")
+@pytest.mark.row("E-225", "E-231", "ED-07")
 def test_an_edit_of_what_others_decide_on_is_an_amendment() -> None:
     """From the moment of the submission on, before anybody has looked, a plain edit is refused in favour of an amendment."""
     case = submitted()
@@ -176,7 +176,7 @@ def test_a_contract_may_refuse_drift_instead() -> None:
     assert case.document.version == 1
 
 
-@pytest.mark.row("E-230")
+@pytest.mark.row("E-230", "ED-07")
 def test_the_strictest_window_counts() -> None:
     """Of two branches, one of which is locked, the locked one decides, whatever the status says."""
     body = both(approval("first"), approval("second", who="user:carl"))
@@ -308,7 +308,7 @@ def test_an_action_may_ask_for_a_payload_of_its_own() -> None:
 # -- lifecycle
 
 
-@pytest.mark.row("E-112")
+@pytest.mark.row("E-112", "EH-05")
 @pytest.mark.parametrize(
     ("status", "legal"),
     [("draft", {"submit", "cancel"}), ("submitted", {"approve", "cancel", "recall"}), ("active", {"cancel"})],
@@ -329,6 +329,7 @@ def test_only_what_the_lifecycle_has_leads_on(status: str, legal: set[str]) -> N
     assert Case(invoice()).ask("fly") == "unknown_transition"
 
 
+@pytest.mark.row("ED-11")
 def test_an_intent_waits_for_the_body_of_its_slot() -> None:
     """A transition whose way is not done yet is kept, and performed by the gate in the name of whoever asked for it."""
     case = submitted({SUBMIT_SLOT: chain(approval("first"))})
@@ -577,7 +578,7 @@ def test_an_approval_that_another_way_does_not_come_to_is_not_used_up() -> None:
     assert case.document.status == "submitted"
 
 
-@pytest.mark.row("E-105", "E-679", "E-680")
+@pytest.mark.row("E-105", "E-679", "E-680", "EC-10", "EC-30")
 def test_a_rejection_leaves_the_slot_and_everybody_is_asked_again() -> None:
     """At the second of two, the first one's approval is gone with it: the document is back in draft with the reason, and can be submitted again."""
     case = submitted()
@@ -592,6 +593,7 @@ def test_a_rejection_leaves_the_slot_and_everybody_is_asked_again() -> None:
     assert case.at == ["first"]
 
 
+@pytest.mark.row("EC-32")
 def test_a_rejection_in_one_branch_ends_the_others() -> None:
     """Two are asked at once and one rejects: the other one's question is withdrawn, and one token goes on to the gate."""
     case = submitted(PARALLEL)
@@ -666,7 +668,7 @@ def test_no_repair_passes_a_gate_or_an_approval() -> None:
 # -- amendments
 
 
-@pytest.mark.row("E-068", "E-236", "E-242")
+@pytest.mark.row("E-068", "E-236", "E-242", "ED-08")
 @pytest.mark.parametrize("is_active", [False, True])
 def test_a_document_makes_room_for_its_amendment(is_active: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """Its questions are withdrawn, its decisions void, its run cancelled as amended; and it is superseded once."""
@@ -681,7 +683,7 @@ def test_a_document_makes_room_for_its_amendment(is_active: bool) -> None:  # no
     assert case.edit(total=1) == "ALREADY_SUPERSEDED"
 
 
-@pytest.mark.row("E-237", "E-241")
+@pytest.mark.row("E-237", "E-241", "ED-08")
 def test_an_amendment_begins_in_its_own_state_and_is_approved_anew() -> None:
     """The new document starts at version 1 as amended, editable, and no approval of the old one counts for it."""
     host = Host(invoice(TWO))
@@ -690,6 +692,7 @@ def test_an_amendment_begins_in_its_own_state_and_is_approved_anew() -> None:
     assert host.state.document is not None
     assert (host.state.document.status, host.state.document.version) == ("amended", 1)
     assert [step.node for step in host.state.open.values()] == ["sys:state:amended"]
+    assert not any(isinstance(event, e.DocumentMoved) for event in host.history)
     host.tell(RequestTransition(transition="submit"), BOB)
     assert [step.node for step in host.state.open.values()] == ["first"]
 
@@ -699,6 +702,7 @@ def test_what_can_be_edited_needs_no_amendment() -> None:
     assert Case(invoice()).supersede() == "not_amendable"
 
 
+@pytest.mark.row("ED-08")
 @pytest.mark.parametrize("is_active", [False, True])
 def test_a_contract_may_amend_in_place(is_active: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """The same document gets another version and goes back to where amended ones are; what was decided before counts no more."""
@@ -744,6 +748,19 @@ def test_an_action_of_the_workflow_writes_where_people_may_not() -> None:
     ]
     assert case.applied == [True, True]
     assert case.edit(total=1) == "WORKFLOW_EDIT_LOCKED"
+
+
+@pytest.mark.row("E-751")
+def test_no_step_changes_what_was_approved_behind_the_gate() -> None:
+    """Nobody would be asked for it again; fields that only the workflow writes are no part of what was approved."""
+    mark = DocumentAction(name="mark", workflow_allowed=True)
+    change = Node(id="change", op=g.Action(action="mark", payload={"total": value("1"), "posting": value("'GL-1'")}))
+    bodies = {APPROVE_SLOT: chain(approval("first")), ACTIVE_SLOT: chain(change)}
+    case = submitted(bodies, actions=[mark])
+    assert case.decide("first", ANN) == ""
+    assert (case.host.state.status, case.host.state.reason) == ("paused", "step_failed")
+    assert "'total'" in case.host.state.error
+    assert (case.document.data["total"], "posting" in case.document.data) == (500, False)
 
 
 def test_an_action_that_the_contract_does_not_allow_there_fails() -> None:
@@ -832,11 +849,11 @@ def _with_edge(graph: g.Graph, edge: Edge) -> g.Graph:
     return msgspec.structs.replace(graph, edges=(*graph.edges, edge))
 
 
-@pytest.mark.row("E-416", "E-885")
+@pytest.mark.row("E-416", "E-885", "EH-08")
 def test_a_rule_node_judges_by_flat_rules() -> None:
     """The first word that a rule has for the document leads on; a rule may set a field, and one that blocks has a way of its own."""
+    mark = DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'"))
     rules = (
-        DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'")),
         DocumentRule(name="small", when=when("entity.total < 1000"), effect="outcome", outcome="fast"),
         DocumentRule(name="usd", when=when("entity.currency == 'USD'"), effect="block", reason="no dollars"),
     )
@@ -847,7 +864,7 @@ def test_a_rule_node_judges_by_flat_rules() -> None:
         last=("r:fast", "first:approved"),
         edges=[Edge(source="r", target="first"), Edge(source="r", target="first", on=g.BLOCKED)],
     )
-    case = submitted({APPROVE_SLOT: body})
+    case = submitted({SUBMIT_SLOT: chain(Node(id="m", op=g.Rule(rules=(mark,)))), APPROVE_SLOT: body})
     assert (case.document.status, case.document.data["note"], case.document.version) == ("active", "checked", 2)
     dollars = Case(invoice({APPROVE_SLOT: body}), currency="USD")
     dollars.ask("submit")
@@ -881,7 +898,7 @@ def test_rules_are_judged_before_a_change_is_applied() -> None:
 # -- rows
 
 
-@pytest.mark.row("E-240", "E-009", "E-578")
+@pytest.mark.row("E-240", "E-009", "E-578", "EH-10")
 def test_the_rows_tell_what_was_done_and_who_did_it() -> None:
     """Every version is kept with its hash, every mutation with its class and values, sensitive ones masked, and the audit has a line for each."""
     case = Case(invoice(TWO), iban="DE1")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.store.blueprints import PublishingRule, StoredBlueprint, Suspension
+from holdfast.store.blueprints import InForce, PublishingRule, StoredBlueprint, Suspension
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import SHARED_TENANT
 from support.desks import Desk
@@ -172,17 +172,17 @@ def test_what_is_in_force(desk: Desk) -> None:
     store = desk.store.blueprints()
     assert desk.reader.in_force("invoice") is None
     add(desk, effective(tenant=SHARED_TENANT, workflow="1-std"))
-    assert desk.reader.in_force("invoice") == ("1-std", "published", True, 1, False)
+    assert desk.reader.in_force("invoice") == InForce("1-std", "published", True, 1, False)
     mine = add(desk, effective(workflow="1-org"))
     with store.changing("default", "invoice") as unit:
         assert unit.publish_workflow(definition("1-org", name="invoice"), NOW)
         assert not unit.publish_workflow(definition("1-org", name="invoice"), NOW)
-    assert desk.reader.in_force("invoice") == ("1-org", "published", False, 1, False)
+    assert desk.reader.in_force("invoice") == InForce("1-org", "published", False, 1, False)
     with store.changing("default", "invoice") as unit:
         unit.archive(mine.id, by="bob", at=NOW, why="old")
         unit.retire_workflow("1-org")
-    assert desk.reader.in_force("invoice") == ("1-org", "archived", False, 1, False)
-    assert desk.reading("rival").in_force("invoice") == ("1-std", "published", True, 1, False)
+    assert desk.reader.in_force("invoice") == InForce("1-org", "archived", False, 1, False)
+    assert desk.reading("rival").in_force("invoice") == InForce("1-std", "published", True, 1, False)
     kept = desk.definitions.get("default", "invoice", "1-org")
     assert kept is not None
     assert kept.status == "retired"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.app.document_views import DocumentLink
-from holdfast.app.documents import Found, visible
+from holdfast.app.documents import Found
+from holdfast.app.visibility import visible
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.history import StoredEvent
 from holdfast.machine.graphs.graph import Action, Call
@@ -23,7 +24,7 @@ def _references(known: Found, actor: Actor) -> Iterator[DocumentLink]:
     data = visible(known.parts.spec, known.document.data, actor)
     for name, field in known.parts.spec.fields.items():
         given = data.get(name)
-        if field.type == "ref" and isinstance(given, str):
+        if field.type == "ref" and isinstance(given, str) and given == known.document.data.get(name):
             yield DocumentLink(how="refers_to", type=field.of, id=given, field=name)
 
 

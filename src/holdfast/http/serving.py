@@ -130,6 +130,7 @@ def configuration(
         raise ConfigurationError(
             "insecure_dev is for this machine alone, and a proxy asks for others: leave one of them out"
         )
+    check_proxies(trusted_proxies)
     if insecure_dev and not is_loopback(host):
         raise ConfigurationError(
             f"insecure_dev lets everybody in who can reach {host!r}: bind to 127.0.0.1, or leave it out and make a key"
@@ -152,6 +153,21 @@ def configuration(
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_LEAVE_SECONDS,
     )
+
+
+def check_proxies(trusted: str) -> None:
+    """ConfigurationError for proxies that are everybody, or none: whoever is believed chooses the address that limits count."""
+    for each in filter(None, map(str.strip, trusted.split(","))):
+        try:
+            is_sound = ipaddress.ip_network(each, strict=False).prefixlen > 0
+        except ValueError:
+            is_sound = (
+                "/" not in each and each != "*"
+            )  # The path of a socket file begins otherwise, and a host has a name.
+        if not is_sound:
+            raise ConfigurationError(
+                f"trusted_proxies cannot be {each!r}: name the addresses or networks of your proxies, such as 10.0.0.0/8"
+            )
 
 
 def is_loopback(host: str) -> bool:

@@ -48,7 +48,7 @@ def reserved(engine: ManualEngine, name: str = "lamp") -> object:
     return engine.documents.get("stock_item", name).data["reserved"]
 
 
-@pytest.mark.row("E-406", "E-405", "E-008", "E-067", "E-934", "E-573", "EO-19")
+@pytest.mark.row("E-406", "E-405", "E-008", "E-067", "E-934", "E-573", "EH-15", "EO-19")
 def test_a_step_changes_one_document_and_makes_another(place: Place) -> None:
     """The stock by the handler of its own action, the ledger entry with what expressions give; the steps tell which documents and versions."""
     engine = place.engine()
@@ -85,7 +85,7 @@ def test_a_step_changes_one_document_and_makes_another(place: Place) -> None:
     assert mutation.reason.startswith("sales_order/O-1 at usr:")
 
 
-@pytest.mark.row("E-025", "E-403", "E-425", "E-447")
+@pytest.mark.row("E-025", "E-403", "E-425", "E-447", "ED-13")
 @pytest.mark.parametrize(
     ("changes", "actor", "told"),
     [
@@ -134,7 +134,7 @@ def test_the_document_itself_is_no_target(place: Place) -> None:
     assert ["leave `target` out" in each.error for each in engine.run(order.instance).steps() if each.error] == [True]
 
 
-@pytest.mark.row("E-748", "E-555")
+@pytest.mark.row("E-748", "E-555", "EC-06")
 def test_what_was_done_elsewhere_is_taken_back_by_another_change(place: Place) -> None:
     """A branch that turned out to be in vain gives back what it had set aside: two mutations, and the stock is as it was."""
     engine = place.engine()
@@ -187,6 +187,7 @@ def test_a_crash_anywhere_does_it_once() -> None:
     assert report.points > 5
 
 
+@pytest.mark.row("E-348")
 @pytest.mark.parametrize(
     ("node", "code"),
     [

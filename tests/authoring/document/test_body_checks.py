@@ -49,7 +49,7 @@ def test_a_sound_patch_has_no_problems() -> None:
     assert problems({APPROVE: patch([ask("a")])}) == []
 
 
-@pytest.mark.row("E-133", "E-134")
+@pytest.mark.row("E-133", "E-134", "ED-09", "EC-01")
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -168,14 +168,14 @@ def test_ids_are_unique_and_short() -> None:
     assert codes([ask("a")], [way("a out approved", id=taken)]) == ["duplicate_edge"]
 
 
-@pytest.mark.row("E-144", "E-021")
+@pytest.mark.row("E-144", "E-021", "ED-10")
 @pytest.mark.parametrize("kind", ["start", "end", "lifecycle_gate", "policy_gate", "state", "slot_proxy"])
 def test_system_types_are_not_for_patches(kind: str) -> None:
     """An author has no word for them."""
     assert codes([{"id": "a", "type": kind}]) == ["word"]
 
 
-@pytest.mark.row("E-185")
+@pytest.mark.row("E-185", "EC-19")
 def test_unknown_types_are_answered_with_the_known_ones() -> None:
     """The message lists them, and the nearest."""
     (found,) = problems({APPROVE: patch([{"id": "a", "type": "aproval"}])})
@@ -195,7 +195,7 @@ def test_every_node_lies_on_a_way_through_the_slot() -> None:
     assert [(each.code, each.node) for each in lost] == [("cycle", usr("b"))]
 
 
-@pytest.mark.row("E-177", "E-711")
+@pytest.mark.row("E-177", "E-711", "ED-09", "EC-01")
 def test_circles_are_named() -> None:
     """The message lists the nodes of the circle."""
     found = problems({APPROVE: patch([ask("a"), ask("b")], ["in a", "a b approved", "b a rejected", "b out approved"])})
@@ -277,6 +277,8 @@ def test_a_branch_asks_nothing() -> None:
         ({"type": "approval", "approvers": [{"role": "a"}], "least": 2}, "agree"),
         ({"type": "approval", "chain": "c", "agree": "any"}, "agree"),
         ({"type": "approval", "chain": "c", "covers": ["totl"]}, "covers"),
+        ({"type": "approval", "chain": "c", "covers": ["posting"]}, "covers"),
+        ({"type": "approval", "chain": "c", "self_approval": True}, "self_approval"),
         ({"type": "approval", "chain": "c", "distinct_from": ["ghost"]}, "distinct_from"),
         ({"type": "approval", "chain": "c", "timeout": "1d", "due": "2d"}, "times"),
         ({"type": "approval", "chain": "c", "escalate_to": "boss"}, "times"),

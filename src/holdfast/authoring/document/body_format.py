@@ -116,7 +116,10 @@ class Approval(_Node, frozen=True, kw_only=True, tag="approval"):
     shows: Annotated[dict[str, Formula], Meta(description="What the question shows besides, by name.")] = {}
     requires_reason: Annotated[bool, Meta(description="Whether a rejection needs a reason.")] = True
     self_approval: Annotated[
-        bool | None, Meta(description="Whether whoever asks may decide too; without it, as the contract says.")
+        bool | None,
+        Meta(
+            description="Whether whoever wrote the document or asks may decide too, if the contract lets them; without it, as that says."
+        ),
     ] = None
     distinct_from: Annotated[
         list[NodeId], Meta(description="Approvals of this patch whose deciders may not decide here.")

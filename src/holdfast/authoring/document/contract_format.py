@@ -298,7 +298,9 @@ class Contract(_Part, frozen=True, kw_only=True):
         Literal["amend", "fail"],
         Meta(description="What a change of content in a stable slot is: an amendment, or a mistake."),
     ] = "amend"
-    self_approval: Annotated[bool, Meta(description="Whether whoever asks may also approve.")] = False
+    self_approval: Annotated[
+        bool, Meta(description="Whether those may approve who wrote the document, or ask for its transition.")
+    ] = False
     limits: Annotated[Limits, Meta(description="How far the workflow of one document may go.")] = Limits()
     hash: Annotated[
         Name | None, Meta(description="Written by an export; what was changed since is refused until it is removed.")

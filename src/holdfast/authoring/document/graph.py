@@ -287,7 +287,7 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
 
 
 def _approval(contract: Contract, node: Node, written: b.Approval) -> g.Human:
-    allowed = contract.self_approval if written.self_approval is None else written.self_approval
+    allowed = contract.self_approval and written.self_approval is not False  # A body can be stricter, never looser.
     return g.Human(
         outcomes=("approved", "rejected", g.ABSTAINED),
         approves="approved",

@@ -59,15 +59,12 @@ class Merger:
             self._count_joins(checked)
 
     def _attach(self, slot: str, checked: Checked) -> None:
-        """Put the proxies where the direct edge was; what it asked for, the way in asks for now."""
+        """Put the proxies where the direct edges were, that of a time that is over included; what they asked for, the way in asks for now."""
         draft, declared = checked.draft, checked.draft.slot
-        direct = next(
-            edge
-            for edge in self._envelope.edges.values()
-            if (edge.source, edge.target) == (declared.entry, declared.exit) and not edge.rework
-        )
-        del self.edges[direct.id]
-        self._add(msgspec.structs.replace(direct, id="", target=draft.way_in, provenance=slot))
+        for direct in self._envelope.edges.values():
+            if (direct.source, direct.target) == (declared.entry, declared.exit) and not direct.rework:
+                del self.edges[direct.id]
+                self._add(msgspec.structs.replace(direct, id="", target=draft.way_in, provenance=slot))
         self._add(Edge(id="", source=draft.way_out, target=declared.exit, provenance=slot))
         for transition in self._envelope.contract.lifecycle.transitions:
             if declared.exit == gate_id(transition.name):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessSummary
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessSummary
 from holdfast.errors import RejectedError
 from holdfast.http import cursors
+from holdfast.http.cursors import Listing
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from holdfast.http.tags import tag_of
 
 _BASE = "/ui/workflows"
-_PATIENCE = timedelta(seconds=5)
+_PATIENCE = 5.0
 _CONFLICT = "VERSION_CONFLICT"
 
 
@@ -51,6 +53,20 @@ class ProcessQuery(Paged, frozen=True, kw_only=True):
     """At a step that asks the caller."""
 
 
+class ExpiredQuery(Paged, frozen=True, kw_only=True):
+    """Which processes whose time is over are wanted."""
+
+    before: datetime | None = None
+    """Only those whose time is over before this instant; now if none is given."""
+
+
+class PatienceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long a request waits for what follows."""
+
+    wait: Annotated[float, msgspec.Meta(ge=0, le=3600)] = _PATIENCE
+    """Seconds to wait for automatic steps that follow; the server waits for less if this is more than it allows."""
+
+
 class TrailQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which part of a trail is wanted."""
 
@@ -65,6 +81,11 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
     """How many there are on all pages."""
     next: str | None
     """Give it as `cursor` for the next page."""
+
+
+class _ExpiredPlace(msgspec.Struct, frozen=True, array_like=True):
+    expires_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    id: UUID
 
 
 async def list_processes(call: Call[ProcessQuery, None]) -> ProcessListing:
@@ -82,6 +103,15 @@ async def list_processes(call: Call[ProcessQuery, None]) -> ProcessListing:
     )
     further = None if page.next is None else cursors.written(page.next)
     return ProcessListing(items=page.items, total=page.total, next=further)
+
+
+async def list_expired(call: Call[ExpiredQuery, None]) -> Listing[ExpiredProcess]:
+    """List active processes whose time is over, those first for which it has been for the longest."""
+    asked, size = call.query, call.page(call.query.limit)
+    place = cursors.read(asked.cursor, _ExpiredPlace)
+    behind = None if place is None else cursors.resting(ExpiredProcess, id=place.id, expires_at=place.expires_at)
+    found = await call.calls.processes.expired(before=asked.before, after=behind, limit=size + 1)
+    return cursors.listing(found, size, lambda each: [each.expires_at, each.id])
 
 
 async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
@@ -104,7 +134,7 @@ async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
 async def get_process(call: Call[NoQuery, None]) -> Answer:
     """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
     found = await call.calls.processes.get(call.run_id)
-    return Answer(value=found, headers={"etag": _tag(found.instance.version)})
+    return Answer(value=found, headers={"etag": tag_of(found, found.instance.version)})
 
 
 async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
@@ -112,7 +142,7 @@ async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
     return await call.calls.processes.events(call.run_id, with_lifecycle=call.query.lifecycle)
 
 
-async def advance_process(call: Call[NoQuery, Advance]) -> Answer:
+async def advance_process(call: Call[PatienceQuery, Advance]) -> Answer:
     """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
     asked, expected = call.body, call.expected_version
     with _Condition(expected):
@@ -122,7 +152,7 @@ async def advance_process(call: Call[NoQuery, Advance]) -> Answer:
             asked.input,
             comment=asked.comment,
             expected_version=expected,
-            patience=_PATIENCE,
+            patience=_patience(call),
         )
     return _changed(found)
 
@@ -135,9 +165,13 @@ async def cancel_process(call: Call[NoQuery, Reasoned]) -> Answer:
     return _changed(found)
 
 
-async def resume_process(call: Call[NoQuery, Reasoned]) -> Answer:
+async def resume_process(call: Call[PatienceQuery, Reasoned]) -> Answer:
     """Let a suspended process go on: a step that failed is tried again."""
-    return _changed(await call.calls.processes.resume(call.run_id, call.body.reason, patience=_PATIENCE))
+    return _changed(await call.calls.processes.resume(call.run_id, call.body.reason, patience=_patience(call)))
+
+
+def _patience(call: Call[PatienceQuery, Any]) -> float:
+    return min(call.query.wait, call.server.options.longest_wait.total_seconds())
 
 
 class _Condition:
@@ -172,6 +206,14 @@ _PROCESSES = Subject("processes", _BASE, "process:use", "run")
 
 ROUTES: tuple[Route, ...] = (
     _PROCESSES.get("", list_processes, answer=ProcessListing, query=ProcessQuery, reach="own"),
+    _PROCESSES.get(
+        "/expired",
+        list_expired,
+        answer=Listing[ExpiredProcess],
+        query=ExpiredQuery,
+        reach="own",
+        permission="execution:read",
+    ),
     _PROCESSES.post(
         "/{workflow_id}/start",
         start_process,
@@ -189,6 +231,7 @@ ROUTES: tuple[Route, ...] = (
     _PROCESSES.post(
         "/{id}/advance",
         advance_process,
+        query=PatienceQuery,
         body=Advance,
         answer=ProcessInstance,
         takes_condition=True,
@@ -203,6 +246,11 @@ ROUTES: tuple[Route, ...] = (
         example={"reason": "ordered twice"},
     ),
     _PROCESSES.post(
-        "/{id}/resume", resume_process, body=Reasoned, answer=ProcessInstance, example={"reason": "repaired"}
+        "/{id}/resume",
+        resume_process,
+        query=PatienceQuery,
+        body=Reasoned,
+        answer=ProcessInstance,
+        example={"reason": "repaired"},
     ),
 )

@@ -65,7 +65,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     begins: Begins = "asked"
     """Whether the way to its gate is entered only when somebody asks, or as soon as the document rests where it can be."""
     kind: str = ""
-    """What it is for, in a word that the machine knows only as `recall`: that one is refused once an approval was applied."""
+    """What it is for, such as `cancel` or `recall`; empty for a way on, which nobody asks for while steps behind the last gate are under way."""
 
 
 class DocumentAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

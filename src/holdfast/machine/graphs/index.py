@@ -91,6 +91,17 @@ class GraphIndex:
             if isinstance(node.op, Script | Call) and node.op.into
         }
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
+        self._forms: dict[str, Form] = {}
+        self.questions: dict[str, object] = {}
+        """Questions that nothing has happened to, by node, made once for all who only look at one."""
+        may_undo = graph.kind not in LOOPING and graph.document is None
+        self.remembers = may_undo or any(node.compensation for node in graph.nodes.values())
+        """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
+        self._look_at_tasks(graph)
+        self._look_at_people(graph)
+        self._look_at_ways(graph)
+
+    def _look_at_tasks(self, graph: Graph) -> None:
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
         self.given = {
             name: self._beginning(name, GIVEN)
@@ -103,14 +114,6 @@ class GraphIndex:
         self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}
         self.maps_answers = bool(self._kept)
         """Whether any task keeps less of its handler's answer than all of it."""
-        self._forms: dict[str, Form] = {}
-        self.questions: dict[str, object] = {}
-        """Questions that nothing has happened to, by node, made once for all who only look at one."""
-        may_undo = graph.kind not in LOOPING and graph.document is None
-        self.remembers = may_undo or any(node.compensation for node in graph.nodes.values())
-        """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
-        self._look_at_people(graph)
-        self._look_at_ways(graph)
 
     def _look_at_people(self, graph: Graph) -> None:
         people = [node.op for node in graph.nodes.values() if isinstance(node.op, Human)]

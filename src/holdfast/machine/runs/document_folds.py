@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import WITHDRAWN, Human, Proxy
+from holdfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
@@ -28,14 +28,39 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         amended_from=event.amended_from,
         org=event.org,
         related=event.related,
+        updated_by=event.by,
+        hands=_with([], event),
+        intent=_first_intent(event),
     )
+
+
+def _first_intent(event: e.DocumentCreated) -> Intent | None:
+    """Until somebody asks for a transition, what happens by itself happens in the name of whoever created the document."""
+    if event.kind is None:
+        return None
+    return Intent(
+        transition="",
+        by=event.by,
+        kind=event.kind,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        is_pending=False,
+    )
+
+
+def _with(hands: list[str], event: e.DocumentCreated | e.DocumentChanged) -> list[str]:
+    """Those who wrote a document, with whoever has written it just now."""
+    return list(dict.fromkeys([*hands, *(each for each in (event.by, event.on_behalf_of) if each)]))
 
 
 def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> None:
     document = _document(state)
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
-    document.version = event.version
+    document.version, document.updated_by = event.version, event.by
+    if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
+        document.hands = _with(document.hands, event)
     if event.related is not None:
         document.related = event.related
 
@@ -43,6 +68,7 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
     document = _document(state)
     document.status, document.refused, document.approvals = event.status, None, {}
+    document.updated_by = event.by
 
 
 def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:
@@ -50,11 +76,13 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     document.intent = Intent(
         transition=event.transition,
         by=event.by,
+        kind=event.kind,
         on_behalf_of=event.on_behalf_of,
         roles=event.roles,
         capabilities=event.capabilities,
         reason=event.reason,
     )
+    document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
     if event.related is not None:
@@ -102,7 +130,11 @@ def _round_completed(_routes: GraphIndex, state: State, _event: e.RoundCompleted
 
 def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) -> None:
     document = _document(state)
-    document.status, document.superseded_by = event.status, event.superseded_by
+    document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
+
+
+def _redacted(_routes: GraphIndex, _state: State, _event: e.DocumentRedacted) -> None:
+    """The events before it say already what is left."""
 
 
 TABLE: dict[type[e.Event], Callable[..., None]] = {
@@ -119,6 +151,7 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.RoundCompleted: _round_completed,
     e.DocumentSuperseded: _superseded,
     e.WorkflowSwitched: switched,
+    e.DocumentRedacted: _redacted,
 }
 
 
@@ -169,14 +202,25 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     op = routes.node(node).op if node else None
     if isinstance(op, Proxy) and op.side == "in":
         document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
+        document.refused = None
     elif isinstance(op, StateNode):
-        document.way = event.outcome
+        document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:
             document.intent.is_pending = False
     elif (kept := document.kept(node, event.token)) is not None:
         kept.is_kept = False
     else:
         _forget(document, event.step)
+
+
+def _transition_behind(routes: GraphIndex, node: str) -> str:
+    """The transition that is asked for when a document has waited in its state for too long."""
+    (way,) = routes.ways(node, TIMEOUT)
+    op = routes.node(way.target).op
+    if isinstance(op, Proxy) and routes.documents is not None:
+        op = routes.node(routes.documents.regions[op.slot].exit).op
+    assert isinstance(op, Gate)
+    return op.transition
 
 
 def _node_of(state: State, event: e.StepCompleted) -> str:

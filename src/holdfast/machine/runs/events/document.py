@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from holdfast.kernel.actor import Principal
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 
@@ -24,6 +25,11 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     amended_from: str = ""
     action: str = "create"
     by: str = ""
+    kind: Principal | None = None
+    """Whether a person, a program or the engine created it; None if that was not kept."""
+    roles: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    capabilities: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """What they could do then: steps that begin by themselves act in their name."""
     on_behalf_of: str = ""
     reason: str = ""
     org: Data = {}  # noqa: RUF012 - every struct gets one of its own
@@ -34,6 +40,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     """What steps read of the documents that it refers to, by field."""
     origin: str = ""
     """The other document whose step has made it, as type/id; empty if none has."""
+    content_hash: str = ""
+    """The hash of the content as it was written, if values of it were redacted since."""
 
 
 @message(name="document_changed")
@@ -56,6 +64,8 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     """What steps read of the documents that it refers to; None if that is as it was."""
     origin: str = ""
     """The other document whose step did it, as type/id; empty if none did."""
+    content_hash: str = ""
+    """The hash of the whole content as it was then, if values of it were redacted since."""
 
 
 @message(name="document_moved")
@@ -76,6 +86,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
 
     transition: str
     by: str
+    kind: Principal = "user"
+    """Whether a person, a program or the engine asked: a name alone does not tell, because anybody may be called `system`."""
     on_behalf_of: str = ""
     roles: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     capabilities: list[str] = []  # noqa: RUF012 - every struct gets one of its own
@@ -180,6 +192,18 @@ class WorkflowSwitched(Happening, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="document_redacted")
+class DocumentRedacted(Happening, frozen=True, kw_only=True):
+    """Values of fields were taken out of the history, and hashes put in their place."""
+
+    fields: list[str]
+    events: dict[str, list[str]]
+    """The events that were rewritten, by their numbers: the hash of each before and after."""
+    by: str = ""
+    on_behalf_of: str = ""
+    reason: str = ""
+
+
 DocumentEvent: TypeAlias = (
     DocumentCreated
     | DocumentChanged
@@ -194,4 +218,5 @@ DocumentEvent: TypeAlias = (
     | RoundCompleted
     | DocumentSuperseded
     | WorkflowSwitched
+    | DocumentRedacted
 )
