@@ -96,6 +96,7 @@ OF_ONE: dict[str, Call] = {
     "documents.choices": lambda calls, on: calls.documents.choices("invoice", on.document),
     "documents.diff": lambda calls, on: calls.documents.diff("invoice", on.document, 1, 1),
     "documents.mutations": lambda calls, on: calls.documents.mutations("invoice", on.document),
+    "documents.links": lambda calls, on: calls.documents.links("invoice", on.document),
     "documents.rounds": lambda calls, on: calls.documents.rounds("invoice", on.document),
     "documents.check_edit": lambda calls, on: calls.documents.check_edit("invoice", on.document, {"note": "x"}),
     "documents.notify_mutation": lambda calls, on: calls.documents.notify_mutation(

@@ -26,6 +26,7 @@ from holdfast.app.definition_files import FileChanges, FileCheck, FilePublicatio
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMoves,
     DocumentMutation,
     DocumentRound,
@@ -1394,6 +1395,19 @@ class Calls:
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/rounds",
                 answer=Listing[DocumentRound],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_document_links(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentLink]:
+        """List the documents and runs that a document has to do with."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/links",
+                answer=Listing[DocumentLink],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
             )
         )

@@ -56,6 +56,7 @@ from holdfast.app.definition_files import FileChanges, FileCheck, FilePublicatio
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMoves,
     DocumentMutation,
     DocumentPage,
@@ -695,6 +696,10 @@ class AsyncDocuments:
     async def rounds(self, type: str, id: str) -> builtins.list[DocumentRound]:
         """The rounds of a document: its ways from a state to its rest."""
         return await self._futures.rounds(type, id)
+
+    async def links(self, type: str, id: str) -> builtins.list[DocumentLink]:
+        """What a document has to do with others: those that it refers to, and those that steps of it or of them have made, changed and started."""
+        return await self._futures.links(type, id)
 
     async def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
         """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
