@@ -51,7 +51,8 @@ class _Key(NamedTuple):
 
 def sent(desk: Desk, keys: Sequence[str]) -> list[SentEffect]:
     """What became of effects that receivers have seen, in the order of the keys."""
-    if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(each, str) for each in keys):
+    given: object = keys
+    if not isinstance(given, list | tuple) or any(not isinstance(each, str) for each in given):
         raise PayloadError("keys are a list of idempotency keys, as receivers have kept them")
     if len(keys) > MOST_KEYS:
         raise PayloadError(f"{len(keys)} keys are more than {MOST_KEYS} at once; ask for them part by part")
