@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -35,7 +35,7 @@ from holdfast.authoring.definition import Definition
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
-from support.engines import Live, Place
+from support.engines import QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
 
 ROOT = Actor(id="root", roles=frozenset({"approver", "finance"}), capabilities=frozenset({"*"}))
@@ -97,6 +97,7 @@ OF_ONE: dict[str, Call] = {
     "documents.diff": lambda calls, on: calls.documents.diff("invoice", on.document, 1, 1),
     "documents.mutations": lambda calls, on: calls.documents.mutations("invoice", on.document),
     "documents.rounds": lambda calls, on: calls.documents.rounds("invoice", on.document),
+    "documents.page": lambda calls, on: calls.documents.page("invoice", on.document),
     "documents.version": lambda calls, on: calls.documents.version("invoice", on.document, 1),
     "documents.versions": lambda calls, on: calls.documents.versions("invoice", on.document),
     "deciders.get": lambda calls, on: calls.deciders.get("puppet", on.key),
@@ -249,7 +250,7 @@ REFUSED: dict[str, Callable[[Calls], object]] = {
 """What is about the whole tenant, and would tell of other partitions or touch them."""
 
 OF_TENANT = {
-    "directory", "charters", "contracts", "bodies", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts",
+    "directory", "charters", "contracts", "bodies", "workflows", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts",
     "invariants.list", "invariants.workflows", "invariants.check", "invariants.patrol",
 }  # fmt: skip
 """What belongs to no partition, or to the engine itself; keys have a test of their own, and invariants are looked at by whoever sees the rows."""
@@ -564,8 +565,9 @@ def test_an_event_for_one_taker_is_taken_in_its_partition(place: Place, *, waits
 
 @pytest.mark.row("P-071")
 def test_nobody_waits_for_a_run_of_another_partition(live: Live) -> None:
-    """It is not there for them, however well this process knows it; in its partition, and for all of the tenant, it is waited for."""
-    engine = live.engine().register(Saga("rest").wait_for("wait", signal="go").build())
+    """It is not there for them, at once, however well this process knows it; in its partition, and for all of the tenant, it is waited for."""
+    unhurried = msgspec.structs.replace(QUICK, poll_interval=timedelta(minutes=1))  # Nobody is told by a later look.
+    engine = live.engine(unhurried).register(Saga("rest").wait_for("wait", signal="go").build())
     north, south, whole = (engine.acting(RequestContext(partition=each, actor=ROOT)) for each in ("north", "south", ""))
     run = north.start("rest")
     waiting = [calls.futures.run(run.id).result() for calls in (north, whole)]

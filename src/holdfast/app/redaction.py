@@ -142,7 +142,8 @@ def _planned(desk: Desk, evidence: Evidence, program: Program, *, asked: Sequenc
 def _check_rest(evidence: Evidence, program: Program) -> None:
     """ConflictError while something is under way: people decide on what they see, and work has copies of its own."""
     assert isinstance(program.decider, GraphMachine)
-    state, routes = Walk(program, evidence.events).state, program.decider.routes
+    state = Walk(program, evidence.events).state
+    routes = program.decider.routes_of(state)
     busy = [step.node for step in state.open.values() if not isinstance(routes.node(step.node).op, StateNode | Rest)]
     if busy or evidence.effects or evidence.rows.get(DEAD_LETTERS):
         what = ", ".join(busy) or "work that is not done"

@@ -49,7 +49,7 @@ class _Key(NamedTuple):
     is_undoing: bool
 
 
-def sent(desk: Desk, keys: Sequence[str]) -> list[SentEffect]:
+def sent(desk: Desk, keys: object) -> list[SentEffect]:
     """What became of effects that receivers have seen, in the order of the keys."""
     given: object = keys
     if not isinstance(given, list | tuple) or any(not isinstance(each, str) for each in given):

@@ -14,6 +14,7 @@ from holdfast.cli.dead_letters import dlq, requeue
 from holdfast.cli.directory import directory
 from holdfast.cli.doctor import doctor, verify
 from holdfast.cli.documents import docs
+from holdfast.cli.drop import drop
 from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
@@ -22,13 +23,13 @@ from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
 from holdfast.cli.publishing import definitions, diff, publish
-from holdfast.cli.rehearsing import bodies
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
 from holdfast.cli.reports import report
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.schedules import schedules
 from holdfast.cli.seals import seals
 from holdfast.cli.serving import server
+from holdfast.cli.suspending import bodies
 from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
 from holdfast.cli.upkeep import inbox, instances, maintenance, projections
@@ -59,6 +60,7 @@ main.add_section(
     server,
     keys,
     migrate,
+    drop,
     config,
     doctor,
     verify,

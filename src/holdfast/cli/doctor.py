@@ -85,8 +85,8 @@ def doctor(
         raise ConfigurationError(
             "--repair, --anew and --rule say how to look at the rules of documents; add --invariants"
         )
-    with place.engine() as engine:
-        found = [*_of_engine(engine), *_of_tenant(place.acting(engine))]
+    with place.plant() as (engine, calls):
+        found = [*_of_engine(engine), *_of_tenant(calls)]
     is_well = all(each.state != "problem" for each in found)
     if as_json:
         print_json({"is_well": is_well, "findings": found})

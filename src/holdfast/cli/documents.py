@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import click
 
+from holdfast.app.configuration import FLAG
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -21,6 +22,7 @@ from holdfast.cli.frame import verbs
 from holdfast.cli.options import JsonObject, listed, needed_reason_option, page_behind, reason_option
 from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.errors import ConfigurationError
 
 LISTING: Columns[DocumentSummary] = {
     "ID": lambda each: each.id,
@@ -77,7 +79,13 @@ key_option = click.option("--idempotency-key", default="", help="Makes the comma
 
 @contextmanager
 def equipped(place: Place) -> Iterator[Calls]:
-    """The calls of an engine that knows what the application says of its documents, if one is named."""
+    """The calls of an engine that knows what the application says of its documents, if one is named; a server knows its own."""
+    if place.is_remote:
+        if place.source.rank("app") == FLAG:
+            raise ConfigurationError("a server has an application of its own: leave out --app, or work on a database")
+        with place.calls() as calls:
+            yield calls
+        return
     with place.engine() as engine:
         if place.configuration.app:
             equip(engine, place.configuration.app)
@@ -124,6 +132,17 @@ def show_document(place: Place, *, kind: str, document: str, version: int | None
             return
         found = calls.documents.get(kind, document)
     print_document(found, as_json=as_json)
+
+
+@docs.command("page", examples=["holdfast docs page invoice I-1 --version 2 > invoice.html"])
+@type_argument
+@id_argument
+@click.option("--version", type=int, help="As it was in this version; otherwise the newest one.")
+@placed
+def show_page(place: Place, *, kind: str, document: str, version: int | None) -> None:
+    """A version of a document as a page of HTML to be read; what is sensitive is masked."""
+    with place.calls() as calls:
+        click.echo(calls.documents.page(kind, document, version), nl=False)
 
 
 @docs.command("create", examples=['holdfast docs create invoice \'{"number": "R-1", "grand_total": 500}\' --id I-1'])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.app.engine import Engine
+from holdfast.app.rates import Rate
 from holdfast.http.credentials import Doorkeeper
 from holdfast.http.gauges import Gauges
 from holdfast.http.hub import Hub
-from holdfast.http.limits import Rate, StreamRoom
+from holdfast.http.limits import StreamRoom
 from holdfast.http.logins import Logins
 from holdfast.http.options import HttpOptions
 from holdfast.http.webhooks import Hook
@@ -27,8 +29,8 @@ class Server:
         self.room = StreamRoom(options)
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}
-        self.document = b""
-        """The OpenAPI document."""
+        self.document: Callable[[], bytes] = bytes
+        """The OpenAPI document, which is made when somebody asks for it."""
         engine.listen(self.gauges.heard)
 
     def now(self) -> datetime:

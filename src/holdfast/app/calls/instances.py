@@ -12,7 +12,7 @@ from holdfast.app.desk import Desk, checked_instant, checked_limit
 from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.restoring import SentEffect, sent
-from holdfast.app.rights import check_reader
+from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sealing import proved
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_reads import KINDS
@@ -100,6 +100,7 @@ class FutureInstances:
     def delete(self, instance: InstanceLike, *, force: bool = False) -> Reply[None]:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
+        It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
         projection has not read its events. `force` deletes it with all that.
         """
@@ -108,6 +109,7 @@ class FutureInstances:
 
 def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
     """Delete an instance that has ended, unless it is needed."""
+    check_repairer(desk)
     if desk.request.partition and not desk.reader.headers([identity]):
         raise NotFoundError("finished instance", identity)
     try:

@@ -49,13 +49,14 @@ from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals, Seal
-from holdfast.app.calls.sessions import LIFETIME, FutureSessions
+from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -83,6 +84,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
@@ -297,7 +299,7 @@ class AsyncRun(Handle, Generic[R]):
         return AsyncRun(await self._futures.fork(at, reason=reason, data=data, key=key))
 
     async def delete(self, *, force: bool = False) -> None:
-        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
+        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
         await self._futures.delete(force=force)
 
 
@@ -637,6 +639,10 @@ class AsyncDocuments:
         """One version of a document, exactly as it was: what an approver of that version decides on."""
         return await self._futures.version(type, id, version)
 
+    async def page(self, type: str, id: str, version: int | None = None) -> str:
+        """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
+        return await self._futures.page(type, id, version)
+
     async def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:
         """What is different in two versions, field by field; of sensitive fields only that they are."""
         return await self._futures.diff(type, id, old, new)
@@ -838,7 +844,10 @@ class AsyncBodies:
 
 
 class AsyncDeciders:
-    """What can be asked of deciders: their instances are named by key."""
+    """What can be asked of deciders: their instances are named by key.
+
+    To look at workflows so, and at what the engine keeps for itself, takes the capability `execution:read`, as elsewhere.
+    """
 
     def __init__(self, futures: FutureDeciders) -> None:
         self._futures = futures
@@ -1342,6 +1351,39 @@ class AsyncWorkflows:
         """Which workflows were taken out of use and put back, of one type or of all, by whom and why, oldest first."""
         return await self._futures.suspensions(type)
 
+    async def move(
+        self,
+        type: str,
+        workflow: str,
+        to: str,
+        *,
+        nodes: Mapping[str, str] | None = None,
+        documents: Sequence[str] = (),
+        reason: str,
+        dry_run: bool = False,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents that are under way follow another version of their workflow from where they are; all others stay pinned.
+
+        `nodes` says what a node is called there that is called otherwise now; the others keep their names. One whose gates, or whose
+        present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
+        waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
+        The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and the history of each
+        document keeps it.
+        """
+        return await self._futures.move(
+            type,
+            workflow,
+            to,
+            nodes=nodes,
+            documents=documents,
+            reason=reason,
+            dry_run=dry_run,
+            cursor=cursor,
+            limit=limit,
+        )
+
 
 class AsyncDeadLetters:
     """What operators ask of work that gave up.
@@ -1466,6 +1508,15 @@ class AsyncDefinitions:
         """A drawing of a workflow, as Mermaid, DOT or JSON; that of a run shows its live state."""
         return await self._futures.diagram(definition, version, format=format)
 
+    async def pause_points(
+        self, definition: DefinitionLike, version: str | int = "", *, trigger: PauseTrigger | Literal[""] = ""
+    ) -> builtins.list[PausePoint]:
+        """The steps at which runs of a workflow rest, each once: for people (`approval`), for an event or a time (`wait`), or for an operator (`manual`).
+
+        `trigger` asks for those of one of these words; PayloadError for any other.
+        """
+        return await self._futures.pause_points(definition, version, trigger=trigger)
+
 
 class AsyncEvents:
     """What can be asked of events that are published to whoever waits for them."""
@@ -1563,6 +1614,7 @@ class AsyncInstances:
     async def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
+        It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
         projection has not read its events. `force` deletes it with all that.
         """
@@ -1660,7 +1712,7 @@ class AsyncReports:
 
 
 class AsyncInbox:
-    """What operators ask of commands that wait for their turn."""
+    """What operators ask of commands that wait for their turn. To look takes the capability `execution:read`, to bury one `execution:repair`."""
 
     def __init__(self, futures: FutureInbox) -> None:
         self._futures = futures
@@ -1792,12 +1844,13 @@ class AsyncSessions:
     def __init__(self, futures: FutureSessions) -> None:
         self._futures = futures
 
-    async def open(self, *, credential: str, lifetime: timedelta = LIFETIME) -> NewSession:
+    async def open(self, *, credential: str, lifetime: timedelta = LIFETIME, most: int = OPEN) -> NewSession:
         """Begin a session of the actor of these calls, with the rights that they have now; `credential` says what they came in with.
 
-        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key.
+        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key. Of one actor
+        and credential the newest `most` stay open: the oldest ends where there would be more.
         """
-        return await self._futures.open(credential=credential, lifetime=lifetime)
+        return await self._futures.open(credential=credential, lifetime=lifetime, most=most)
 
     async def list(self, *, actor: str = "", after: str | Session = "", limit: int = 100) -> builtins.list[Session]:
         """Sessions, oldest first, ended ones included: one's own, those of `actor`, or all for whoever looks after keys."""

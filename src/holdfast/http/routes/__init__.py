@@ -27,6 +27,7 @@ from holdfast.http.routes import (
     sessions,
     standing,
     tasks,
+    workflows,
 )
 from holdfast.http.routing import Route
 
@@ -40,6 +41,7 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *documents.ROUTES,
     *bodies.ROUTES,
+    *workflows.ROUTES,
     *contracts.ROUTES,
     *charters.ROUTES,
     *seals.ROUTES,

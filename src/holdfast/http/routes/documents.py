@@ -22,10 +22,11 @@ from holdfast.app.redaction import Redaction
 from holdfast.errors import NotFoundError, RejectedError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
-from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject, Text
 from holdfast.http.tags import changed, tag_of
 
 _DIGITS = 10
+_HTML = "text/html; charset=utf-8"
 VersionNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
@@ -216,6 +217,13 @@ async def get_document_version(call: Call[NoQuery, None]) -> DocumentVersion:
     return await call.calls.documents.version(call.path["type"], call.path["document"], number)
 
 
+async def get_document_page(call: Call[NoQuery, None]) -> Text:
+    """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
+    number = _number(call.path["version"])
+    page = await call.calls.documents.page(call.path["type"], call.path["document"], number)
+    return Text(text=page, media_type=_HTML)
+
+
 async def diff_document(call: Call[VersionsQuery, None]) -> FieldDifferences:
     """What is different in two versions, field by field; of sensitive fields only that they are."""
     asked = call.query
@@ -327,6 +335,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     _ONE.get("/versions", list_document_versions, query=Paged, answer=Listing[DocumentVersion]),
     _ONE.get("/versions/{version}", get_document_version, answer=DocumentVersion),
+    _ONE.get("/versions/{version}/page", get_document_page, answer=str, media_type=_HTML),
     _ONE.get("/diff", diff_document, query=VersionsQuery, answer=FieldDifferences),
     _ONE.get("/mutations", list_document_mutations, query=Paged, answer=Listing[DocumentMutation]),
     _ONE.get("/audit", list_document_audit, query=Paged, answer=Listing[AuditLine]),

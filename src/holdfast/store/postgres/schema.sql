@@ -776,6 +776,7 @@ CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, pri
 CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
 CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
 CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
+CREATE INDEX api_sessions_by_actor ON holdfast.api_sessions USING btree (tenant, actor, id);
 CREATE INDEX api_sessions_by_age ON holdfast.api_sessions USING btree (tenant, expires_at);
 CREATE INDEX api_sessions_by_tenant ON holdfast.api_sessions USING btree (tenant, id);
 CREATE UNIQUE INDEX blueprints_by_version ON holdfast.blueprints USING btree (tenant, type, kind, version) WHERE (version > 0);

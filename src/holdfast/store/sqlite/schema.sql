@@ -684,6 +684,8 @@ CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
 
 CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
 
+CREATE INDEX api_sessions_by_actor on api_sessions (tenant, actor, id);
+
 CREATE INDEX api_sessions_by_age on api_sessions (tenant, expires_at);
 
 CREATE INDEX api_sessions_by_tenant on api_sessions (tenant, id);

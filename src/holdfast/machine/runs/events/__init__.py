@@ -21,6 +21,7 @@ from holdfast.machine.runs.events.document import (
     RulesApplied,
     SlotRejected,
     TransitionRequested,
+    WorkflowSwitched,
 )
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.notice import (
@@ -193,6 +194,7 @@ __all__ = [
     "WorkflowPaused",
     "WorkflowResumed",
     "WorkflowStarted",
+    "WorkflowSwitched",
 ]
 
 

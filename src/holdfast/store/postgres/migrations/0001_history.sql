@@ -926,6 +926,7 @@ create table holdfast.api_sessions (
 );
 create index api_sessions_by_tenant on holdfast.api_sessions (tenant, id);
 create index api_sessions_by_age on holdfast.api_sessions (tenant, expires_at);
+create index api_sessions_by_actor on holdfast.api_sessions (tenant, actor, id);
 
 create table holdfast.api_refusals (
     id         bigint generated always as identity primary key,

@@ -897,6 +897,7 @@ create table api_sessions (
 ) strict, without rowid;
 create index api_sessions_by_tenant on api_sessions (tenant, id);
 create index api_sessions_by_age on api_sessions (tenant, expires_at);
+create index api_sessions_by_actor on api_sessions (tenant, actor, id);
 
 create table api_refusals (
     id         integer primary key autoincrement,
