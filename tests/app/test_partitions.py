@@ -193,6 +193,9 @@ LISTS: dict[str, Call] = {
         each for each in calls.instances.sent([f"{on.run}:1"]) if each.state != "lost"
     ],
     "reports.of": lambda calls, _: list(range(calls.reports.of("ask").runs)),
+    "tasks.decide_many": lambda calls, on: [
+        each for each in calls.tasks.decide_many([on.step], "nothing") if "no instance" not in each.detail
+    ],
     "documents.list": lambda calls, _: calls.documents.list("invoice").items,
     "documents.list by status": lambda calls, _: calls.documents.list("invoice", status="draft").items,
     "deciders.observations": lambda calls, _: calls.deciders.observations("puppet"),

@@ -82,9 +82,11 @@ from holdfast.client.shapes import (
     RunResult,
     RunStatus,
     Scenarios,
+    SeenTask,
     Standing,
     Started,
     Stopped,
+    TaskOutcomes,
     Times,
 )
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
@@ -918,6 +920,22 @@ class AsyncCalls:
     def stream_inbox(self, *, last: int = 0) -> AsyncIterator[StreamEvent[TaskCounts]]:
         """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
         return self._line.listen(Request(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
+
+    async def decide_tasks(
+        self, *, tasks: list[SeenTask], decision: str, on_behalf_of: str = "", comment: str = ""
+    ) -> TaskOutcomes:
+        """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/tasks/decide",
+                answer=TaskOutcomes,
+                body=said(
+                    {"on_behalf_of": on_behalf_of, "tasks": tasks, "decision": decision, "comment": comment},
+                    {"on_behalf_of": "", "comment": ""},
+                ),
+            )
+        )
 
     async def get_task(self, id: UUID | str) -> TaskDetails:
         """Look at one question with all who are or were asked, their decisions and comments, and its form."""
