@@ -45,6 +45,7 @@ MODULES = (
     "instances",
     "invariants",
     "seals",
+    "reports",
     "inbox",
     "pauses",
     "keys",

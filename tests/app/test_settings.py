@@ -498,6 +498,26 @@ def _reports_of_a_missing_handler_in_five_minutes(live: Live, settings: Settings
     return sum(type(each).__name__ == "HandlerMissing" for each in heard)
 
 
+def _signs_taken_at_once(live: Live, settings: Settings) -> int:
+    """How many of four decisions in one instant are taken."""
+    with driven(live, settings).register(Saga("order").human("sign").build()) as engine:
+        for _ in range(4):
+            engine.start("order")
+        engine.drain()
+        replies = [engine.futures.tasks.decide(each, "confirmed") for each in engine.tasks.list()]
+        return sum(each.exception() is None for each in replies)
+
+
+def _is_an_old_output_packed(live: Live, settings: Settings) -> bool:
+    with driven(live, settings).register(Saga("order").step("pay", lambda: {"receipt": "x" * 999}).build()) as engine:
+        run = engine.start("order")
+        engine.drain()
+        engine.advance(timedelta(days=60))
+        assert run.steps()[0].output == {"receipt": "x" * 999}
+        ((length,),) = Desk(store_of(engine)).query("select length(output) from {}steps")
+    return int(length) < 999
+
+
 def _standing_still(live: Live, settings: Settings) -> tuple[int, list[str]]:
     """How many runs are told of twenty minutes after their work was lost, and who is told."""
     told: list[str] = []
@@ -655,6 +675,7 @@ CASES = {
         {"ageing": 10.0},
     ),
     "tenant_rate": Case(_place_of_a_quiet_tenant, [(None, 3), (1.0, 1)]),
+    "workflow_rate": Case(_signs_taken_at_once, [(None, 4), (1.0, 1), (3.0, 3)]),
     "projection_batch": Case(_events_that_a_projection_takes_at_once, [(2, [2, 2, 2]), (500, [6])]),
     "projection_pause": Case(
         _pause_of_a_failing_projection, [(3 * SECOND, [("reading", 3.0)]), (5 * SECOND, [("reading", 5.0)])]
@@ -676,6 +697,7 @@ CASES = {
     "event_ttl": Case(_is_an_event_kept_after_two_days, [(7 * DAY, True), (DAY, False), (timedelta(0), False)]),
     "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),
     "keep_finished": Case(_finished_instances_after_two_days, [(None, 1), (DAY, 0), (30 * DAY, 1)]),
+    "compress_after": Case(_is_an_old_output_packed, [(None, False), (30 * DAY, True), (timedelta(days=365), False)]),
     "stuck_after": Case(
         lambda live, settings: _standing_still(live, settings)[0], [(timedelta(minutes=5), 1), (DAY, 0)]
     ),

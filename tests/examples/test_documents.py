@@ -36,6 +36,7 @@ RUNNABLE = [
     "docs/how-to/pause-and-resume.md",
     "docs/how-to/repair.md",
     "docs/how-to/redact-and-seal.md",
+    "docs/how-to/reports.md",
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",

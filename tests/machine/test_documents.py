@@ -501,6 +501,47 @@ def test_only_those_approvals_are_asked_again_that_are_void(shape: Callable[...,
     assert (len(applied.steps), given["seller"] in applied.steps, given["price"] in applied.steps) == (3, True, False)
 
 
+@pytest.mark.row("EO-18")
+def test_approvals_of_items_are_kept_branch_by_branch() -> None:
+    """Two lines are approved, each in its branch; the total is edited, and only who has approved that is asked again."""
+    nodes = [
+        Node(id="each", op=g.Split(items=value("entity.lines"), item="line")),
+        approval("ask", covers=["lines"]),
+        Node(id="meet", op=g.Join(split="each")),
+        approval("sum", who="user:carl", covers=["total"]),
+        approval("last", covers=["note"]),
+    ]
+    edges = [
+        Edge(source="each", target="ask", on=g.BRANCH),
+        Edge(source="ask", target="meet", on="approved"),
+        Edge(source="meet", target="sum"),
+        Edge(source="sum", target="last", on="approved"),
+    ]
+    fields = {**FIELDS, "lines": Field(type="list")}
+    case = Case(invoice({SUBMIT_SLOT: Body(nodes, "each", ["last:approved"], edges)}, fields=fields), lines=["a", "b"])
+    assert case.ask("submit") == ""
+    tokens = [step.token for step in case.host.state.open.values()]
+    assert [token.rpartition(".")[2] for token in tokens] == ["1", "2"]
+    assert (case.decide("ask", ANN), case.decide("ask", ANN), case.decide("sum", CARL)) == ("", "", "")
+    assert case.edit(total=600) == ""
+    assert (case.decide("last", ANN), case.at) == ("", ["sum"])
+    assert (case.decide("sum", CARL, version="2"), case.document.status) == ("", "submitted")
+    (applied,) = [event for event in case.host.history if isinstance(event, e.ApprovalsApplied)]
+    assert len(applied.steps) == 4
+
+
+@pytest.mark.row("EO-35")
+def test_a_run_has_only_so_many_tokens() -> None:
+    """A split that would make more of them has failed, and begins none of its branches."""
+    graph = invoice(PARALLEL)
+    for most, at in ((3, ["first", "second"]), (2, [])):
+        policies = msgspec.structs.replace(graph.policies, max_tokens=most)
+        case = Case(msgspec.structs.replace(graph, policies=policies))
+        assert case.ask("submit") == ""
+        assert case.at == at
+    assert (case.host.state.status, "at most 2 tokens" in case.host.state.error) == ("paused", True)
+
+
 def test_an_approval_that_another_way_does_not_come_to_is_not_used_up() -> None:
     """The slot is gone through again by another way: what was approved on the first one counts for nothing there."""
     nodes = [

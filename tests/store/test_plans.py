@@ -17,7 +17,15 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
-from holdfast.kernel.records import STEPS, DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened, TaskPlace
+from holdfast.kernel.records import (
+    STEPS,
+    DeadLetterRaised,
+    StepMoved,
+    StepOpened,
+    SubscriptionOpened,
+    TaskOpened,
+    TaskPlace,
+)
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.expiries import ExpiredQuery
 from holdfast.store.matches import AskedOf, Match
@@ -831,6 +839,30 @@ def test_given_rows_are_looked_up_one_by_one(postgres_dsn: str) -> None:
                 assert "Index Cond" in lines[place + 1], told
 
 
+@pytest.mark.row("E-359")
+def test_old_steps_are_packed_a_few_at_a_time(desk: Desk) -> None:
+    """A round looks at the next ones and at no others, and one that comes to the end says so; those of younger instances are not looked at, and one that ended lately stays."""
+    given = [
+        StepOpened(number=number, node="a", status="completed", output=b'"' + b"x" * 400 + b'"')
+        for number in range(MANY)
+    ]
+    change = one(at=OLD, records=given)
+    desk.commit(change, now=OLD)
+    desk.commit(moved(change.header, records=[StepMoved(number=5, status="completed")]), now=LATER)
+    desk.born(one(records=given[:1]))
+    last: tuple[InstanceId, int] | None = None
+    rounds, effort = [], Effort(desk)
+    for _ in range(2):
+        with effort.of(desk.keeper):
+            count, last = desk.keeper.fade(before=NOW, after=last, limit=10)
+        rounds.append((count, last))
+    assert rounds == [(9, (change.header.id, 9)), (10, (change.header.id, 19))]
+    assert effort.is_small, f"{effort.spent}"
+    assert desk.keeper.fade(before=NOW, after=last, limit=MANY) == (MANY - 20, None)
+    assert desk.keeper.fade(before=NOW, after=None, limit=MANY + 1) == (0, None)
+    assert {row.output for row in desk.reader.rows(STEPS, change.header.id)} == {given[0].output}
+
+
 @pytest.mark.row("E-382")
 def test_a_step_is_looked_for_in_the_month_of_its_instance(postgres_dsn: str) -> None:
     """Its table has a part for each month; what moves it names its instance, so that the other parts are not opened."""
@@ -845,3 +877,24 @@ def test_a_step_is_looked_for_in_the_month_of_its_instance(postgres_dsn: str) ->
     store.close()
     opened = [row[0] for row in rows if "Scan" in row[0] and " on steps" in row[0] and "never executed" not in row[0]]
     assert [line.split(" on ")[1].split()[0] for line in opened] == [f"steps_{moment:%Y_%m}"], rows
+
+
+def test_statistics_lead_nowhere_else(desk: Desk) -> None:
+    """A list goes along its index, also in a database that was analysed while one definition had nearly all: the ids lead through everything."""
+    desk.commit(*(born(new_id(), definition="common") for _ in range(MANY)), born(new_id(), definition="rare"))
+    reads: Any = sqlite_reads
+    if desk.store.url.startswith("postgresql"):
+        reads = postgres_reads
+        with desk.writer._line.use() as connection:  # type: ignore[attr-defined]
+            connection.execute("analyze holdfast.instances")
+    else:
+        with desk.store._database.writing() as connection:  # type: ignore[attr-defined]
+            connection.execute("analyze")
+    for statement, index in (
+        (reads._sql.instances_of_definition, "instances_by_definition"),
+        (reads._sql.instances_of_status, "instances_by_status"),
+    ):
+        plan = plan_of(desk, statement)
+        assert index in plan
+        assert "instances_pkey" not in plan
+        assert "PRIMARY KEY (id" not in plan

@@ -74,7 +74,7 @@ class Library:
         """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
         graph = definition.graph
         tenant = SHARED_TENANT if request is None else request.tenant
-        self._check_calls(tenant, graph)
+        self.check_calls(tenant, graph)
         assert self._service is not None
         now = self._service.shared.clock.now()
         stored = StoredDefinition(
@@ -250,7 +250,7 @@ class Library:
                 kept[tenant, name] = version
             self._newest = kept
 
-    def _check_calls(self, tenant: str, graph: Graph) -> None:
+    def check_calls(self, tenant: str, graph: Graph) -> None:
         """Children must exist before their parents, so that no running workflow ever asks for one that does not."""
         missing = [
             Diagnostic(

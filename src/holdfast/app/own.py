@@ -9,6 +9,7 @@ from holdfast.app.elsewhere import Elsewhere
 from holdfast.app.errands import Errands
 from holdfast.app.handling import NamedHandlers
 from holdfast.app.publications import Publications
+from holdfast.app.rates import WorkflowRate
 from holdfast.app.registry import Registry
 from holdfast.app.scheduling import Scheduling
 from holdfast.app.webhooks import Webhooks
@@ -33,6 +34,8 @@ def add_own(registry: Registry) -> None:
 
 def serve_own(desk: Desk, errands: Errands, deliveries: Deliveries, incidents: IncidentLook) -> None:
     """Have done what they ask for, and operators told of what is found."""
+    settings, clock = desk.service.shared.settings, desk.service.shared.clock
+    desk.registry.rate = None if settings.workflow_rate is None else WorkflowRate(settings.workflow_rate, clock.now)
     incidents.alert = Alerting(desk, errands, deliveries).tell
     for kind in (Publications, Scheduling, Batching):
         kind(desk, errands)

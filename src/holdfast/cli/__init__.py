@@ -24,6 +24,7 @@ from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
 from holdfast.cli.publishing import definitions, diff, publish
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
+from holdfast.cli.reports import report
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.schedules import schedules
 from holdfast.cli.seals import seals
@@ -50,7 +51,7 @@ main.add_section("Beginning", init, dev)
 main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
 main.add_section("Runs", start, list_runs, show, watch, history, why)
 main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
-main.add_section("Many runs", schedules, batch)
+main.add_section("Many runs", schedules, batch, report)
 main.add_section("Documents", docs, contracts, bodies)
 main.add_section("People", tasks, decide, processes, advance, directory, chains)
 main.add_section(

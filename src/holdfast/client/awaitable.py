@@ -22,7 +22,6 @@ from holdfast.app.blueprint_views import (
     WorkflowSuspension,
 )
 from holdfast.app.calls.charters import Charter
-from holdfast.app.calls.seals import Seal
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
@@ -53,6 +52,7 @@ from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, Proces
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.redaction import Redaction
+from holdfast.app.reporting import Report
 from holdfast.app.schedule_views import FireInfo, Schedule
 from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
@@ -70,6 +70,7 @@ from holdfast.client.shapes import (
     Drawing,
     Exported,
     FieldDifferences,
+    LastSeal,
     Listing,
     Me,
     ProcessListing,
@@ -1896,9 +1897,9 @@ class AsyncCalls:
             )
         )
 
-    async def last_seal(self) -> Seal:
+    async def last_seal(self) -> LastSeal:
         """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=Seal))
+        return await self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=LastSeal))
 
     async def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
         """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
@@ -1908,6 +1909,28 @@ class AsyncCalls:
                 path="/api/v1/seals",
                 answer=SealedPage,
                 body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
+            )
+        )
+
+    async def report(
+        self,
+        name: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        version: str = "",
+        limit: int = 10000,
+    ) -> Report:
+        """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/reports/{placed(name)}",
+                answer=Report,
+                query=said(
+                    {"since": since, "until": until, "version": version, "limit": limit},
+                    {"since": None, "until": None, "version": "", "limit": 10000},
+                ),
             )
         )
 

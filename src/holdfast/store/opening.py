@@ -11,7 +11,7 @@ from holdfast.store.port import Store
 from holdfast.store.removing import Removal, made_by
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.removing import SQLiteRemoval
-from holdfast.store.sqlite.store import DEFAULT_PATIENCE, SQLiteStore
+from holdfast.store.sqlite.store import DEFAULT_PATIENCE, SQLiteStore, sqlite_script
 
 DEFAULT_URL = "sqlite:///holdfast.db"
 
@@ -50,6 +50,19 @@ def remove_schema(url: str, *, with_unfinished: bool = False) -> Removal:
             return _remove_postgres(url, with_unfinished=with_unfinished)
         case _:
             raise _unknown(url)
+
+
+def migration_script(driver: str, *, after: int = 0) -> str:
+    """What brings a database of a driver, `sqlite` or `postgres`, from a schema to that of this code, as SQL; empty if it has it."""
+    if driver == "sqlite":
+        return sqlite_script(after)
+    if driver == "postgres":
+        try:
+            from holdfast.store.postgres.schema import postgres_script
+        except ImportError as error:
+            raise _without_driver() from error
+        return postgres_script(after)
+    raise ConfigurationError(f"there is no driver {driver!r}; name sqlite or postgres")
 
 
 def is_there(url: str) -> bool:

@@ -17,6 +17,7 @@ from holdfast.store.access import Access
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.expiries import ExpiryParts
+from holdfast.store.fading import Fading
 from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
 from holdfast.store.incidents import IncidentParts
 from holdfast.store.notifications import Notifying
@@ -306,7 +307,7 @@ class Workers(Protocol):
         ...
 
 
-class Keeper(Notes, Protocol):
+class Keeper(Notes, Fading, Protocol):
     """What operators and housekeeping do."""
 
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:

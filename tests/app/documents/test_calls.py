@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from app.documents.acting import ANN, BOB, CARL, EVE, FINANCE, GIVEN, active, approve, asking, graph, opened, submitted
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, StepContext
+from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings, StepContext
 from holdfast.app.document_views import MASKED, DocumentView
 from holdfast.authoring.definition import Definition
 from holdfast.errors import HoldfastError, ReusedIdError
@@ -19,6 +19,8 @@ from holdfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import FIELDS, when
 from support.ruining import Ruin
+
+OPERATOR = Actor(id="olga", capabilities=frozenset({"execution:*"}))
 
 
 def refused(call: Callable[[], object]) -> str:
@@ -119,6 +121,35 @@ def test_whatever_stage_of_an_edit_fails_nothing_is_left_of_it(place: Place) -> 
     with pytest.raises(LookupError):
         clerk.mutate("invoice", "D", {"by": 1}, action="discount")
     assert (stored(), called) == (before, ["D"])
+
+
+@pytest.mark.row("E-010")
+def test_what_is_asked_of_workflows_has_a_limit_of_its_own(place: Place) -> None:
+    """Decisions and transitions beyond it are refused and change nothing; edits go on, and so do other tenants. A plain user advances nothing."""
+    engine = place.engine(Settings(workflow_rate=0.5))
+    engine.register(Definition(graph=graph()))
+    mine = asking(engine, BOB).documents
+    for name in ("INV-1", "INV-2"):
+        mine.create("invoice", GIVEN, id=name)
+    mine.transition("invoice", "INV-1", "submit")
+    (task,) = engine.tasks.list()
+    for _ in range(2):
+        with pytest.raises(RejectedError, match=r"try again in 2\.0 s") as caught:
+            approve(engine, ANN)
+        assert caught.value.reason == "WORKFLOW_RATE_LIMITED"
+        assert refused(lambda: mine.transition("invoice", "INV-2", "submit")) == "WORKFLOW_RATE_LIMITED"
+    with pytest.raises(RejectedError, match="WORKFLOW_RATE_LIMITED"):
+        asking(engine, OPERATOR).run(task.instance).skip(1, reason="try")
+    assert mine.mutate("invoice", "INV-2", {"total": 700}).version == 2
+    other = asking(engine, BOB, tenant="other").documents
+    other.create("invoice", GIVEN, id="INV-1")
+    assert other.transition("invoice", "INV-1", "submit").status == "submitted"
+    engine.advance(seconds=2)
+    with pytest.raises(ForbiddenError):
+        asking(engine, EVE).tasks.decide(task, "approved", document_version=task.document_version)
+    engine.advance(seconds=2)
+    approve(engine, ANN)
+    assert [each.name for each in engine.tasks.list()] == ["second"]
 
 
 @pytest.mark.row("E-576")

@@ -17,6 +17,7 @@ from holdfast.authoring.document import compile_effective, generate_envelope, gr
 from holdfast.authoring.document.contract_format import Policy
 from holdfast.http.routes import ROUTES
 from holdfast.kernel.records import STEPS
+from holdfast.machine.graphs.graph import Task
 from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, Receiver, receiver
 from support.engines import Place
@@ -154,6 +155,9 @@ def test_a_request_is_sent_as_often_as_its_author_says(receiver: Receiver, more:
     assert len(receiver.requests) == sent
     assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 1
     assert mine.get("sales_order", "O-1").run_reason == "step_failed"
+    (op,) = [node.op for name, node in engine.definitions.get("sales_order").nodes.items() if name.endswith(":tell")]
+    assert isinstance(op, Task)
+    assert op.work.once is ("once" in more)  # By this it is not sent again after a crash either.
     engine.stop()
 
 
@@ -175,6 +179,52 @@ def test_of_a_long_answer_the_beginning_is_kept_and_the_hash_of_all(receiver: Re
     assert (kept["body"], kept["bytes"], kept["is_truncated"]) == ("x" * 65_536, 200_000, True)
     assert kept["sha256"] == sha256(receiver.body).hexdigest()
     engine.stop()
+
+
+UNSURE = """
+base: {entity_type: sales_order, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    exit: join
+    nodes:
+      - {id: fork, type: parallel_split}
+      - {id: reserve, type: action, action: stock_item.reserve, target: entity.stock_item, payload: {quantity: entity.quantity}, undo: stock_item.release}
+      - {id: credit, type: wait_event, event: credit, into: credit}
+      - {id: meet, type: parallel_join, mode: all, abort: context.credit.verdict? == 'bad'}
+      - {id: payment, type: wait_event, event: paid}
+    edges:
+      - {from: fork, to: reserve}
+      - {from: fork, to: credit}
+      - {from: reserve, to: meet}
+      - {from: reserve, to: meet, on: error}
+      - {from: credit, to: meet}
+      - {from: meet, to: out}
+      - {from: meet, to: payment, on: abort}
+"""
+
+
+@pytest.mark.row("E-884", "EC-05")
+def test_what_another_document_has_refused_is_not_taken_back(place: Place) -> None:
+    """A rule about the stock refuses the reservation, which takes its error edge; bad credit ends the branches, and nothing is released that was never reserved."""
+    engine = place.engine()
+    keep_stock(engine)
+    register(engine, "stock_item")
+    register(engine, "sales_order", UNSURE)
+    engine.charters.publish_rules(
+        "stock_item", [{"name": "closed", "effect": "block", "on": ["reserve"], "reason": "we count the stock today"}]
+    )
+    mine = asking(engine, SELLER).documents
+    mine.create("stock_item", {"name": "lamp", "on_hand": 5}, id="lamp")
+    run = mine.create("sales_order", GIVEN, id="O-1").instance
+    mine.transition("sales_order", "O-1", "submit")
+    engine.drain()
+    assert [each.error for each in engine.run(run).steps() if "we count the stock today" in each.error] != []
+    engine.events.publish("credit", payload={"verdict": "bad"})
+    engine.drain()
+    order = engine.documents.get("sales_order", "O-1")
+    assert (order.run_status, [each.rpartition(":")[2] for each in order.places]) == ("running", ["payment"])
+    assert [each.action for each in engine.documents.mutations("stock_item", "lamp")] == ["create"]
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.row("E-403")

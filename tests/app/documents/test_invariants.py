@@ -116,6 +116,16 @@ def _edited_before_gate(ruin: Ruin, run: str) -> None:
     ruin.run(statement, changed, run, sequence - 1)
 
 
+def _visited_twice(ruin: Ruin, run: str) -> None:
+    """The history says of the second question that it is the first one's visit of the same node by the same token."""
+    where = "where instance = ? and type = 'step_started' order by sequence"
+    told = ruin.rows(f"select sequence, data from {{}}events {where}", run)
+    first, second = told[-2:]
+    said = msgspec.json.decode(bytes(first[1])) | {"step": msgspec.json.decode(bytes(second[1]))["step"]}
+    statement = "update {}events set data = ? where instance = ? and sequence = ?"
+    ruin.run(statement, msgspec.json.encode(said), run, second[0])
+
+
 DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]] = {
     "sealed": (  # The first one: what is made later is not sealed.
         {"T1"},
@@ -125,6 +135,7 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
     "an event is gone": ({"WF-01"}, submitted, _sql("delete from {}events where instance = ? and sequence = 2")),
     "the row counts others": ({"WF-01"}, submitted, _sql("update {}instances set version = version + 3 where id = ?")),
     "a step twice": ({"WF-02"}, approved, _copied_step("first")),
+    "a visit twice": ({"WF-02"}, submitted, _visited_twice),
     "used up and not": ({"WF-03"}, approved, _sql("update {}task_decisions set applied = null where instance = ?")),
     "used up without": ({"WF-03", "WF-15", "K-01"}, approved, _told("step_answered", outcome="rejected")),
     "approved something else": (

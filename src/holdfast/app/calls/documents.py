@@ -30,6 +30,7 @@ from holdfast.app.document_writing import (
     handler_of,
     looks_up,
     made_id,
+    related_to,
     said_of,
     seen_after,
     spec_of,
@@ -91,6 +92,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "create"),
                 org=self._org(),
+                related=related_to(self._desk, (name, ""), {} if data is None else data),
                 looks_up=looks_up(self._desk),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
@@ -122,6 +124,7 @@ class FutureDocuments:
                 version=_number(version, "version"),
                 reason=checked_text(reason, "reason"),
                 org=self._org(),
+                related=related_to(self._desk, (name, ""), data),
                 looks_up=looks_up(self._desk),
             )
             return self._done(name, checked_key(id, "document id"), command, "", version=pinned)
@@ -154,6 +157,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, _verb(name, action)),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), changes or {}),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
             if handler_of(self._desk, name, command.action):
@@ -193,6 +197,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, transition),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), {}),
             )
             return self._done(name, key, command, idempotency_key)
         except HoldfastError as error:
@@ -223,6 +228,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "amend"),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), changes),
             )
             asked = Amendment(
                 changes=command.payload,

@@ -28,6 +28,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
+from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
@@ -85,6 +86,8 @@ class FutureCalls:
     """Whether the rules hold that every document keeps, and what sets it right."""
     seals: FutureSeals
     """What tells whether anybody rewrote a history."""
+    reports: FutureReports
+    """What runs of a period tell of work as a whole."""
     inbox: FutureInbox
     """Commands that were accepted and wait."""
     pauses: FuturePauses
@@ -121,6 +124,7 @@ class FutureCalls:
         self.instances = FutureInstances(desk)
         self.invariants = FutureInvariants(desk)
         self.seals = FutureSeals(desk)
+        self.reports = FutureReports(desk)
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
         self.keys = FutureKeys(desk)

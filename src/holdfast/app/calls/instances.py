@@ -11,6 +11,7 @@ import msgspec
 from holdfast.app.desk import Desk, checked_instant, checked_limit
 from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
+from holdfast.app.restoring import SentEffect, sent
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sealing import proved
 from holdfast.app.verification import Verification
@@ -83,6 +84,18 @@ class FutureInstances:
             return proved(self._desk, checked_instance(instance))
 
         return self._desk.read(prove)
+
+    def sent(self, keys: Sequence[str]) -> Reply[builtins.list[SentEffect]]:
+        """What the database knows of effects that receivers have seen, by their idempotency keys: for whoever has restored it from a backup.
+
+        Those that are `again` or `lost` were sent after the restore point, and nothing here knows that; at most 10,000 keys at once.
+        """
+
+        def read() -> builtins.list[SentEffect]:
+            check_reader(self._desk)
+            return sent(self._desk, keys)
+
+        return self._desk.read(read)
 
     def delete(self, instance: InstanceLike, *, force: bool = False) -> Reply[None]:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.

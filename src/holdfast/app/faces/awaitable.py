@@ -44,6 +44,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
@@ -91,6 +92,8 @@ from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.redaction import Redaction
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
+from holdfast.app.reporting import Report
+from holdfast.app.restoring import SentEffect
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
@@ -1601,6 +1604,13 @@ class AsyncInstances:
         """Fold the whole history of an instance again and compare it with what is stored: its row, its state, its seals, and what a workflow shows."""
         return await self._futures.verify(instance)
 
+    async def sent(self, keys: Sequence[str]) -> builtins.list[SentEffect]:
+        """What the database knows of effects that receivers have seen, by their idempotency keys: for whoever has restored it from a backup.
+
+        Those that are `again` or `lost` were sent after the restore point, and nothing here knows that; at most 10,000 keys at once.
+        """
+        return await self._futures.sent(keys)
+
     async def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
@@ -1676,6 +1686,29 @@ class AsyncSeals:
     async def head(self) -> Seal | None:
         """The last seal; None if there is none. Whoever keeps its number and link elsewhere can tell later whether seals were taken away or made anew."""
         return await self._futures.head()
+
+
+class AsyncReports:
+    """What runs of a period tell of work as a whole. It takes the capability `execution:read`; a partition is told of its own runs."""
+
+    def __init__(self, futures: FutureReports) -> None:
+        self._futures = futures
+
+    async def of(
+        self,
+        definition: DefinitionLike,
+        *,
+        version: str | int = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 10000,
+    ) -> Report:
+        """Runs of a workflow, or documents of a type, that began in a period, the last thirty days if none is given.
+
+        How long they took, at which nodes, who decided how much and how fast, and how many were done twice. At most `limit` runs are
+        counted, the newest ones. They are read some two hundred at a time, without a lock.
+        """
+        return await self._futures.of(definition, version=version, since=since, until=until, limit=limit)
 
 
 class AsyncInbox:
@@ -2141,6 +2174,8 @@ class AsyncCalls:
     """Whether the rules hold that every document keeps, and what sets it right."""
     seals: AsyncSeals
     """What tells whether anybody rewrote a history."""
+    reports: AsyncReports
+    """What runs of a period tell of work as a whole."""
     inbox: AsyncInbox
     """Commands that were accepted and wait."""
     pauses: AsyncPauses
@@ -2178,6 +2213,7 @@ class AsyncCalls:
         self.instances = AsyncInstances(futures.instances)
         self.invariants = AsyncInvariants(futures.invariants)
         self.seals = AsyncSeals(futures.seals)
+        self.reports = AsyncReports(futures.reports)
         self.inbox = AsyncInbox(futures.inbox)
         self.pauses = AsyncPauses(futures.pauses)
         self.keys = AsyncKeys(futures.keys)

@@ -44,6 +44,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
@@ -91,6 +92,8 @@ from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.redaction import Redaction
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
+from holdfast.app.reporting import Report
+from holdfast.app.restoring import SentEffect
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
@@ -1595,6 +1598,13 @@ class Instances:
         """Fold the whole history of an instance again and compare it with what is stored: its row, its state, its seals, and what a workflow shows."""
         return self._futures.verify(instance).result()
 
+    def sent(self, keys: Sequence[str]) -> builtins.list[SentEffect]:
+        """What the database knows of effects that receivers have seen, by their idempotency keys: for whoever has restored it from a backup.
+
+        Those that are `again` or `lost` were sent after the restore point, and nothing here knows that; at most 10,000 keys at once.
+        """
+        return self._futures.sent(keys).result()
+
     def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
@@ -1670,6 +1680,29 @@ class Seals:
     def head(self) -> Seal | None:
         """The last seal; None if there is none. Whoever keeps its number and link elsewhere can tell later whether seals were taken away or made anew."""
         return self._futures.head().result()
+
+
+class Reports:
+    """What runs of a period tell of work as a whole. It takes the capability `execution:read`; a partition is told of its own runs."""
+
+    def __init__(self, futures: FutureReports) -> None:
+        self._futures = futures
+
+    def of(
+        self,
+        definition: DefinitionLike,
+        *,
+        version: str | int = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 10000,
+    ) -> Report:
+        """Runs of a workflow, or documents of a type, that began in a period, the last thirty days if none is given.
+
+        How long they took, at which nodes, who decided how much and how fast, and how many were done twice. At most `limit` runs are
+        counted, the newest ones. They are read some two hundred at a time, without a lock.
+        """
+        return self._futures.of(definition, version=version, since=since, until=until, limit=limit).result()
 
 
 class Inbox:
@@ -2131,6 +2164,8 @@ class Calls:
     """Whether the rules hold that every document keeps, and what sets it right."""
     seals: Seals
     """What tells whether anybody rewrote a history."""
+    reports: Reports
+    """What runs of a period tell of work as a whole."""
     inbox: Inbox
     """Commands that were accepted and wait."""
     pauses: Pauses
@@ -2171,6 +2206,7 @@ class Calls:
         self.instances = Instances(futures.instances)
         self.invariants = Invariants(futures.invariants)
         self.seals = Seals(futures.seals)
+        self.reports = Reports(futures.reports)
         self.inbox = Inbox(futures.inbox)
         self.pauses = Pauses(futures.pauses)
         self.keys = Keys(futures.keys)

@@ -15,7 +15,7 @@ from holdfast.authoring.document.body_checks import Checked
 from holdfast.authoring.document.contract_format import LifecycleTransition, Window
 from holdfast.authoring.document.drafting import DraftEdge, is_rejection
 from holdfast.authoring.document.envelope import Envelope
-from holdfast.authoring.document.formulas import STATUS, Stored
+from holdfast.authoring.document.formulas import ENTITY, STATUS, Stored
 from holdfast.authoring.document.ids import IN, OUT, edge_id, gate_id, join_id, policy_id, state_id
 from holdfast.authoring.document.parts import (
     AGAIN,
@@ -29,7 +29,8 @@ from holdfast.authoring.document.parts import (
 )
 from holdfast.authoring.document.patch_checks import Scope, refusals
 from holdfast.authoring.document.windows import strictest
-from holdfast.expressions import parse
+from holdfast.expressions import Expression, parse
+from holdfast.expressions.tree import variables
 
 SPLIT_JOIN: Final = "parallel_join"
 LEFT_OUT: Final = ("id", "type", "window")
@@ -144,9 +145,22 @@ def _config(checked: Checked, node: b.PatchNode) -> dict[str, object]:
     draft = checked.draft
     if isinstance(node, b.Approval) and node.distinct_from:
         config["distinct_from"] = [draft.full(each) for each in node.distinct_from]
+    if isinstance(node, b.Approval) and node.covers:
+        config["covers"] = list(dict.fromkeys([*node.covers, *_lists_around(checked, node)]))
     if isinstance(node, b.ParallelJoin):
         config["split"] = next(split for split, join in checked.shape.joins.items() if join == draft.full(node.id))
     return config
+
+
+def _lists_around(checked: Checked, node: b.PatchNode) -> list[str]:
+    """The fields whose items an approval is about: with another list it would be about other items."""
+    found: set[str] = set()
+    for split in checked.shape.scopes[checked.draft.full(node.id)]:
+        stored = checked.formulas.nodes.get(split, {}).get("items")
+        if stored is not None:
+            paths = [each.path for each in variables(Expression.from_data(stored).tree)]
+            found |= {path[1] for path in paths if len(path) > 1 and path[0] == ENTITY}
+    return sorted(found)
 
 
 def _slot_edges(checked: Checked) -> Iterator[Edge]:

@@ -9,7 +9,6 @@ import msgspec
 
 from holdfast.app.calls.seals import Seal
 from holdfast.app.sealing import SealCheck, SealedPage
-from holdfast.errors import NotFoundError
 from holdfast.http.routing import Call, Given, NoQuery, Route, Subject
 
 
@@ -41,19 +40,23 @@ async def verify_seals(call: Call[SealsQuery, None]) -> SealCheck:
     return await call.calls.seals.verify(after=call.query.after, limit=call.page(call.query.limit))
 
 
-async def last_seal(call: Call[NoQuery, None]) -> Seal:
+class LastSeal(msgspec.Struct, frozen=True, kw_only=True):
+    """The last seal of a tenant."""
+
+    seal: Seal | None
+    """None if nothing is sealed yet."""
+
+
+async def last_seal(call: Call[NoQuery, None]) -> LastSeal:
     """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
-    found = await call.calls.seals.head()
-    if found is None:
-        raise NotFoundError("seal", "head", hint="nothing is sealed yet: POST /api/v1/seals")
-    return found
+    return LastSeal(seal=await call.calls.seals.head())
 
 
 _SEALS = Subject("seals", "/api/v1/seals", "execution:read", "tenant")
 
 ROUTES: tuple[Route, ...] = (
     _SEALS.get("", verify_seals, query=SealsQuery, answer=SealCheck),
-    _SEALS.get("/head", last_seal, answer=Seal),
+    _SEALS.get("/head", last_seal, answer=LastSeal),
     _SEALS.post(
         "",
         seal_histories,

@@ -57,7 +57,7 @@ class GraphIndex:
         self.graph = graph
         self.others: Others = others or _nobody
         """Finds other versions of the graph, which documents may be moved to: by tenant and version."""
-        self.limit = limit
+        self.limit = limit if graph.policies.max_bytes is None else min(limit, graph.policies.max_bytes)
         """How large the data of a token may be, in bytes."""
         self.policies = graph.policies
         self.documents = None if graph.document is None else DocumentIndex(graph, graph.document)
@@ -86,7 +86,9 @@ class GraphIndex:
             if isinstance(node.op, Join)
         }
         self._answers |= {
-            node.id: node.op.into for node in graph.nodes.values() if isinstance(node.op, Script) and node.op.into
+            node.id: node.op.into
+            for node in graph.nodes.values()
+            if isinstance(node.op, Script | Call) and node.op.into
         }
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
         self._forms: dict[str, Form] = {}
@@ -101,8 +103,12 @@ class GraphIndex:
 
     def _look_at_tasks(self, graph: Graph) -> None:
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
-        self.given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
-        """What the handlers of tasks are given; those that get all of the data are not in it."""
+        self.given = {
+            name: self._beginning(name, GIVEN)
+            for name, node in graph.nodes.items()
+            if isinstance(node.op, Task | Call) and node.op.input is not None
+        }
+        """What the handlers of tasks are given, and other workflows begin with; those that get all of the data are not in it."""
         self.works = {name: work for name, node in graph.nodes.items() if (work := node.op.call) is not None}
         """The work of those that call a handler."""
         self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}

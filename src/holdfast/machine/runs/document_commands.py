@@ -19,6 +19,8 @@ class _DocumentCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """What the organisation wants judged first."""
     org: Data | None = None
     """The settings of the organisation, as they are now; None means those that were told last."""
+    related: dict[str, Data] | None = None
+    """What steps read of the documents that it refers to, as it is now; None means what was told last."""
 
 
 class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         updated_by=event.by,
         hands=_with([], event),
         intent=_first_intent(event),
+        related=event.related,
     )
 
 
@@ -60,6 +61,8 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
     document.version, document.updated_by = event.version, event.by
     if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
         document.hands = _with(document.hands, event)
+    if event.related is not None:
+        document.related = event.related
 
 
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
@@ -79,8 +82,11 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
         capabilities=event.capabilities,
         reason=event.reason,
     )
+    document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
+    if event.related is not None:
+        document.related = event.related
     state.chain = 0
 
 
@@ -196,6 +202,7 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     op = routes.node(node).op if node else None
     if isinstance(op, Proxy) and op.side == "in":
         document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
+        document.refused = None
     elif isinstance(op, StateNode):
         document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:

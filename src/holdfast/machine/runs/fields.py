@@ -37,7 +37,7 @@ def with_computed(index: DocumentIndex, data: Data) -> Data:
     computed = dict(data)
     for name, formula in index.computed.items():
         try:
-            computed[name] = formula.evaluate({"entity": computed})
+            computed[name] = formula.value({"entity": computed})
         except ExpressionError:
             computed.pop(name, None)
     return computed

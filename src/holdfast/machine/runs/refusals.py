@@ -130,6 +130,8 @@ class Refusal(StrEnum):
     """The transition does not lead on from the status of the document; the message names those that do."""
     WORKFLOW_GATE_NOT_READY = "WORKFLOW_GATE_NOT_READY"
     """The gate of the transition is not reached yet, or no way leads to it; the message says what is missing."""
+    WORKFLOW_RATE_LIMITED = "WORKFLOW_RATE_LIMITED"
+    """The tenant decides, advances and repairs more in a while than `workflow_rate` lets it; try again a little later. Edits go on."""
     APPROVAL_VERSION_STALE = "APPROVAL_VERSION_STALE"
     """The decision is about another version of the document than the one that is asked about; look at that one."""
     ALREADY_SUPERSEDED = "ALREADY_SUPERSEDED"

@@ -140,4 +140,5 @@ def _names(turn: Turn, content: Data, actor: Actor, org: Data | None) -> Data:
         "org": org if org is not None else {} if document is None else document.org,
         "now": turn.moment.now,
         "context": {},
+        "related": {} if document is None else document.related,
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from holdfast.kernel.decision import Answer, Rejection
 from holdfast.machine.graphs.document import Transition
 from holdfast.machine.graphs.graph import State as StateNode
@@ -19,7 +17,7 @@ from holdfast.machine.runs.leaving import finish
 from holdfast.machine.runs.mutations import Author, Draft, change, created, drafted, may_do, version_refusal
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
-from holdfast.machine.runs.rounds import begin_round
+from holdfast.machine.runs.rounds import GoOn, begin_round, lead
 from holdfast.machine.runs.rules import follow
 from holdfast.machine.runs.slots import interrupt
 from holdfast.machine.runs.state import ROOT, State, Step
@@ -28,7 +26,6 @@ from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate,
 
 AMENDED = "amended"
 """Why the run of a document was cancelled that another one has taken the place of."""
-GoOn = Callable[[Turn], None]
 
 
 # -- the beginning
@@ -66,6 +63,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             org=command.org or {},
             warnings=draft.warnings,
             is_adopted=bool(command.status),
+            related=command.related or {},
         )
     )
     follow(turn, command.action, command.rules, before=draft.held, actor=actor)
@@ -185,6 +183,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
             reason=command.reason,
             org=command.org,
             warnings=warnings,
+            related=command.related,
         )
     )
 
@@ -198,9 +197,7 @@ def _go(turn: Turn, transition: Transition, go_on: GoOn) -> None:
         return
     begin_round(turn)
     interrupt(turn, "interrupted", f"{transition.name!r} was asked for")
-    if turn.state.status == "paused" and turn.state.pause is None:
-        go_on(turn)  # What had it wait for an operator is ended.
-    turn.move(ROOT, index_of(turn.routes).state_of[document_of(turn.state).status], is_asked=True)
+    lead(turn, index_of(turn.routes).state_of[document_of(turn.state).status], go_on)
 
 
 # -- the place of another

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from holdfast.errors import ConfigurationError, StoreError
 from holdfast.store.foreign import unwrapped
-from holdfast.store.migrating import Migration, bring_up, read_migrations
+from holdfast.store.migrating import Migration, bring_up, read_migrations, scripted
 from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.blueprints import SQLiteBlueprints
@@ -278,6 +278,13 @@ class _Schema:
             for statement in _statements(migration.sql):
                 connection.execute(statement)
             connection.execute(f"pragma user_version = {migration.number}")
+
+
+def sqlite_script(after: int) -> str:
+    """What brings a file from a schema to that of this code, as SQL; empty if it has it."""
+    return scripted(
+        read_migrations(__package__), after=after, noted=lambda each: f"pragma user_version = {each.number}"
+    )
 
 
 class _Models:

@@ -38,6 +38,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     """Whether it was there before the engine managed it."""
     content_hash: str = ""
     """The hash of the content as it was written, if values of it were redacted since."""
+    related: dict[str, Data] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What steps read of the documents that it refers to, by field."""
 
 
 @message(name="document_changed")
@@ -58,6 +60,8 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     content_hash: str = ""
     """The hash of the whole content as it was then, if values of it were redacted since."""
+    related: dict[str, Data] | None = None
+    """What steps read of the documents that it refers to; None if that is as it was."""
 
 
 @message(name="document_moved")
@@ -86,6 +90,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
     reason: str = ""
     org: Data | None = None
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    related: dict[str, Data] | None = None
+    """What steps read of the documents that it refers to; None if that is as it was."""
 
 
 @message(name="approvals_voided")
