@@ -43,6 +43,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import (
     ProcessChoice,
@@ -216,6 +217,7 @@ __all__ = [
     "OpenApi",
     "Outbound",
     "Page",
+    "PastState",
     "PauseInfo",
     "PayloadError",
     "PeopleRequest",

@@ -5,6 +5,7 @@ A refusal that leaves its slot is no edge of the graph: the machine ends everyth
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Final
 
@@ -33,9 +34,6 @@ MOST_VISITS: Final = 100
 """How often a token may enter one node before the run waits for an operator."""
 
 _POLICIES: Final = g.Policies(on_failure="pause", on_cancel="none", on_no_edge="pause", max_visits=MOST_VISITS)
-_ALWAYS: Final = parse("true").to_data()
-_RESPONSE: Final = parse("response", spelling="mapping", options=Options(namespaces=frozenset({"response"}))).to_data()
-_EVENT: Final = parse("event.payload", spelling="mapping", options=Options(namespaces=frozenset({"event"}))).to_data()
 
 
 def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
@@ -86,7 +84,7 @@ def _edge(node: Node, edge: Edge, place: int) -> g.Edge:
     if node.type == "wait_event" and on == "event":
         on = g.OK
         into = node.config.get("into")
-        assign = {str(into): _EVENT} if into else {}
+        assign = {str(into): _mapping("event.payload")} if into else {}
     if node.type == "condition" and "expression" not in node.config and on == OK:
         on = g.TRUE
     return g.Edge(
@@ -175,7 +173,7 @@ def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
         case b.Approval():
             return _approval(contract, node, written)
         case b.ConditionNode():
-            return g.Condition(expression=node.formulas.get("expression", _ALWAYS))
+            return g.Condition(expression=node.formulas.get("expression") or _always())
         case b.ParallelSplit():
             return g.Split()
         case b.Script():
@@ -343,7 +341,7 @@ def _under(node: Node, prefix: str, *, keep: bool = False) -> dict[str, Stored]:
 
 
 def _kept(into: str | None) -> dict[str, Stored]:
-    return {} if into is None else {into: _RESPONSE}
+    return {} if into is None else {into: _mapping("response")}
 
 
 def _constant(text: str) -> Stored:
@@ -358,3 +356,15 @@ def _text(node: Node, name: str) -> str | None:
 def _run_as(given: str) -> str:
     """Whoever asks is nobody in particular; a service account goes by its own id."""
     return "" if given == "actor" else given.removeprefix(SERVICE)
+
+
+@functools.cache
+def _always() -> Stored:
+    """The condition that holds. It is parsed when it is needed: the parser takes longer to make than all else that is imported."""
+    return parse("true").to_data()
+
+
+@functools.cache
+def _mapping(text: str) -> Stored:
+    """A value that comes with an answer or an event."""
+    return parse(text, spelling="mapping", options=Options(namespaces=frozenset({text.partition(".")[0]}))).to_data()
