@@ -33,6 +33,7 @@ from bench.figures import Figures, Row, medians
 from bench.printing import json_line, table
 from bench.rounds import Round
 from bench.single import RoundError, run_apart
+from bench.verdicts import verdicts
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -48,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(map(json_line, rows)) if wanted.json else table(rows))
+    for each in verdicts(rows):  # Beside the rows, so that programs that read them read nothing else.
+        _tell(str(each) if wanted.scale >= 1 else f"{each} (at {wanted.scale:g} of the sizes)")
     return 0
 
 

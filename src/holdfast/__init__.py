@@ -44,8 +44,10 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.past import PastState
+from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import (
+    ExpiredProcess,
     ProcessChoice,
     ProcessDescriptor,
     ProcessEvent,
@@ -178,6 +180,7 @@ __all__ = [
     "EffectContext",
     "Engine",
     "Escalation",
+    "ExpiredProcess",
     "ExpressionError",
     "Fail",
     "Failure",
@@ -219,6 +222,7 @@ __all__ = [
     "Page",
     "PastState",
     "PauseInfo",
+    "PausePoint",
     "PayloadError",
     "PeopleRequest",
     "Principal",

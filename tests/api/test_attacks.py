@@ -272,7 +272,7 @@ SWITCHES: dict[str, Callable[[Scene], Request]] = {
 """Requests of the rival, who may do everything at home, for what is acme's."""
 
 
-@pytest.mark.row("P-158", "E-576")
+@pytest.mark.row("P-158", "E-576", "EH-11")
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_no_request_leaves_its_tenant(scene: Scene, switch: str) -> None:
     """By header, query, body, path, cursor or id: nothing of acme is shown to its rival, and nothing anywhere has changed."""
@@ -489,7 +489,7 @@ def test_forged_deliveries_are_refused(scene: Scene, case: str) -> None:
     assert tally(scene) == before
 
 
-@pytest.mark.row("E-767", "E-753")
+@pytest.mark.row("E-767", "E-753", "EH-13")
 def test_a_replayed_delivery_is_one_event(scene: Scene) -> None:
     """The same delivery twice is one event, kept for who waits later; another body under its id is refused; the tenant is the hook's."""
     engine = scene.world.engine

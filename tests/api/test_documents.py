@@ -82,6 +82,7 @@ def test_a_document_goes_its_way(own: World) -> None:
     assert ann.get(ONE).json()["superseded_by"] == amended[0].json()["id"]
 
 
+@pytest.mark.row("EH-17")
 def test_what_a_document_was(own: World) -> None:
     """Its versions, what differs in them, and who did what to it, are read page by page; what it never was is not found."""
     ann = own.client()
@@ -93,6 +94,11 @@ def test_what_a_document_was(own: World) -> None:
     assert ann.get(f"{ONE}/versions/1").json()["data"]["grand_total"] == 40_000
     for never in ("3", "0", "x", "99999999999999999999"):
         assert ann.get(f"{ONE}/versions/{never}").status_code == 404
+        assert ann.get(f"{ONE}/versions/{never}/page").status_code == 404
+    shown = ann.get(f"{ONE}/versions/1/page")
+    assert shown.headers["content-type"] == "text/html; charset=utf-8"
+    assert shown.headers["content-security-policy"].startswith("default-src 'none'")
+    assert "<td>40000</td>" in shown.text
     (field,) = ann.get(f"{ONE}/diff?old=1&new=2").json()["fields"]
     assert (field["field"], field["before"], field["after"]) == ("grand_total", 40_000, 41_000)
     assert ann.get(f"{ONE}/mutations").json()["items"][-1]["reason"] == "postage"
@@ -153,6 +159,15 @@ def test_a_body_goes_its_way(own: World) -> None:
     assert ann.get("/api/v1/bodies").json()["items"][0]["version"] == 3
     assert own.client(tenant=RIVAL).get("/api/v1/bodies").json()["items"] == []
 
+    bad = {"workflow": "3-org", "reason": "bad"}
+    assert ann.post("/api/v1/bodies/invoice/suspend", bad).json()["is_suspended"] is True
+    assert ann.post(INVOICES, {"data": INVOICE, "id": "INV-7"}).json()["workflow_version"] == "2-org"
+    assert ann.post("/api/v1/bodies/invoice/lift", bad).json()["is_suspended"] is False
+    assert problem(ann.post("/api/v1/bodies/invoice/lift", bad))["code"] == "NOT_SUSPENDED"
+    assert len(ann.get("/api/v1/suspensions").json()["items"]) == 2
+    moved = ann.post("/api/v1/bodies/invoice/move", {"workflow": "2-org", "to": "3-org", "reason": "as before"}).json()
+    assert [(each["id"], each["is_moved"]) for each in moved["items"]] == [("INV-7", True)]
+
 
 def test_who_may_not_publish_is_told_by_the_engine_too(own: World) -> None:
     """Who drafts does not publish, and where two people are wanted, nobody publishes their own draft."""
@@ -194,6 +209,7 @@ def test_contracts_and_charters(own: World) -> None:
     assert len(ann.get(charters).json()["items"]) == 2
 
 
+@pytest.mark.row("EO-42")
 def test_what_is_for_others_eyes_stays_so(own: World) -> None:
     """A field that only finance sees is masked in the document and in what comes of trying it out; and the rules of all documents hold."""
     ann, fin = own.client(), own.client(actor="fin", roles=["finance"])

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from holdfast import ConfigurationError
+from holdfast.app.rates import Rate
 from holdfast.http import HttpOptions, InboundHook, Issuer
 from holdfast.http.gauges import Gauges
-from holdfast.http.limits import Rate, check_depth
+from holdfast.http.limits import check_depth
 from holdfast.http.options import checked_options
 from holdfast.http.problems import EdgeError
 from holdfast.http.webhooks import Hook

@@ -26,7 +26,7 @@ def believing(world: World, tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
-@pytest.mark.row("C-44")
+@pytest.mark.row("C-44", "EO-40")
 def test_rights_come_from_claims_roles_and_the_directory(believing: World) -> None:
     """The capabilities of a token, of its roles, of the directory's roles and of everybody count together; a deactivated person has none."""
     people = believing.engine.as_tenant(ACME).directory

@@ -42,6 +42,7 @@ def proved(engine: ManualEngine, batch: Batch) -> None:
     assert engine.instances.verify(batch.instance).differences == []
 
 
+@pytest.mark.row("EO-32")
 def test_each_item_has_an_outcome_of_its_own(place: Place) -> None:
     """Runs are cancelled, what cannot be is refused with its reason, and the counts say how many."""
     engine = opened(place)
@@ -79,6 +80,7 @@ def test_pause_and_resume_are_done_when_they_are(place: Place) -> None:
         assert {each.describe().status for each in runs} == {status}
 
 
+@pytest.mark.row("EO-32")
 def test_what_is_put_back_is_followed_until_it_is_done_or_gives_up_again(place: Place) -> None:
     """A dead letter that was requeued is accepted; it is done when its step is, and failed when it gives up again, however long that takes."""
     engine = opened(place)

@@ -103,7 +103,7 @@ def test_a_handler_that_returns_nothing_ends_its_effect(place: Place) -> None:
     assert engine.deciders.get(Puppet, "p-1").effects == []
 
 
-@pytest.mark.row("D-051")
+@pytest.mark.row("D-051", "EC-28")
 def test_a_returned_command_is_executed_with_the_end_of_the_effect(place: Place) -> None:
     """The result's event and the effect's end are one commit, caused by the effect."""
     script = Script(Do("p-1", "done x"))
@@ -148,7 +148,7 @@ def test_the_default_policy_backs_off_and_gives_up_after_five_calls(place: Place
     assert 15 <= at[-1] <= 18, "1 + 2 + 4 + 8 seconds, and up to a tenth more"
 
 
-@pytest.mark.row("D-053", "D-078")
+@pytest.mark.row("D-053", "D-078", "EC-09")
 def test_an_effect_whose_worker_died_runs_again(place: Place) -> None:
     """A worker that was killed after the side effect and before the commit leaves its effect to another, after its lease."""
     first = place.engine().register(Puppet(act), done)
@@ -276,7 +276,7 @@ def test_an_effect_without_a_handler_waits_untouched(place: Place) -> None:
     assert [call.attempt for call in script.calls] == [1]
 
 
-@pytest.mark.row("E-471", "E-787")
+@pytest.mark.row("E-471", "E-787", "ED-15", "EC-17")
 @pytest.mark.row("D-060")
 def test_dead_effects_are_listed_and_put_back_to_work(place: Place) -> None:
     """An operator sees what gave up, has it tried again with its attempts reset, or forgets it."""
@@ -440,6 +440,7 @@ def test_a_letter_counts_the_calls_that_were_made(place: Place, limit: int) -> N
     assert (letter.reason, letter.attempts, script.calls) == ("attempts_spent", limit, [])
 
 
+@pytest.mark.row("ED-21", "EC-16")
 def test_an_effect_with_once_is_called_at_most_once(place: Place) -> None:
     """It is not tried again, neither after a failure nor after its worker died; it becomes a dead letter instead."""
     engine = place.engine().register(optional(once=True), script := Script(ValueError("no")), retry=THRICE)
@@ -494,6 +495,7 @@ def test_urgent_effects_are_claimed_first_and_waiting_counts(place: Place) -> No
     assert ledger.entries == ["100", "5", "10", "0"]
 
 
+@pytest.mark.row("ED-15")
 def test_an_effect_can_be_withdrawn(place: Place) -> None:
     """A decision may take back effects that have not been done; they never run."""
 

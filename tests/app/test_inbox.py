@@ -31,6 +31,7 @@ from holdfast import (
 from holdfast.kernel.canonical import canonical_hash
 from holdfast.store.shapes import Address
 from support.engines import Live, Place
+from support.ruining import Ruin
 from support.samples import (
     Add,
     Added,
@@ -46,6 +47,7 @@ from support.samples import (
     Receiver,
     Send,
     Sender,
+    act,
 )
 from support.samples import Place as PlaceOrder
 from support.waiting import eventually
@@ -133,6 +135,41 @@ def test_a_message_that_gives_up_lets_the_next_one_pass(place: Place) -> None:
     engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert engine.deciders.state(Puppet, "p-1") == ("B", "A")
+
+
+@pytest.mark.row("E-371", "E-372", "E-374", "E-928")
+def test_what_comes_in_and_what_goes_out_are_two_queues(place: Place) -> None:
+    """Messages and effects have tables, rules for another try, lists and dead letters of their own, and neither waits for the other."""
+    slow = RetryPolicy(max_attempts=2, delay=60 * MINUTE, backoff="fixed", jitter=0)
+    settings = msgspec.structs.replace(PATIENT, retry=slow)
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "A":
+            raise ValueError("not A")
+        return act(state, command, moment)
+
+    def fails(context: object, effect: object) -> None:
+        raise LookupError
+
+    engine = place.engine(settings).register(Puppet(choose), fails)
+    engine.deciders.submit(Puppet, Do("p-1", "A"))
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    engine.drain()
+    ruin = Ruin(place.store)
+    for table, name in (("inbox", "puppet"), ("effects", "puppet")):
+        ((attempts, error),) = ruin.rows(f"select attempts, error from {{}}{table}")
+        assert (name, attempts, bool(error)) == (name, 1, True)
+        assert {"tenant", "data", "context", "created_at", "error", "attempts"} <= set(ruin.columns(table))
+    assert [(each.kind, each.count) for each in engine.admin.backlog()] == [("effect", 1), ("inbox", 1)]
+    assert [each.type for each in engine.inbox.list()] == ["Do"]
+    assert [each.type for each in engine.deciders.get(Puppet, "p-1").effects] == ["Act"]
+    engine.advance(3 * MINUTE)
+    assert [(each.source, each.attempts) for each in engine.dead_letters.list()] == [("inbox", 3)]
+    engine.advance(hours=2)
+    assert engine.dead_letters.count(source="inbox") == 1
+    (letter,) = engine.dead_letters.list(source="effect")
+    assert (letter.attempts, letter.reason) == (2, "handler_failed")
+    assert engine.admin.backlog() == []
 
 
 def test_a_message_that_its_target_rejects_is_a_dead_letter_and_nothing_more(place: Place) -> None:

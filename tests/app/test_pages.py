@@ -183,6 +183,7 @@ def _choose(state: Notes, command: Do, moment: Moment) -> Answer:
     return Decision.event(Noted(command.what))
 
 
+@pytest.mark.row("EO-33")
 @pytest.mark.parametrize("name", WALKS)
 def test_pages_are_exact_while_others_write(place: Place, name: str) -> None:
     """Between two pages rows come, and go: before the place, at it, behind it. Whatever stays is shown, once and in order."""

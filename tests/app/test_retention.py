@@ -16,11 +16,13 @@ from holdfast import (
     Moment,
     NotFoundError,
     ProjectedEvent,
+    Saga,
     Settings,
 )
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
+from support.ruining import Ruin
 from support.samples import END, Act, Answer, Do, Ledger, Noted, Notes, Puppet, act
 
 DAY = timedelta(days=1)
@@ -255,3 +257,37 @@ def test_what_is_needed_does_not_keep_what_is_not(place: Place) -> None:
     keeper = place.store.keeper()
     (found,) = keeper.expired(ended_before=place.clock.now(), limit=1)
     assert found.instance == identity_of(engine)
+
+
+@pytest.mark.row("E-359")
+def test_what_steps_gave_long_ago_takes_less_room_and_reads_the_same(place: Place) -> None:
+    """After a year, a few at a time; what is younger, short or open stays as it is, and a second look changes nothing."""
+    receipt = {"receipt": "paid in full, " * 80}
+    saga = Saga("order").step("pay", lambda: receipt).step("note", lambda: {"ok": 1}).human("ask").build()
+    engine = place.engine().register(saga)
+    old = engine.start("order", {"lines": ["lamp"] * 200})
+    engine.drain()
+
+    def lengths() -> list[tuple[int, ...]]:
+        asked = "select number, length(input), coalesce(length(output), 0) from {}steps where instance = ? order by 1"
+        return Ruin(place.store).rows(asked, str(old.id))
+
+    before, told = lengths(), (old.steps(), old.history())
+    engine.advance(days=300)
+    young = engine.start("order")
+    engine.drain()
+    assert lengths() == before
+    engine.advance(days=70)
+    after = lengths()
+    assert [(small[1] < large[1], small[2] < large[2]) for small, large in zip(after, before, strict=True)] == [
+        (True, True),
+        (True, False),
+        (False, False),
+    ]
+    assert (old.steps(), old.history()) == told
+    other = place.engine().register(saga)
+    assert [step.output for step in other.run(old.id).steps()] == [receipt, {"ok": 1}, None]
+    assert old.verify().is_sound
+    assert [step.output for step in young.steps()][:1] == [receipt]
+    other.advance(days=3)
+    assert lengths() == after

@@ -41,7 +41,7 @@ def proved(engine: ManualEngine, schedule: str = "s") -> None:
     assert engine.instances.verify(engine.schedules.get(schedule).instance).differences == []
 
 
-@pytest.mark.row("G-18")
+@pytest.mark.row("G-18", "EH-14")
 def test_a_cron_starts_a_run_at_each_of_its_times(place: Place) -> None:
     """Each time of the cron, on the clock of its zone, starts one run with the input and what is computed from the time; clocks that are set included."""
     engine = opened(place)

@@ -40,6 +40,7 @@ from holdfast.store.shapes import Address, Borrower
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from outbound.serving import serving
+from support.desks import Desk
 from support.engines import AT_ONCE, Live
 from support.inside import store_of
 from support.installing import install_invoker
@@ -497,6 +498,38 @@ def _reports_of_a_missing_handler_in_five_minutes(live: Live, settings: Settings
     return sum(type(each).__name__ == "HandlerMissing" for each in heard)
 
 
+def _signs_taken_at_once(live: Live, settings: Settings) -> int:
+    """How many of four decisions in one instant are taken."""
+    with driven(live, settings).register(Saga("order").human("sign").build()) as engine:
+        for _ in range(4):
+            engine.start("order")
+        engine.drain()
+        replies = [engine.futures.tasks.decide(each, "confirmed") for each in engine.tasks.list()]
+        return sum(each.exception() is None for each in replies)
+
+
+def _is_an_old_output_packed(live: Live, settings: Settings) -> bool:
+    with driven(live, settings).register(Saga("order").step("pay", lambda: {"receipt": "x" * 999}).build()) as engine:
+        run = engine.start("order")
+        engine.drain()
+        engine.advance(timedelta(days=60))
+        assert run.steps()[0].output == {"receipt": "x" * 999}
+        ((length,),) = Desk(store_of(engine)).query("select length(output) from {}steps")
+    return int(length) < 999
+
+
+def _standing_still(live: Live, settings: Settings) -> tuple[int, list[str]]:
+    """How many runs are told of twenty minutes after their work was lost, and who is told."""
+    told: list[str] = []
+    with driven(live, settings).register(Saga("order").step("pay", "payment").build()) as engine:
+        engine.channel("pager", lambda notice: told.append(notice.to))
+        engine.start("order")
+        Desk(store_of(engine)).run("delete from {}effects")
+        for _ in range(2):
+            engine.advance(timedelta(minutes=10))
+        return len(engine.health().incidents), told
+
+
 def policy(attempts: int) -> RetryPolicy:
     """So many attempts, one right after the other."""
     return msgspec.structs.replace(AT_ONCE, max_attempts=attempts)
@@ -642,6 +675,7 @@ CASES = {
         {"ageing": 10.0},
     ),
     "tenant_rate": Case(_place_of_a_quiet_tenant, [(None, 3), (1.0, 1)]),
+    "workflow_rate": Case(_signs_taken_at_once, [(None, 4), (1.0, 1), (3.0, 3)]),
     "projection_batch": Case(_events_that_a_projection_takes_at_once, [(2, [2, 2, 2]), (500, [6])]),
     "projection_pause": Case(
         _pause_of_a_failing_projection, [(3 * SECOND, [("reading", 3.0)]), (5 * SECOND, [("reading", 5.0)])]
@@ -663,6 +697,15 @@ CASES = {
     "event_ttl": Case(_is_an_event_kept_after_two_days, [(7 * DAY, True), (DAY, False), (timedelta(0), False)]),
     "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),
     "keep_finished": Case(_finished_instances_after_two_days, [(None, 1), (DAY, 0), (30 * DAY, 1)]),
+    "compress_after": Case(_is_an_old_output_packed, [(None, False), (30 * DAY, True), (timedelta(days=365), False)]),
+    "stuck_after": Case(
+        lambda live, settings: _standing_still(live, settings)[0], [(timedelta(minutes=5), 1), (DAY, 0)]
+    ),
+    "alerts": Case(
+        lambda live, settings: _standing_still(live, settings)[1],
+        [((), []), (("pager:ann", "pager:role:ops"), ["ann", "ops"])],
+        {"stuck_after": timedelta(minutes=5)},
+    ),
     "mail_host": Case(_what_becomes_of_a_mail, [("", ["Fail"]), ("127.0.0.1", ARRIVED)], without(MAIL, "mail_host")),
     "mail_port": Case(
         _what_becomes_of_a_mail, [(1, ["ConnectionRefusedError"]), (THERE, ARRIVED)], without(MAIL, "mail_port")

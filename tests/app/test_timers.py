@@ -180,7 +180,7 @@ def test_a_timer_whose_process_died_while_firing_fires_again(place: Place) -> No
     assert engine.deciders.state(Puppet, "p-1") == ("set", "rang")
 
 
-@pytest.mark.row("D-067")
+@pytest.mark.row("D-067", "EC-27")
 def test_a_timer_replaces_the_pending_one_with_its_key(place: Place) -> None:
     """Setting a key again moves the timer: one row, one firing, at the later time."""
     engine = place.engine().register(clockwork(key="k"))
@@ -244,7 +244,7 @@ def test_a_timer_of_another_process_is_noticed_within_the_poll_interval(live: Li
     assert second.at - first.at >= timedelta(milliseconds=300), "never early"
 
 
-@pytest.mark.row("D-069", "D-070")
+@pytest.mark.row("D-069", "D-070", "EC-27")
 def test_a_cancelled_timer_never_fires_and_leaves_an_audit_event(place: Place) -> None:
     """Cancelling by key removes the timer and records `$timer_cancelled`, which `evolve` never sees."""
     engine = place.engine().register(Order())

@@ -33,6 +33,7 @@ def test_deciders_can_be_verified(place: Place) -> None:
             assert (checked.instance, checked.version, checked.differences) == (shown.id, events, [])
 
 
+@pytest.mark.row("EC-23")
 @pytest.mark.parametrize(
     ("statement", "what"),
     [

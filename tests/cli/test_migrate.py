@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -35,6 +38,21 @@ def test_an_empty_server_database_gets_the_schema(postgres_server: Databases) ->
     with postgres_server.empty() as dsn:
         assert run(dsn)[0] == 0
         open_store(dsn, may_migrate=False).close()
+
+
+@pytest.mark.row("EH-16")
+def test_a_host_migrates_with_a_tool_of_its_own(tmp_path: Path, postgres_server: Databases) -> None:
+    """The SQL that is printed makes the same schema: an engine that may not migrate opens it. What is there already is not printed again."""
+    _, script = run("--export", "sqlite")
+    with closing(sqlite3.connect(tmp_path / "own.db")) as connection:
+        connection.executescript(script)
+    open_store(f"sqlite:///{tmp_path / 'own.db'}", may_migrate=False).close()
+    with postgres_server.empty() as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connected:
+            connected.execute(run("--export", "postgres")[1].encode())
+        open_store(dsn, may_migrate=False).close()
+    assert run("--export", "sqlite", "--after", "9999") == (0, "")
+    assert run("--export", "mysql")[0] == 2
 
 
 def test_what_cannot_be_migrated_is_told_with_its_code() -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from cli.flows import ORDERS
 from cli.stage import Stage
-from holdfast import Decider, Decision
+from holdfast import Decider, Decision, load_processes
 from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
 from holdfast.kernel.moment import Moment
@@ -206,6 +207,28 @@ def test_instances_of_any_kind_are_listed_and_deleted(stage: Stage) -> None:
     assert stage.holdfast("instances", "delete", running, code=Exit.NOT_FOUND).stderr
     stage.holdfast("instances", "delete", done)
     assert stage.holdfast("show", done, code=Exit.NOT_FOUND).stderr
+
+
+@pytest.mark.row("P-140")
+def test_processes_whose_time_is_over_are_listed(stage: Stage) -> None:
+    """Of one tenant or of all, a page at a time, and only those that are active."""
+    timed = ORDERS.replace("orders.approval", "orders.timed").replace("version: 1", "version: 1\n    timeout: 9d")
+    for definition in load_processes(timed):
+        stage.engine.register(definition)
+    runs = [stage.holdfast("start", "orders.timed").stdout.strip() for _ in range(2)]
+    there = stage.holdfast("start", "orders.timed", "--tenant", "t2").stdout.strip()
+    stage.holdfast("start", "orders.approval")  # Its step has a time, and it has none.
+    assert stage.holdfast.json("processes", "expired", "--all-tenants")["items"] == []
+    words = ("processes", "expired", "--before", "2040-01-01T00:00:00Z")
+    first = stage.holdfast.json(*words, "--limit", "1")
+    rest = stage.holdfast.json(*words, "--after", str(first["next"]))
+    assert sorted(each["id"] for each in first["items"] + rest["items"]) == sorted(runs)
+    assert {each["tenant_id"] for each in stage.holdfast.json(*words, "--all-tenants")["items"]} == {"default", "t2"}
+    assert [each["id"] for each in stage.holdfast.json(*words, "--tenant", "t2")["items"]] == [there]
+    for wrong, told in ((["--before", "never"], "no time"), (["--after", "zzz"], "no place in this list")):
+        assert told in stage.holdfast("processes", "expired", *wrong, code=Exit.WRONG).stderr
+    refused = stage.holdfast(*words, "--all-tenants", "--tenant", "t2", "--as", "ann", code=Exit.FORBIDDEN)
+    assert "not_allowed" in refused.stderr
 
 
 def test_processes_are_seen_as_the_actor_sees_them(stage: Stage) -> None:

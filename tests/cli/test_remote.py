@@ -81,6 +81,8 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("list", "--definition", "order", "--active", "--limit", "4"),
         ("list", "--status", "failed"),
         ("list", "--paused"),
+        ("list", "--paused", "--next-step", "charge"),
+        ("processes", "expired", "--before", "2040-01-01T00:00:00Z"),
         ("list", "--stuck"),
         ("show", order),
         ("show", order, "--json"),

@@ -73,6 +73,8 @@ def test_lists_are_narrowed(stage: Stage) -> None:
     assert ids(stage.holdfast.json("list", "--before", "2040-01-01T00:00:00Z", "--active")) == [failing, order]
     assert ids(stage.holdfast.json("list", "--parent", order)) == []
     assert ids(stage.holdfast.json("list", "--paused")) == [failing]
+    assert ids(stage.holdfast.json("list", "--paused", "--next-step", "row")) == [failing]
+    assert ids(stage.holdfast.json("list", "--paused", "--next-step", "charge")) == []
     assert ids(stage.holdfast.json("list", "--stuck")) == []
     assert ids(stage.holdfast.json("list", "--resumable")) == []
     lines = stage.holdfast("list").stdout.splitlines()
@@ -99,6 +101,7 @@ FILTERS = [
     (["--after", "zzz"], "is not the id of an instance"),
     (["--paused", "--after", "zzz"], "is no place in this list"),
     (["--paused", "--key", "x"], "--key does not go with this list"),
+    (["--next-step", "ship"], "--next-step does not go with this list"),
     (["--stuck", "--active"], "--active does not go with this list"),
     (["--limit", "0"], "--limit"),
     (["--limit", "9999"], "--limit"),

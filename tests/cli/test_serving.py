@@ -191,6 +191,7 @@ def test_dev_answers_its_first_request_in_three_seconds() -> None:
         assert program.processor_seconds < 3
 
 
+@pytest.mark.row("EH-12")
 def test_a_project_that_is_written_runs(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own tests pass, and it is served and worked on by one command in its folder; what is there is not written over."""
     told = holdfast("init", "shop").stdout

@@ -211,6 +211,7 @@ def test_a_request_over_http_goes_on_from_its_client(live: Live) -> None:
         ]
 
 
+@pytest.mark.row("EH-18")
 def test_without_the_library_nothing_is_done() -> None:
     """A program that asks for traces runs where OpenTelemetry is not installed, and an engine that nobody traces makes nothing for it."""
     program = """

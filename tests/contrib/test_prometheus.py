@@ -13,7 +13,7 @@ from support.engines import Place
 from support.samples import Do, Puppet, act
 
 
-@pytest.mark.row("E-813", "E-964", "E-474")
+@pytest.mark.row("E-813", "E-964", "E-474", "EH-18", "E-427")
 def test_a_scrape_tells_of_a_scenario(place: Place) -> None:
     """Queue time, time of calls by handler and by kind of work, retries, dead letters and lives; of two sagas and a decider."""
     calls: list[int] = []
@@ -59,6 +59,9 @@ def test_a_scrape_tells_of_a_scenario(place: Place) -> None:
         "holdfast_healthy 1",
     ):
         assert line in text.splitlines()
+    commits = re.findall(r"holdfast_commit(?:s_total|_seconds_count) (\d+)", text)
+    assert len(commits) == 2
+    assert commits[0] == commits[1] != "0"
     works = re.findall(r'holdfast_work_seconds_count{work="([^"]+)"} (\d+)', text)
     assert ("RunStep", "4") in works
     assert str(engine.instances.list()[0].id) not in text

@@ -64,7 +64,7 @@ def receiving() -> Iterator[Receiver]:
             thread.join(10)
 
 
-@pytest.mark.row("E-814", "E-965")
+@pytest.mark.row("E-814", "E-965", "EH-18")
 def test_what_a_handler_raises_is_reported_with_run_step_and_trace(place: Place) -> None:
     """So is what was logged in the call, and only in that call; what a handler says by `Retry` is no error."""
 

@@ -94,7 +94,7 @@ conditions = st.recursive(
 """Conditions that all three spellings can express."""
 
 
-@pytest.mark.row("E-617", "E-190")
+@pytest.mark.row("E-617", "E-190", "EC-15")
 @pytest.mark.parametrize("lenient", [True, False])
 def test_one_condition_three_spellings(*, lenient: bool) -> None:
     """With the same leniency a condition has the same tree and hash, whichever way it is written."""

@@ -71,7 +71,7 @@ def test_derived_ids_tell_their_birth() -> None:
     assert born_at(moment().derive_id("child")) == NOON
 
 
-@pytest.mark.row("D-054")
+@pytest.mark.row("D-054", "ED-01")
 def test_effect_keys_name_one_effect() -> None:
     """The idempotency key is equal over all attempts of an effect and different from every other effect's."""
     other = make_uuid7(NOON, 7)

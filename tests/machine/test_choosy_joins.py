@@ -85,15 +85,37 @@ def test_bad_credit_ends_the_others_at_once() -> None:
     assert "slow" not in case.waits
 
 
-@pytest.mark.row("E-555", "E-748")
+@pytest.mark.row("E-555", "E-748", "EC-06", "ED-20")
 def test_what_was_done_is_undone_when_another_branch_ends_the_join() -> None:
-    """The reservation was made, and did not count alone; bad credit releases it."""
+    """The reservation was made, and did not count alone; bad credit releases it by a change of its own, which is the workflow's, and no version is taken back."""
     case = Order(order(without=("reserved",)))
-    case.answer("reserve", {})
+    case.answer("reserve", {"posting": "R-1"})
     assert case.document.status == "submitted"
     case.answer("credit", {"verdict": "bad"})
-    case.answer("undo reserve", {})
+    assert (case.document.version, case.document.data["posting"]) == (2, "R-1")
+    case.answer("undo reserve", {"posting": None})
     assert case.waits == ["pay"]
+    assert (case.document.version, "posting" in case.document.data) == (3, False)
+    own = [(each.action, each.version_after, each.run_as) for each in case.mutations if each.kind == "business"][1:]
+    assert own == [("post", 2, "system"), ("unpost", 3, "system")]
+
+
+@pytest.mark.row("EC-14", "E-748")
+def test_what_is_being_undone_is_undone_before_another_document_takes_the_place() -> None:
+    """An amendment is refused while a branch gives back what it had done, since the run would end with it; a cancellation waits for it, and then the run ends."""
+    for ending in ("amended", "cancelled"):
+        case = Order(order(without=("reserved",)))
+        case.answer("reserve", {"posting": "R-1"})
+        case.answer("credit", {"verdict": "bad"})
+        assert case.supersede() == "rollback_in_progress"
+        if ending == "cancelled":
+            assert case.ask("cancel") == ""
+            assert (case.document.status, case.host.state.status) == ("cancelled", "running")
+        case.answer("undo reserve", {"posting": None})
+        assert "posting" not in case.document.data
+        assert case.supersede() == ("" if ending == "amended" else "WORKFLOW_EDIT_LOCKED")
+        assert case.host.state.is_terminal
+        assert (case.at, case.host.calls) == ([], {})
 
 
 @pytest.mark.row("E-555", "E-748")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
-from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Rejection
+from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.decision import Decision, Rejection
 from holdfast.kernel.records import StepOpened
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.document import DocumentAction, Field
@@ -64,7 +66,7 @@ def test_a_created_document_rests_in_its_first_state() -> None:
     assert case.host.history[0] == e.WorkflowStarted(input={}, requester="bob")
 
 
-@pytest.mark.row("E-101", "E-103", "E-112", "E-402")
+@pytest.mark.row("E-101", "E-103", "E-112", "E-402", "ED-11")
 def test_a_bare_envelope_moves_by_what_is_asked_for() -> None:
     """Where nobody has filled a slot, its gate performs the transition in the commit that asks for it."""
     case = Case(invoice())
@@ -74,7 +76,7 @@ def test_a_bare_envelope_moves_by_what_is_asked_for() -> None:
     assert case.document.status == "active"
 
 
-@pytest.mark.row("E-113", "E-404")
+@pytest.mark.row("E-113", "E-404", "ED-07")
 def test_a_round_is_completed_at_the_rest_and_the_document_lives_on() -> None:
     """Approved, the round is over and the document locked; the run itself goes on, and costs nothing."""
     case = active()
@@ -95,7 +97,7 @@ def test_a_later_transition_begins_another_round() -> None:
     assert case.ask("cancel") == "WORKFLOW_EDIT_LOCKED"
 
 
-@pytest.mark.row("E-114")
+@pytest.mark.row("E-114", "EO-22")
 def test_a_document_that_was_there_before_is_taken_over_at_its_status() -> None:
     """One that is taken over waits at the state that it has, with its version, and can be moved from there."""
     host = Host(invoice())
@@ -158,7 +160,7 @@ def test_a_locked_edit_is_refused_before_any_rule_is_judged() -> None:
     assert case.code(case.tell(Mutate(payload={"total": 1}, rules=[broken]))) == "WORKFLOW_EDIT_LOCKED"
 
 
-@pytest.mark.row("E-225", "E-231")
+@pytest.mark.row("E-225", "E-231", "ED-07")
 def test_an_edit_of_what_others_decide_on_is_an_amendment() -> None:
     """From the moment of the submission on, before anybody has looked, a plain edit is refused in favour of an amendment."""
     case = submitted()
@@ -174,7 +176,7 @@ def test_a_contract_may_refuse_drift_instead() -> None:
     assert case.document.version == 1
 
 
-@pytest.mark.row("E-230")
+@pytest.mark.row("E-230", "ED-07")
 def test_the_strictest_window_counts() -> None:
     """Of two branches, one of which is locked, the locked one decides, whatever the status says."""
     body = both(approval("first"), approval("second", who="user:carl"))
@@ -184,6 +186,7 @@ def test_the_strictest_window_counts() -> None:
     assert case.edit(total=1) == "WORKFLOW_EDIT_LOCKED"
 
 
+@pytest.mark.row("EO-24")
 def test_an_edit_may_name_the_version_that_was_seen() -> None:
     """Whoever edits another version than the one they have seen is told, with both numbers."""
     case = Case(invoice())
@@ -305,7 +308,7 @@ def test_an_action_may_ask_for_a_payload_of_its_own() -> None:
 # -- lifecycle
 
 
-@pytest.mark.row("E-112")
+@pytest.mark.row("E-112", "EH-05")
 @pytest.mark.parametrize(
     ("status", "legal"),
     [("draft", {"submit", "cancel"}), ("submitted", {"approve", "cancel", "recall"}), ("active", {"cancel"})],
@@ -326,6 +329,7 @@ def test_only_what_the_lifecycle_has_leads_on(status: str, legal: set[str]) -> N
     assert Case(invoice()).ask("fly") == "unknown_transition"
 
 
+@pytest.mark.row("ED-11")
 def test_an_intent_waits_for_the_body_of_its_slot() -> None:
     """A transition whose way is not done yet is kept, and performed by the gate in the name of whoever asked for it."""
     case = submitted({SUBMIT_SLOT: chain(approval("first"))})
@@ -349,6 +353,48 @@ def test_a_submitted_document_is_recalled() -> None:
     assert case.edit(total=600) == ""
 
 
+@pytest.mark.row("EO-23")
+def test_a_draft_is_discarded() -> None:
+    """It is cancelled where it lies, its run is over, and nothing can be asked of it any more."""
+    case = Case(invoice())
+    assert case.ask("cancel", reason="a duplicate") == ""
+    assert (case.document.status, case.host.state.status, case.at) == ("cancelled", "completed", [])
+    assert (case.edit(total=600), case.ask("submit")) == ("WORKFLOW_EDIT_LOCKED", "WORKFLOW_EDIT_LOCKED")
+
+
+@pytest.mark.row("EO-45")
+def test_a_call_that_runs_while_its_document_is_cancelled_ends_and_is_recorded() -> None:
+    """One that nobody has begun is taken back; what a begun one brings is told, and the document stays cancelled."""
+    begun, waiting = (Node(id=name, op=g.Task(work=g.Work(handler=name))) for name in ("begun", "waiting"))
+    case = submitted({APPROVE_SLOT: both(begun, waiting)})
+    effects = {call.body.node: effect for effect, call in case.host.calls.items()}
+    case.host.calls[effects["begun"]].is_begun = True
+    assert case.ask("cancel") == ""
+    assert [call.body.node for call in case.host.calls.values()] == ["begun"]
+    step = case.host.calls[effects["begun"]].body.step
+    answer = case.tell(c.CompleteStep(step=step, output={"sent": True}), SYSTEM, effect=effects["begun"])
+    assert isinstance(answer, Decision)
+    assert [(type(each), each.output) for each in answer.events if isinstance(each, e.StepStopped)] == [
+        (e.StepStopped, {"sent": True})
+    ]
+    assert (case.document.status, case.host.state.status) == ("cancelled", "completed")
+
+
+@pytest.mark.row("EO-36")
+def test_rework_without_end_waits_for_an_operator() -> None:
+    """A document that is refused so often that it would enter its draft once too often waits with a reason, and not before."""
+    graph = invoice(TWO)
+    policies = msgspec.structs.replace(graph.policies, max_visits=3)
+    case = Case(msgspec.structs.replace(graph, policies=policies))
+    for status in ("running", "running", "paused"):
+        assert case.ask("submit") == ""
+        assert case.decide("first", ANN, "rejected") == ""
+        assert case.host.state.status == status
+    assert (case.host.state.reason, case.at) == ("max_visits", [])
+    assert "entered 3 times" in case.host.state.error
+
+
+@pytest.mark.row("EO-45")
 def test_a_document_is_cancelled_while_others_decide() -> None:
     """The other branches are ended with it; late decisions are refused."""
     case = submitted(PARALLEL)
@@ -387,7 +433,7 @@ def test_the_gate_uses_approvals_up_once() -> None:
 
 @pytest.mark.row("E-673", "E-053")
 def test_an_edit_voids_what_was_decided_before_it() -> None:
-    """In a slot that allows edits, an edit voids the decisions at once, and the gate has the slot gone through again."""
+    """In a slot that allows edits, an edit voids the decisions at once, and the gate has those asked again; who decided after it is not."""
     case = submitted({SUBMIT_SLOT: chain(approval("first"), approval("second", who="user:carl"))})
     assert case.decide("first", ANN) == ""
     assert case.edit(total=900) == ""
@@ -395,9 +441,7 @@ def test_an_edit_voids_what_was_decided_before_it() -> None:
     assert case.decide("second", CARL) == ""
     assert (case.document.status, case.at) == ("draft", ["first"])
     assert case.decide("first", ANN) == ""
-    assert case.decide("second", CARL) == ""
-    assert case.document.status == "submitted"
-    assert case.applied.count(True) == 2
+    assert (case.document.status, case.applied) == ("submitted", [False, True, True])
 
 
 @pytest.mark.row("E-669", "E-674")
@@ -428,7 +472,113 @@ def test_an_edit_leaves_approvals_of_other_fields_as_they_are() -> None:
     assert (case.document.status, case.applied) == ("submitted", [True, True])
 
 
-@pytest.mark.row("E-105", "E-679", "E-680")
+@pytest.mark.row("E-673", "E-053")
+@pytest.mark.parametrize("shape", [chain, both])
+def test_only_those_approvals_are_asked_again_that_are_void(shape: Callable[..., Body]) -> None:
+    """An edit of what one of two has approved: the gate has that one asked alone, the other stays in force, and the history says which."""
+    nodes = approval("price", covers=["total"]), approval("seller", who="user:carl", covers=["vendor"])
+    last = approval("last", who="user:carl", covers=["note"])
+    one = shape(*nodes)
+    edges = [*one.edges, Edge(source=one.last[0].split(":")[0], target="last", on=one.last[0].split(":")[1])]
+    case = Case(invoice({SUBMIT_SLOT: Body([*one.nodes, last], one.first, ["last:approved"], edges)}))
+    assert case.ask("submit") == ""
+    assert (case.decide("price", ANN), case.decide("seller", CARL)) == ("", "")
+    given = {each.node: number for number, each in case.document.approvals.items()}
+    assert case.edit(total=600) == ""
+    assert case.decide("last", CARL) == ""
+    assert case.at == ["price"]
+    (kept,) = [event for event in case.host.history if isinstance(event, e.ApprovalsKept)]
+    asked = {event.step: event.node for event in case.host.history if isinstance(event, e.StepStarted)}
+    assert ([asked[step] for step in kept.steps], kept.slot) == (["seller", "last"], SUBMIT_SLOT)
+    assert case.decide("price", ANN, version="2") == ""
+    assert case.document.status == "submitted"
+    assert "keep approvals" in [line.what for line in case.audit]
+    told = [
+        event.output for event in case.host.history if isinstance(event, e.StepCompleted) and event.node == "seller"
+    ]
+    assert [each["decided_by"] for each in told if isinstance(each, dict)] == ["carl"]
+    (applied,) = [event for event in case.host.history if isinstance(event, e.ApprovalsApplied)]
+    assert (len(applied.steps), given["seller"] in applied.steps, given["price"] in applied.steps) == (3, True, False)
+
+
+@pytest.mark.row("EO-18")
+def test_approvals_of_items_are_kept_branch_by_branch() -> None:
+    """Two lines are approved, each in its branch; the total is edited, and only who has approved that is asked again."""
+    nodes = [
+        Node(id="each", op=g.Split(items=value("entity.lines"), item="line")),
+        approval("ask", covers=["lines"]),
+        Node(id="meet", op=g.Join(split="each")),
+        approval("sum", who="user:carl", covers=["total"]),
+        approval("last", covers=["note"]),
+    ]
+    edges = [
+        Edge(source="each", target="ask", on=g.BRANCH),
+        Edge(source="ask", target="meet", on="approved"),
+        Edge(source="meet", target="sum"),
+        Edge(source="sum", target="last", on="approved"),
+    ]
+    fields = {**FIELDS, "lines": Field(type="list")}
+    case = Case(invoice({SUBMIT_SLOT: Body(nodes, "each", ["last:approved"], edges)}, fields=fields), lines=["a", "b"])
+    assert case.ask("submit") == ""
+    tokens = [step.token for step in case.host.state.open.values()]
+    assert [token.rpartition(".")[2] for token in tokens] == ["1", "2"]
+    assert (case.decide("ask", ANN), case.decide("ask", ANN), case.decide("sum", CARL)) == ("", "", "")
+    assert case.edit(total=600) == ""
+    assert (case.decide("last", ANN), case.at) == ("", ["sum"])
+    assert (case.decide("sum", CARL, version="2"), case.document.status) == ("", "submitted")
+    (applied,) = [event for event in case.host.history if isinstance(event, e.ApprovalsApplied)]
+    assert len(applied.steps) == 4
+
+
+@pytest.mark.row("EO-35")
+def test_a_run_has_only_so_many_tokens() -> None:
+    """A split that would make more of them has failed, and begins none of its branches."""
+    graph = invoice(PARALLEL)
+    for most, at in ((3, ["first", "second"]), (2, [])):
+        policies = msgspec.structs.replace(graph.policies, max_tokens=most)
+        case = Case(msgspec.structs.replace(graph, policies=policies))
+        assert case.ask("submit") == ""
+        assert case.at == at
+    assert (case.host.state.status, "at most 2 tokens" in case.host.state.error) == ("paused", True)
+
+
+def test_an_approval_that_another_way_does_not_come_to_is_not_used_up() -> None:
+    """The slot is gone through again by another way: what was approved on the first one counts for nothing there."""
+    nodes = [
+        Node(id="large", op=g.Condition(expression=when("entity.total > 1000"))),
+        approval("chief", covers=["vendor"]),
+    ]
+    last = approval("last", who="user:carl", covers=["total"])
+    edges = [
+        Edge(source="large", target="chief", on=g.TRUE),
+        Edge(source="large", target="last", on=g.FALSE),
+        Edge(source="chief", target="last", on="approved"),
+    ]
+    case = Case(
+        invoice(
+            {
+                SUBMIT_SLOT: Body(
+                    [*nodes, last, approval("end")],
+                    "large",
+                    ["end:approved"],
+                    [*edges, Edge(source="last", target="end", on="approved")],
+                )
+            }
+        ),
+        total=2000,
+    )
+    assert case.ask("submit") == ""
+    assert (case.decide("chief", ANN), case.decide("last", CARL)) == ("", "")
+    assert case.edit(total=10) == ""
+    assert (case.decide("end", ANN), case.decide("last", CARL)) == ("", "")
+    (applied,) = [event for event in case.host.history if isinstance(event, e.ApprovalsApplied)]
+    assert {
+        event.node for event in case.host.history if isinstance(event, e.StepStarted) and event.step in applied.steps
+    } == {"last", "end"}
+    assert case.document.status == "submitted"
+
+
+@pytest.mark.row("E-105", "E-679", "E-680", "EC-10", "EC-30")
 def test_a_rejection_leaves_the_slot_and_everybody_is_asked_again() -> None:
     """At the second of two, the first one's approval is gone with it: the document is back in draft with the reason, and can be submitted again."""
     case = submitted()
@@ -443,6 +593,7 @@ def test_a_rejection_leaves_the_slot_and_everybody_is_asked_again() -> None:
     assert case.at == ["first"]
 
 
+@pytest.mark.row("EC-32")
 def test_a_rejection_in_one_branch_ends_the_others() -> None:
     """Two are asked at once and one rejects: the other one's question is withdrawn, and one token goes on to the gate."""
     case = submitted(PARALLEL)
@@ -517,7 +668,7 @@ def test_no_repair_passes_a_gate_or_an_approval() -> None:
 # -- amendments
 
 
-@pytest.mark.row("E-068", "E-236", "E-242")
+@pytest.mark.row("E-068", "E-236", "E-242", "ED-08")
 @pytest.mark.parametrize("is_active", [False, True])
 def test_a_document_makes_room_for_its_amendment(is_active: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """Its questions are withdrawn, its decisions void, its run cancelled as amended; and it is superseded once."""
@@ -532,7 +683,7 @@ def test_a_document_makes_room_for_its_amendment(is_active: bool) -> None:  # no
     assert case.edit(total=1) == "ALREADY_SUPERSEDED"
 
 
-@pytest.mark.row("E-237", "E-241")
+@pytest.mark.row("E-237", "E-241", "ED-08")
 def test_an_amendment_begins_in_its_own_state_and_is_approved_anew() -> None:
     """The new document starts at version 1 as amended, editable, and no approval of the old one counts for it."""
     host = Host(invoice(TWO))
@@ -541,6 +692,7 @@ def test_an_amendment_begins_in_its_own_state_and_is_approved_anew() -> None:
     assert host.state.document is not None
     assert (host.state.document.status, host.state.document.version) == ("amended", 1)
     assert [step.node for step in host.state.open.values()] == ["sys:state:amended"]
+    assert not any(isinstance(event, e.DocumentMoved) for event in host.history)
     host.tell(RequestTransition(transition="submit"), BOB)
     assert [step.node for step in host.state.open.values()] == ["first"]
 
@@ -550,6 +702,7 @@ def test_what_can_be_edited_needs_no_amendment() -> None:
     assert Case(invoice()).supersede() == "not_amendable"
 
 
+@pytest.mark.row("ED-08")
 @pytest.mark.parametrize("is_active", [False, True])
 def test_a_contract_may_amend_in_place(is_active: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """The same document gets another version and goes back to where amended ones are; what was decided before counts no more."""
@@ -595,6 +748,19 @@ def test_an_action_of_the_workflow_writes_where_people_may_not() -> None:
     ]
     assert case.applied == [True, True]
     assert case.edit(total=1) == "WORKFLOW_EDIT_LOCKED"
+
+
+@pytest.mark.row("E-751")
+def test_no_step_changes_what_was_approved_behind_the_gate() -> None:
+    """Nobody would be asked for it again; fields that only the workflow writes are no part of what was approved."""
+    mark = DocumentAction(name="mark", workflow_allowed=True)
+    change = Node(id="change", op=g.Action(action="mark", payload={"total": value("1"), "posting": value("'GL-1'")}))
+    bodies = {APPROVE_SLOT: chain(approval("first")), ACTIVE_SLOT: chain(change)}
+    case = submitted(bodies, actions=[mark])
+    assert case.decide("first", ANN) == ""
+    assert (case.host.state.status, case.host.state.reason) == ("paused", "step_failed")
+    assert "'total'" in case.host.state.error
+    assert (case.document.data["total"], "posting" in case.document.data) == (500, False)
 
 
 def test_an_action_that_the_contract_does_not_allow_there_fails() -> None:
@@ -683,11 +849,11 @@ def _with_edge(graph: g.Graph, edge: Edge) -> g.Graph:
     return msgspec.structs.replace(graph, edges=(*graph.edges, edge))
 
 
-@pytest.mark.row("E-416", "E-885")
+@pytest.mark.row("E-416", "E-885", "EH-08")
 def test_a_rule_node_judges_by_flat_rules() -> None:
     """The first word that a rule has for the document leads on; a rule may set a field, and one that blocks has a way of its own."""
+    mark = DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'"))
     rules = (
-        DocumentRule(name="mark", effect="set_field", field="note", value=value("'checked'")),
         DocumentRule(name="small", when=when("entity.total < 1000"), effect="outcome", outcome="fast"),
         DocumentRule(name="usd", when=when("entity.currency == 'USD'"), effect="block", reason="no dollars"),
     )
@@ -698,7 +864,7 @@ def test_a_rule_node_judges_by_flat_rules() -> None:
         last=("r:fast", "first:approved"),
         edges=[Edge(source="r", target="first"), Edge(source="r", target="first", on=g.BLOCKED)],
     )
-    case = submitted({APPROVE_SLOT: body})
+    case = submitted({SUBMIT_SLOT: chain(Node(id="m", op=g.Rule(rules=(mark,)))), APPROVE_SLOT: body})
     assert (case.document.status, case.document.data["note"], case.document.version) == ("active", "checked", 2)
     dollars = Case(invoice({APPROVE_SLOT: body}), currency="USD")
     dollars.ask("submit")
@@ -712,7 +878,10 @@ def test_rules_are_judged_before_a_change_is_applied() -> None:
     block = DocumentRule(name="cap", when=when("entity.total > 1000"), reason="nothing above ten euros")
     answer = case.tell(Mutate(payload={"total": 2000}, rules=[block]))
     assert isinstance(answer, Rejection)
-    assert (answer.code, answer.message) == ("rule_blocked", "nothing above ten euros")
+    assert (answer.code, answer.message) == (
+        "rule_blocked",
+        "a rule of the organisation stands against it: nothing above ten euros",
+    )
     need = DocumentRule(name="note", effect="require_field", field="note")
     assert case.code(case.tell(RequestTransition(transition="submit", rules=[need]))) == "rule_blocked"
     stamp = DocumentRule(name="stamp", effect="set_field", field="note", value=value("actor.id"))
@@ -729,7 +898,7 @@ def test_rules_are_judged_before_a_change_is_applied() -> None:
 # -- rows
 
 
-@pytest.mark.row("E-240", "E-009", "E-578")
+@pytest.mark.row("E-240", "E-009", "E-578", "EH-10")
 def test_the_rows_tell_what_was_done_and_who_did_it() -> None:
     """Every version is kept with its hash, every mutation with its class and values, sensitive ones masked, and the audit has a line for each."""
     case = Case(invoice(TWO), iban="DE1")

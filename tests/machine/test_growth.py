@@ -13,7 +13,9 @@ from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.evolution import MOST_DECIDED
+from machine.documents import ANN, Case
 from machine.hosting import Host
+from support.envelopes import APPROVE_SLOT, approval, chain, invoice
 
 SMALL, LARGE = 60, 240
 SHARE = 1.5
@@ -109,6 +111,21 @@ def undoing(count: int) -> int:
 def test_losers_cost_no_more_than_their_share(cost: Callable[[int], int]) -> None:
     """A branch that was not needed is stopped, and undone, for the same price among few and among many."""
     assert cost(LARGE) / LARGE < SHARE * cost(SMALL) / SMALL
+
+
+def moving(count: int) -> int:
+    """The calls that it takes to edit a document, to submit it and to decide the first of so many questions about it."""
+    case = Case(invoice({APPROVE_SLOT: chain(*(approval(f"a{number}") for number in range(count)))}))
+    case.edit(total=1)  # What is made of a graph is made once.
+    counting = Counting(case.host)
+    assert (case.edit(total=2), case.ask("submit"), case.decide("a0", ANN), case.at) == ("", "", "", ["a1"])
+    return counting.calls
+
+
+@pytest.mark.row("E-176", "E-932")
+def test_moving_a_document_costs_the_same_in_a_graph_of_any_size() -> None:
+    """Windows, ways and gates are looked up by name: four hundred nodes behind the document make nothing dearer."""
+    assert moving(400) == moving(4)
 
 
 def circle(*, compensated: bool) -> Host:

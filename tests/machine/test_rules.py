@@ -405,6 +405,7 @@ def test_a_call_that_fails_in_a_pause_is_made_again_afterwards() -> None:
     assert seen(played) == "paused dlq: f completed, a failed, b failed, a pending, letter of 3"
 
 
+@pytest.mark.row("EC-22")
 def test_an_operator_may_exceed_the_limit_of_visits() -> None:
     """A requeued step is entered again, and so is a node that a token was held before."""
     policies = g.Policies(on_failure="dlq", max_visits=1)

@@ -58,6 +58,7 @@ def test_who_is_away_is_replaced_by_who_stands_in(place: Place) -> None:
     assert asked.names(user) == ["ann"]
 
 
+@pytest.mark.row("EH-07")
 def test_who_is_deactivated_is_not_asked(place: Place) -> None:
     """Unless somebody stands in: that is how the work of a leaver is handed over. Neither does a deactivated person stand in."""
     asked = office(place)
@@ -141,7 +142,7 @@ def test_without_a_directory_a_role_is_asked_as_such(place: Place, pick: str) ->
 # -- managers
 
 
-@pytest.mark.row("E-665")
+@pytest.mark.row("E-665", "EH-07")
 def test_the_manager_of_the_requester_is_asked(place: Place) -> None:
     """Or of somebody else, if the question names one."""
     asked = office(place)

@@ -50,6 +50,7 @@ def mail(server: MailServer, **options: object) -> Mail:
     return Mail("127.0.0.1", **settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.row("EH-13")
 def test_a_mail_says_what_the_notice_says(server: MailServer) -> None:
     """Subject, body, sender, recipient and date arrive as they are."""
     mail(server).send(NOTICE)

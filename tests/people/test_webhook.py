@@ -38,6 +38,7 @@ class Receiver:
         self.requests: list[Request] = []
         self.status = 204
         self.headers: dict[str, str] = {}
+        self.body = b""
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,6 +50,7 @@ class Receiver:
                 for name, value in receiver.headers.items():
                     self.send_header(name, value)
                 self.end_headers()
+                self.wfile.write(receiver.body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - so the server calls it
                 """Say nothing."""

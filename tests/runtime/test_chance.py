@@ -6,6 +6,8 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
+import pytest
+
 from holdfast.runtime.chance import SeededChance, SystemChance
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
@@ -21,6 +23,7 @@ print(chance.new_id(datetime(2026, 3, 31, tzinfo=UTC)), flush=True)
 """
 
 
+@pytest.mark.row("P-022")
 def test_processes_that_fork_make_ids_of_their_own() -> None:
     """A server that forks its workers after the engine was made would give two instances one id."""
     done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=True)

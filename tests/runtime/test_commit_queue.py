@@ -55,6 +55,7 @@ def test_what_is_waiting_is_one_transaction(live: Live) -> None:
         assert engine.deciders.state(Puppet, f"p-{number}") == tuple(map(str, range(number, 30, 3)))
 
 
+@pytest.mark.row("E-496")
 def test_a_batch_is_bounded(live: Live) -> None:
     """`batch_limit` is the most that share a transaction."""
     engine = live.engine(msgspec.structs.replace(QUICK, committers=1, batch_limit=7)).register(Counter())

@@ -6,6 +6,7 @@ import threading
 from datetime import timedelta
 
 import msgspec
+import pytest
 
 from holdfast import Decision, EffectContext, Moment, Settings
 from holdfast.runtime.telemetry import EffectEnded, Happening, WorkLost
@@ -103,6 +104,7 @@ def test_a_worker_whose_lease_is_in_doubt_takes_nothing(place: Place) -> None:
     assert worker.reserve_room(10) == ([], 0)
 
 
+@pytest.mark.row("E-496")
 def test_a_little_room_is_for_every_handler(place: Place) -> None:
     """However few calls may run at once, each handler is asked for, up to its own limit; what is not used is given back."""
     engine = place.engine(Settings(concurrency=2)).register(Puppet(act), done, concurrency=1).register(Doll(act), done)

@@ -150,7 +150,7 @@ def test_a_commit_can_lease_at_once(desk: Desk) -> None:
         assert unit.void([EffectClaim(identity, 0, worker, 1)]) == set()
 
 
-@pytest.mark.row("E-494")
+@pytest.mark.row("E-494", "ED-15")
 @pytest.mark.row("D-052", "D-119")
 def test_a_failed_attempt_is_kept_on_the_row(desk: Desk) -> None:
     """A retry keeps the error and the count, waits until its time, and the next claim has a new fence."""
@@ -214,7 +214,7 @@ def buried(owned: StoredEffect) -> DeadLetter:
     return letter("effect", instance=owned.instance, number=owned.number)
 
 
-@pytest.mark.row("E-373", "E-394", "E-495")
+@pytest.mark.row("E-373", "E-394", "E-495", "ED-15")
 @pytest.mark.row("D-052")
 def test_giving_up_moves_the_effect_to_the_dead_letters(desk: Desk) -> None:
     """The row goes and the letter comes, in one step; it is never claimed again."""

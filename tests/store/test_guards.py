@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from holdfast.errors import CommandError, StoreError
-from holdfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
-from holdfast.kernel.people_records import DecisionGiven
-from holdfast.kernel.records import STEPS, StepMoved, StepOpened, StepStatus, TaskChanged, TaskOpened
+from holdfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
+from holdfast.kernel.people_records import TASK_DECISIONS, DecisionGiven
+from holdfast.kernel.records import STEPS, TASKS, StepMoved, StepOpened, StepStatus, TaskChanged, TaskOpened
 from holdfast.kernel.rows import Record
 from holdfast.store.opening import open_store
 from support.desks import Desk
@@ -261,7 +261,7 @@ DOCUMENT: list[Record] = [
 ]
 
 
-@pytest.mark.row("E-053", "E-070")
+@pytest.mark.row("E-053", "E-070", "EH-03", "EH-10")
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
@@ -300,6 +300,22 @@ def test_an_approval_is_used_up_once(desk: Desk, first: str, second: str) -> Non
     desk.run(f"update {{}}task_decisions set applied = {first}")
     with pytest.raises(StoreError, match="HF137"):
         desk.run(f"update {{}}task_decisions set applied = {second}")
+
+
+@pytest.mark.row("E-351")
+def test_the_rows_of_a_commit_come_in_any_order(desk: Desk) -> None:
+    """A question may come before the version that it is about, and a decision before both: no reference between tables asks for an order."""
+    rows = [*DOCUMENT, TaskOpened(number=1, role="clerk", document_version="2"), StepOpened(number=1, node="ask")]
+    head = desk.born(born(records=rows[::-1]))
+    assert [len(desk.reader.rows(kind, head.id)) for kind in (DOCUMENT_VERSIONS, TASKS, STEPS, TASK_DECISIONS)] == [
+        1
+    ] * 4
+    found = desk.query(
+        "select count(*) from sqlite_master m, pragma_foreign_key_list(m.name)"
+        if not desk.store.url.startswith("postgresql")
+        else "select count(*) from pg_constraint where contype = 'f' and not condeferrable and connamespace = 'holdfast'::regnamespace"
+    )
+    assert found == [(0,)]
 
 
 def test_an_id_belongs_to_one_document_of_its_type(desk: Desk) -> None:

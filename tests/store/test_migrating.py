@@ -13,13 +13,17 @@ from typing import Any, Protocol
 import psycopg
 import pytest
 
+from holdfast import Saga, SagaDefinition
 from holdfast.errors import HoldfastError, SchemaMismatchError
 from holdfast.store.migrating import Migratable, Migration, bring_up, read_migrations
 from holdfast.store.opening import open_store
+from holdfast.store.postgres import store as postgres_store
 from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.schema import PostgresSchema
+from holdfast.store.sqlite import store as sqlite_store
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import _Schema
+from holdfast.testing import ManualEngine
 from support.databases import Databases
 from support.desks import Desk
 from support.rows import (
@@ -121,6 +125,7 @@ def works(url: str) -> bool:
     return found
 
 
+@pytest.mark.row("EH-16")
 def test_an_empty_database_is_brought_to_the_newest_schema(empty: Empty) -> None:
     """Opening makes the tables, and opening again finds them."""
     assert works(empty.url)
@@ -230,7 +235,7 @@ def test_only_what_is_missing_is_applied(empty: Empty) -> None:
     assert empty.execute("select count(*) from good")[0][0] == 1
 
 
-@pytest.mark.row("R-097", "R-129")
+@pytest.mark.row("R-097", "R-129", "EH-16")
 def test_rows_outlive_a_migration(empty: Empty) -> None:
     """A database of an older version is brought forward with what it holds; a new column that may be empty is, in old rows."""
     with empty.schema() as schema:
@@ -238,6 +243,38 @@ def test_rows_outlive_a_migration(empty: Empty) -> None:
         empty.execute("insert into good values (7)")
         bring_up(schema, steps("alter table good add column paused_at text"), may_migrate=True)
     assert [tuple(row) for row in empty.execute("select a, paused_at from good")] == [(7, None)]
+
+
+@pytest.mark.row("EO-41")
+def test_an_open_run_goes_on_after_a_migration(empty: Empty, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was waiting when the schema moved on is there afterwards, as it was, and ends; the older code opens it no more."""
+    saga = Saga("order").wait_for("rest", "go").build()
+    with begun(empty.url, saga) as engine:
+        run = engine.start("order")
+        engine.drain()
+    add = f"alter table {'holdfast.' if empty.url.startswith('postgres') else ''}instances add column colour text;\n"
+    with monkeypatch.context() as newer:
+        for module in (sqlite_store, postgres_store):
+            newer.setattr(
+                module, "read_migrations", lambda name: (*read_migrations(name), Migration(NEWEST + 1, "next", add))
+            )
+        with begun(empty.url, saga) as engine:
+            engine.run(run.id).signal("go")
+            engine.drain()
+            assert engine.run(run.id).describe().status == "completed"
+            assert engine.instances.verify(run.id).is_sound
+    with pytest.raises(SchemaMismatchError):
+        open_store(empty.url)
+
+
+@contextmanager
+def begun(url: str, saga: SagaDefinition) -> Iterator[ManualEngine]:
+    """An engine for a while."""
+    store = open_store(url)
+    engine = ManualEngine(store=store).register(saga)
+    yield engine
+    engine.stop()
+    store.close()
 
 
 def test_steps_are_applied_once_by_any_number_of_processes(empty: Empty) -> None:

@@ -12,22 +12,33 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast.kernel.document_records import DocumentOpened
+from holdfast.kernel.document_records import DOCUMENT_VERSIONS, DocumentOpened, VersionKept
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
-from holdfast.kernel.records import STEPS, DeadLetterRaised, SubscriptionOpened, TaskOpened, TaskPlace
+from holdfast.kernel.records import (
+    STEPS,
+    DeadLetterRaised,
+    StepMoved,
+    StepOpened,
+    SubscriptionOpened,
+    TaskOpened,
+    TaskPlace,
+)
 from holdfast.store.documents import DocumentQuery
+from holdfast.store.expiries import ExpiredQuery
 from holdfast.store.matches import AskedOf, Match
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import claims as postgres_claims
 from holdfast.store.postgres import commits as postgres_commits
 from holdfast.store.postgres import loading as postgres_loading
 from holdfast.store.postgres import reads as postgres_reads
+from holdfast.store.postgres import records as postgres_records
 from holdfast.store.postgres import workers as postgres_workers
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Change, InstanceQuery, Wanted, Word
+from holdfast.store.resuming import PausedQuery
+from holdfast.store.shapes import DEFAULT_TENANT, Change, InstanceQuery, Wanted, Word
 from holdfast.store.sqlite import commits as sqlite_commits
 from holdfast.store.sqlite import reads as sqlite_reads
 from holdfast.store.statements import numbered
@@ -277,6 +288,78 @@ def test_every_list_of_processes_is_served_by_an_index(desk: Desk) -> None:
             assert effort.is_small, f"counting {name}: {effort.spent}"
 
 
+def resting(next_step: str, at: datetime = NOW) -> Change:
+    """An instance that is paused before a step."""
+    change = one("paused", definition="pay", kind="saga")
+    change.header = msgspec.structs.replace(change.header, paused_at=at, next_step=next_step, reason="requested")
+    return change
+
+
+@pytest.mark.row("R-020")
+def test_what_goes_on_with_a_step_is_found_among_many_that_are_paused(desk: Desk) -> None:
+    """By an index on the next step: however many are paused before others, they are not read; those that were paused last come first."""
+    desk.commit(
+        *(resting("ship") for _ in range(MANY)), *(resting("pack", NOW + HOUR * number) for number in range(FEW))
+    )
+    desk.commit(resting(""), one(definition="pay", kind="saga"))
+    for query, expected in (
+        (PausedQuery(next_step="pack"), FEW),
+        (PausedQuery(next_step="pack", reason="requested", definition="pay", kinds=("saga",)), FEW),
+        (PausedQuery(next_step="pack", reason="dlq"), 0),
+        (PausedQuery(next_step="pack", limit=2), 2),
+        (PausedQuery(next_step="pa"), 0),
+    ):
+        effort = Effort(desk)
+        with effort.of(desk.reader):
+            found = desk.reader.paused(query)
+        assert len(found) == expected
+        assert effort.is_small, f"{query}: {effort.spent}"
+    headers = {each.id: each for each in desk.reader.headers(desk.reader.paused(PausedQuery(next_step="pack")))}
+    order = [headers[each] for each in desk.reader.paused(PausedQuery(next_step="pack"))]
+    assert [(each.next_step, each.paused_at) for each in order] == [
+        ("pack", NOW + HOUR * number) for number in reversed(range(FEW))
+    ]
+
+
+def expiring(
+    at: datetime | None, status: str = "running", *, tenant: str = DEFAULT_TENANT, partition: str = ""
+) -> Change:
+    """A process whose time is over at an instant."""
+    change = one(status, tenant=tenant)
+    told: dict[str, Any] = {"kind": "process", "deadline_at": at, "partition": partition}
+    change.header = msgspec.structs.replace(change.header, **told)
+    return change
+
+
+@pytest.mark.row("P-140", "P-146")
+def test_what_has_expired_is_found_among_many_that_have_not(desk: Desk) -> None:
+    """Active processes with a deadline before the cutoff, strictly, of all tenants or of one; an index finds them, the longest overdue first."""
+    desk.commit(*(expiring(LATER) for _ in range(MANY // 2)), *(expiring(None) for _ in range(FEW)))
+    desk.commit(*(expiring(NOW - HOUR, "completed") for _ in range(MANY // 2)), expiring(NOW - HOUR, "paused"))
+    early, late, there = expiring(NOW - HOUR * 2), expiring(NOW - HOUR), expiring(NOW - HOUR, tenant=OTHER_TENANT)
+    south, exact = expiring(NOW - HOUR * 3, partition="south"), expiring(NOW)
+    desk.commit(early, late, there, south, exact)
+    expiries = desk.store.expiries()
+
+    def ids(**query: Any) -> list[InstanceId]:
+        effort = Effort(desk)
+        with effort.of(expiries):
+            found = expiries.expired(ExpiredQuery(**{"before": NOW, **query}))
+        assert effort.is_small, f"{query}: {effort.spent}"
+        return [each.id for each in found]
+
+    own = sorted([late.header.id, there.header.id])
+    assert ids() == [south.header.id, early.header.id, *own]
+    assert ids(tenant=DEFAULT_TENANT) == [south.header.id, early.header.id, late.header.id]
+    assert ids(tenant=DEFAULT_TENANT, partition="") == [early.header.id, late.header.id]
+    assert ids(partition="south") == [south.header.id]
+    assert ids(tenant=OTHER_TENANT) == [there.header.id]
+    assert ids(limit=2) == [south.header.id, early.header.id]
+    assert ids(after=(NOW - HOUR * 2, early.header.id)) == own
+    assert ids(tenant=DEFAULT_TENANT, after=(NOW - HOUR, late.header.id)) == []
+    assert exact.header.id in ids(before=NOW + timedelta(microseconds=1))
+
+
 IN_HAND: dict[str, InstanceQuery] = {
     "all": InstanceQuery(begun=True, statuses=("running",), kinds=("saga",)),
     "of a definition": InstanceQuery(begun=True, statuses=("running",), definition="pay"),
@@ -333,7 +416,7 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
 }
 
 
-@pytest.mark.row("E-353", "E-355", "E-358", "E-950")
+@pytest.mark.row("E-353", "E-355", "E-358", "E-950", "E-380")
 def test_questions_look_at_little(desk: Desk) -> None:
     """Questions of a caller cost what their answers are worth."""
     crowd(desk)
@@ -459,6 +542,7 @@ def test_what_others_are_late_with_is_not_looked_at(desk: Desk) -> None:
 
 DOCUMENTS: dict[str, tuple[Callable[[Reader], Sequence[object]], int]] = {
     "by id": (lambda reader: [reader.document("order", "k1")], 1),
+    "a version": (lambda reader: reader.rows(DOCUMENT_VERSIONS, _named(reader, "k1")), 1),
     "of a type": (lambda reader: reader.documents(DocumentQuery(type="order", limit=FEW)), FEW),
     "of a status": (lambda reader: reader.documents(DocumentQuery(type="invoice", status="late", limit=FEW)), FEW),
     "somebody's": (lambda reader: reader.documents(DocumentQuery(type="invoice", requester="rita")), FEW),
@@ -469,31 +553,38 @@ DOCUMENTS: dict[str, tuple[Callable[[Reader], Sequence[object]], int]] = {
 }
 
 
+def _named(reader: Reader, name: str) -> InstanceId:
+    found = reader.document("order", name)
+    assert found is not None
+    return found.instance
+
+
 def _behind(reader: Reader) -> InstanceId:
     return reader.documents(DocumentQuery(type="invoice", limit=1))[0].instance
 
 
-@pytest.mark.row("E-962")
+@pytest.mark.row("E-962", "E-356", "E-032")
 @pytest.mark.row("E-332", "E-333")
-@pytest.mark.parametrize("list_", DOCUMENTS)
-def test_documents_are_found_among_many(desk: Desk, list_: str) -> None:
+def test_documents_are_found_among_many(desk: Desk) -> None:
     """However many documents of other types, statuses and people there are, a list reads those that it shows."""
 
     def document(type_: str, name: str, status: str, requester: str) -> Change:
         row = DocumentOpened(type=type_, id=name, status=status, version=1, data=b"{}", requester=requester)
-        return one(key=name, definition=type_, records=[row])
+        kept = VersionKept(version=1, status=status, data=b"{}", data_hash="h", mutation=1)
+        return one(key=name, definition=type_, records=[row, kept])
 
     desk.commit(*(document("invoice", f"i{number}", "draft", "bob") for number in range(MANY)))
     desk.commit(*(document("order", f"k{number}", "draft", "bob") for number in range(FEW)))
     desk.commit(*(document("invoice", f"l{number}", "late", "rita") for number in range(FEW)))
-    look, expected = DOCUMENTS[list_]
-    effort = Effort(desk)
-    with effort.of(desk.reader):
-        found = look(desk.reader)
-    assert len(found) == expected
-    assert effort.is_small, f"{effort.spent}"
+    for name, (look, expected) in DOCUMENTS.items():
+        effort = Effort(desk)
+        with effort.of(desk.reader):
+            found = look(desk.reader)
+        assert (name, len(found)) == (name, expected)
+        assert effort.is_small, f"{name}: {effort.spent}"
 
 
+@pytest.mark.row("E-380")
 def test_the_letters_of_an_instance_are_found_at_once(desk: Desk) -> None:
     """Those of others are not read."""
     crowd(desk)
@@ -746,6 +837,46 @@ def test_given_rows_are_looked_up_one_by_one(postgres_dsn: str) -> None:
             assert "Seq Scan" not in line, told
             if "Index Scan" in line or "Index Only Scan" in line:
                 assert "Index Cond" in lines[place + 1], told
+
+
+@pytest.mark.row("E-359")
+def test_old_steps_are_packed_a_few_at_a_time(desk: Desk) -> None:
+    """A round looks at the next ones and at no others, and one that comes to the end says so; those of younger instances are not looked at, and one that ended lately stays."""
+    given = [
+        StepOpened(number=number, node="a", status="completed", output=b'"' + b"x" * 400 + b'"')
+        for number in range(MANY)
+    ]
+    change = one(at=OLD, records=given)
+    desk.commit(change, now=OLD)
+    desk.commit(moved(change.header, records=[StepMoved(number=5, status="completed")]), now=LATER)
+    desk.born(one(records=given[:1]))
+    last: tuple[InstanceId, int] | None = None
+    rounds, effort = [], Effort(desk)
+    for _ in range(2):
+        with effort.of(desk.keeper):
+            count, last = desk.keeper.fade(before=NOW, after=last, limit=10)
+        rounds.append((count, last))
+    assert rounds == [(9, (change.header.id, 9)), (10, (change.header.id, 19))]
+    assert effort.is_small, f"{effort.spent}"
+    assert desk.keeper.fade(before=NOW, after=last, limit=MANY) == (MANY - 20, None)
+    assert desk.keeper.fade(before=NOW, after=None, limit=MANY + 1) == (0, None)
+    assert {row.output for row in desk.reader.rows(STEPS, change.header.id)} == {given[0].output}
+
+
+@pytest.mark.row("E-382")
+def test_a_step_is_looked_for_in_the_month_of_its_instance(postgres_dsn: str) -> None:
+    """Its table has a part for each month; what moves it names its instance, so that the other parts are not opened."""
+    store = open_store(postgres_dsn)
+    desk, moment = Desk(store), NOW.replace(year=2046)
+    desk.keeper.tidy(moment)
+    head = desk.born(born(new_id(moment), records=[StepOpened(number=1, node="a")]))
+    given = [f"'{{{head.id}}}'", "'{1}'", "'{completed}'", *["'{null}'"] * 6, "'2046-03-02'"]
+    statement = postgres_records._changing(STEPS).replace("?", "{}").format(*given)
+    with store.writer()._line.use() as connection:  # type: ignore[attr-defined]
+        rows = connection.execute(f"explain (analyze, costs off, timing off, summary off) {statement}").fetchall()
+    store.close()
+    opened = [row[0] for row in rows if "Scan" in row[0] and " on steps" in row[0] and "never executed" not in row[0]]
+    assert [line.split(" on ")[1].split()[0] for line in opened] == [f"steps_{moment:%Y_%m}"], rows
 
 
 def test_statistics_lead_nowhere_else(desk: Desk) -> None:

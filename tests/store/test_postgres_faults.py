@@ -299,3 +299,11 @@ def test_a_share_of_a_store_lets_go_of_its_own_connections(postgres_dsn: str) ->
     for each in (writers[first], writers[second], second.writer(), store.share().writer()):
         with pytest.raises(StoreUnavailableError, match="was stopped"):
             each.load(where)
+
+
+def test_a_reader_takes_another_connection_when_its_own_was_ended(postgres_dsn: str, desk: Desk) -> None:
+    """Nobody who reads is told of connections that were ended while they lay idle."""
+    desk.commit(born())
+    assert len(desk.reader.instances(InstanceQuery())) == 1
+    end_other_sessions(postgres_dsn)
+    assert len(desk.reader.instances(InstanceQuery())) == 1

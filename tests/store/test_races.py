@@ -133,7 +133,7 @@ def deliver(desk: Desk, delivered: list[str]) -> None:
             desk.commit(finished=(one.claim,))
 
 
-@pytest.mark.row("E-469")
+@pytest.mark.row("E-469", "EC-18", "EO-38")
 @pytest.mark.row("D-109")
 def test_every_message_is_delivered_once_and_in_order(desk: Desk) -> None:
     """However many drain the inbox, each target gets its messages once and in the order of acceptance."""

@@ -63,13 +63,14 @@ def test_the_picture_of_postgres_says_all(postgres_server: Databases, empty_dsn:
         assert schema.postgres_schema(connection) == committed("postgres")
 
 
-@pytest.mark.row("R-018", "R-019", "R-129")
+@pytest.mark.row("R-018", "R-019", "R-020", "R-129")
 @pytest.mark.parametrize("driver", ["sqlite", "postgres"])
 def test_pauses_are_indexed_and_cost_old_rows_nothing(driver: str) -> None:
-    """By their instant, the last one first, and by their reason; a row that knows nothing of pauses is whole without one."""
+    """By their instant, the last one first, by their reason and by the next step; a row that knows nothing of pauses is whole without one."""
     told = " ".join(committed(driver).lower().split())
     assert "instances_by_pause on " in told
     assert "(tenant, paused_at desc, id desc) where" in told
     assert "(tenant, reason, paused_at desc, id desc) where" in told
-    column = told.split("paused_at ", 1)[1].split(",", 1)[0]
-    assert "not null" not in column
+    assert "(tenant, next_step, paused_at desc, id desc) where" in told
+    for name in ("paused_at ", "next_step "):
+        assert "not null" not in told.split(name, 1)[1].split(",", 1)[0]

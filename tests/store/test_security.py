@@ -24,7 +24,7 @@ from holdfast.store.opening import open_store
 from holdfast.store.pauses import Pause, Scope
 from holdfast.store.postgres.commits import PostgresUnit
 from holdfast.store.postgres.loading import _headers as found_headers
-from holdfast.store.shapes import SHARED_TENANT, Address, Borrower, Snapshot, Wanted
+from holdfast.store.shapes import SHARED_TENANT, Address, Borrower, InstanceQuery, Snapshot, Wanted
 from support.databases import Databases
 from support.desks import Desk
 from support.rows import (
@@ -301,6 +301,16 @@ def test_a_search_by_attributes_stays_behind_the_wall(postgres_desk: Desk) -> No
                 assert found == expected, looking
 
 
+@pytest.mark.parametrize(
+    "name", ["o'hara", "a\\' or true --", "%s %(x)s", "'; reset role; --", "ünï\u2028", '"quoted"']
+)
+def test_the_name_of_a_tenant_is_a_name_and_no_statement(postgres_desk: Desk, name: str) -> None:
+    """Whatever a tenant is called, readers see its rows and nobody else's."""
+    others, own = postgres_desk.born(born()), postgres_desk.born(born(tenant=name))
+    assert [each.id for each in postgres_desk.reading(name).instances(InstanceQuery())] == [own.id]
+    assert [each.id for each in postgres_desk.reader.instances(InstanceQuery())] == [others.id]
+
+
 def test_a_tenant_makes_no_partitions(connection: Connection) -> None:
     """The function that changes tables with its owner's rights is for the engine."""
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
@@ -364,7 +374,7 @@ def test_the_engines_role_cannot_rewrite_history(postgres_dsn: str) -> None:
     with login(postgres_dsn, "holdfast_engine") as dsn, closing(psycopg.connect(dsn, autocommit=True)) as user:
         for attempt in (
             "truncate holdfast.events",
-            "update holdfast.events set comment = ''",
+            "update holdfast.events set actor = ''",
             "alter table holdfast.events disable trigger all",
             "set session_replication_role = replica",
             "drop table holdfast.receipts",

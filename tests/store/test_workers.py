@@ -65,7 +65,7 @@ def test_the_dead_are_not_listed(desk: Desk) -> None:
     assert desk.workers.live(NOW + LEASE + timedelta(microseconds=1)) == []
 
 
-@pytest.mark.row("E-492", "E-786")
+@pytest.mark.row("E-492", "E-786", "ED-15")
 @pytest.mark.row("D-078")
 def test_a_dead_workers_work_is_free(desk: Desk) -> None:
     """Whoever beats next takes the work from those whose time ran out, and hears of which handlers there is work."""

@@ -49,7 +49,7 @@ class Ruin:
 
     def copy(self, table: str, where: str, *values: object, **changed: object) -> None:
         """Rows once more, with these values in some of the columns."""
-        names = self._columns(table)
+        names = self.columns(table)
         told = ", ".join("?" if name in changed else name for name in names)
         given = [changed[name] for name in names if name in changed]
         self.run(
@@ -74,7 +74,8 @@ class Ruin:
         statement = "update {}definitions set compiled = ?, hash = ? where name = ?"
         self.run(statement, graph_bytes(new), new.hash, name)
 
-    def _columns(self, table: str) -> list[str]:
+    def columns(self, table: str) -> list[str]:
+        """The names of the columns of a table."""
         if self._is_file:
             return [row[1] for row in self.rows(f"pragma table_info({table})")]
         asked = "select column_name from information_schema.columns where table_schema = 'holdfast' and table_name = ? order by 1"

@@ -82,7 +82,9 @@ def _looked_up(desk: Desk, identity: InstanceId, command: c.AdvanceProcess) -> t
         number = 0 if known.step is None else known.step.number
         matter = asked_at(reader, identity, number)
     if not known.is_active:
-        return desk, command  # Whoever asks, it is refused.
+        return desk, replace(
+            command, seen=known.header.version
+        )  # Whoever asks, it is refused, unless it goes on by then.
     if isinstance(found, ForbiddenError):
         raise found
     acting, lapsed = judged(desk, found, matter, known.header.definition)

@@ -165,14 +165,14 @@ def judged(
     actor = found.deciding(matter, definition=definition, on_behalf_of=on_behalf_of)
     is_same = actor is desk.request.actor and not desk.grants_capabilities
     acting = desk if is_same else desk.acting(replace(desk.request, actor=actor), is_looked_up=True)
-    return acting, _lapsed(desk, matter.claimed_by, definition, person(actor))
+    return acting, lapsed_claim(desk, matter.claimed_by, definition, person(actor))
 
 
-def _lapsed(desk: Desk, claimed_by: str, definition: str, actor: str) -> str:
-    """Whoever has claimed a question, if that keeps nobody out any more."""
-    if claimed_by in {"", actor}:
-        return ""
+def lapsed_claim(desk: Desk, claimed_by: str, definition: str, actor: str = "") -> str:
+    """Whoever has claimed a question, if that keeps nobody out any more; it asks the directory."""
     now = desk.service.shared.clock.now()
+    if claimed_by in {"", actor} or desk.directory.is_known_empty(desk.tenant, now):
+        return ""
     is_over = has_lapsed(desk.directory, desk.request, claimed_by, definition=definition, now=now)
     return claimed_by if is_over else ""
 

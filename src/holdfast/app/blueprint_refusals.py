@@ -33,6 +33,10 @@ class BlueprintRefusal(StrEnum):
     """Published bodies would not compile with the new contract; the message lists them. Change it, or publish it by force."""
     WORKFLOW_ARCHIVED = "WORKFLOW_ARCHIVED"
     """All workflows that the organisation has published for the type are archived, so no document begins; publish a body."""
+    WORKFLOW_SUSPENDED = "WORKFLOW_SUSPENDED"
+    """The workflow in force is taken out of use, and none before it is there to stand in, so no document begins; publish another, or put it back."""
+    NOT_SUSPENDED = "NOT_SUSPENDED"
+    """The workflow is in use, so that nothing can be put back; `workflows.suspensions` lists those that are not."""
     WORKFLOW_COMPILER_STALE = "WORKFLOW_COMPILER_STALE"
     """The workflow in force was compiled by another version of the compiler, so no document begins with it; compile it again."""
 

@@ -130,6 +130,19 @@ class BodyVersion(msgspec.Struct, frozen=True, kw_only=True):
     """What it says; None in lists."""
 
 
+class WorkflowSuspension(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow of documents was taken out of use, or put back."""
+
+    type: str
+    workflow_version: str
+    is_suspended: bool
+    set_by: str
+    set_at: datetime
+    why: str
+    batches: list[str] = []
+    """The batches that pause its documents, or have them go on: how far they are is told by them."""
+
+
 class PublishingRules(msgspec.Struct, frozen=True, kw_only=True):
     """What an organisation wants of those who publish its bodies."""
 

@@ -171,6 +171,9 @@ class Desk:
                     view=view,
                 )
             )
+        early = None if self.registry.rate is None else self.registry.rate.refusal(self.tenant, command)
+        if early is not None:
+            return failed(early)
         try:
             checked_text(comment, "comment")
         except HoldfastError as error:

@@ -141,7 +141,7 @@ class _Deed:
         tracked = self._joint.look(address_of(self._desk, self._name, key))
         if tracked is None:
             raise NotFoundError("document", f"{self._name}/{key}")
-        return known_from(tracked, updated_by=self._desk.request.actor.id)
+        return known_from(tracked)
 
     def _receipt(self, key: str, before: int) -> Data:
         document = self._known(key).document

@@ -7,6 +7,7 @@ from holdfast.app.desk import Desk, checked_key
 from holdfast.authoring.document import start_problem
 from holdfast.errors import NotFoundError
 from holdfast.machine.machine import GraphMachine
+from holdfast.store.blueprints import InForce
 
 
 def workflow_of(desk: Desk, type_: str) -> tuple[str, str]:
@@ -31,11 +32,21 @@ def workflow_in_force(desk: Desk, type_: str) -> tuple[str, str]:
     if found_.status == "archived":
         told = f"all workflows of {name!r} are archived, so no document of it begins; publish a body"
         raise refused(BlueprintRefusal.WORKFLOW_ARCHIVED, told)
-    program = desk.registry.library.program(desk.tenant, name, found_.workflow)
+    workflow = _in_use(desk, name, found_) if found_.is_suspended else found_.workflow
+    program = desk.registry.library.program(desk.tenant, name, workflow)
     assert program is not None, "what is in force is published"
     assert isinstance(program.decider, GraphMachine)
     spec = program.decider.graph.document
     problem = None if spec is None else start_problem(spec.compiler_version)
     if problem is not None:
         raise refused(BlueprintRefusal.WORKFLOW_COMPILER_STALE, problem.message)
-    return name, found_.workflow
+    return name, workflow
+
+
+def _in_use(desk: Desk, name: str, found: InForce) -> str:
+    """The workflow that stands in for one that is taken out of use: the one before it, of the same owner."""
+    workflow = desk.reader.stand_in(name, found)
+    if not workflow:
+        told = f"the workflow {found.workflow!r} of {name!r} is taken out of use, and there is none before it"
+        raise refused(BlueprintRefusal.WORKFLOW_SUSPENDED, f"{told}; publish another one, or put it back")
+    return workflow

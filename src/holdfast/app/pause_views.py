@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 from uuid import UUID
 
 import msgspec
 
 from holdfast.app.operator_views import Hold
-from holdfast.authoring.rules.words import step_name
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import ResumeTrigger
-from holdfast.machine.graphs.graph import OK, Graph, Human, WaitEvent, WaitEvents, WaitTimer
+from holdfast.machine.graphs.graph import Graph, Human, WaitEvent, WaitEvents, WaitTimer
 from holdfast.machine.runs.law import OVERRIDE, REPAIR, RESUME
-from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.state import State
 from holdfast.machine.runs.task_times import can_go_higher, ends_next
 from holdfast.machine.runs.tasks import ESCALATE
 from holdfast.store import resuming
@@ -61,13 +60,6 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     """What they need; empty means nothing."""
 
 
-class ResumePoint(NamedTuple):
-    """Where a run stands, and where it goes on."""
-
-    paused_step: str
-    next_step: str
-
-
 def resume_request(stored: resuming.ResumeRequest) -> ResumeRequest:
     """A stored request."""
     return ResumeRequest(
@@ -94,40 +86,6 @@ def last_attempt(requests: Sequence[resuming.ResumeRequest]) -> tuple[datetime |
     """When it was last tried to let a run go on, and why that failed; empty if it did not."""
     tried = [each for each in requests if each.outcome != "open"]
     return (tried[-1].executed_at or tried[-1].requested_at, tried[-1].error_message) if tried else (None, "")
-
-
-def resume_point(state: State, graph: Graph) -> ResumePoint:
-    """The step at which a run is paused, and the one that it goes on with: of parallel ways, those of the first one.
-
-    Rules that wait are paused too: they go on where the answer leads that they wait for.
-    """
-    found = _resume_point(state, graph)
-    return ResumePoint(*map(step_name, found)) if graph.kind == "rules" else found
-
-
-def _resume_point(state: State, graph: Graph) -> ResumePoint:
-    if state.status != "paused":
-        waiting = next((each.node for each in state.open.values()), "")
-        return ResumePoint(waiting, _behind(graph, waiting) if waiting else "")
-    for token in state.tokens.values():
-        step = _step_of(state, token.id)
-        if token.stay is not None:
-            return ResumePoint(token.stay.node or token.node, token.stay.target)
-        if step is not None:
-            return ResumePoint(step.node, step.node)
-    return ResumePoint("", "")
-
-
-def _behind(graph: Graph, node: str) -> str:
-    """The node that a good answer leads to; empty if the run ends there."""
-    op = graph.nodes[node].op
-    good = op.approval if isinstance(op, Human) else OK
-    return next((edge.target for edge in graph.edges if edge.source == node and edge.on == good), "")
-
-
-def _step_of(state: State, token: str) -> Step | None:
-    steps = (*state.dead.values(), *state.frozen.values(), *state.open.values())
-    return next((each for each in steps if each.token == token), None)
 
 
 def resume_options(instance: InstanceId, state: State, graph: Graph, holds: Sequence[Hold]) -> list[ResumeOption]:

@@ -106,6 +106,20 @@ class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
 
 
+class ExpiredProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """An active instance whose time is over, or will be."""
+
+    id: InstanceId
+    tenant_id: str
+    partition_id: str
+    workflow_id: str
+    workflow_version: str
+    subject_id: str
+    business_key: str
+    expires_at: datetime
+    """When its time is over; where it goes then, its definition says."""
+
+
 class ProcessPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of a list."""
 

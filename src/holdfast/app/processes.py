@@ -10,9 +10,9 @@ import msgspec
 
 from holdfast.app.authorities import DeciderOf
 from holdfast.app.desk import Desk
+from holdfast.app.process_choices import choices_of
 from holdfast.app.process_trails import Trail, step_named
 from holdfast.app.process_views import (
-    ProcessChoice,
     ProcessDescriptor,
     ProcessEvent,
     ProcessInstance,
@@ -22,19 +22,18 @@ from holdfast.app.process_views import (
 )
 from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import folded_workflow
-from holdfast.errors import ExpressionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
+from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.kernel.program import Program
-from holdfast.machine.graphs.graph import Edge, End, Graph, Human, Node, Task
+from holdfast.machine.graphs.graph import End, Graph, Human, Node, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
-from holdfast.machine.runs.namespaces import Asked, namespaces_of
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.machine.runs.tokens import place_of
@@ -144,6 +143,12 @@ class Known:
     def step(self) -> Step | None:
         """The step that it is at, if that is open."""
         return next(iter(self.state.open.values()), None)
+
+    @property
+    def claimed_by(self) -> str:
+        """Who has taken that step for themselves; empty if nobody has."""
+        question = None if self.step is None else self.state.questions.get(self.step.number)
+        return "" if question is None else question.claimed_by
 
     @property
     def is_active(self) -> bool:
@@ -298,8 +303,10 @@ def _begins(entry: ProcessEvent, step: str) -> bool:
     return entry.event == "step_entered" and entry.step_id == step
 
 
-def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -> ProcessDescriptor:
-    """What a front end shows to the caller, who would decide as somebody."""
+def descriptor_of(
+    desk: Desk, reader: Reader, found: Known, decider: DeciderOf, *, lapsed: str = ""
+) -> ProcessDescriptor:
+    """What a front end shows to the caller, who would decide as somebody; `lapsed` is whoever has claimed the step in vain."""
     instance, graph = instance_of(found), found.graph
     node, step = graph.nodes[instance.current_step], found.step
     actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
@@ -307,6 +314,7 @@ def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) 
     is_asking = step is not None and isinstance(node.op, Human)
     barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None
     is_open = is_asking and found.is_active
+    may_choose = is_open and barred is None
     entered = [each.timestamp for each in trail if _begins(each, node.id)]
     return ProcessDescriptor(
         instance=instance,
@@ -316,55 +324,28 @@ def descriptor_of(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) 
             title=_text(node.metadata.get("title")) or node.id,
             description=_text(node.metadata.get("description")),
             entered_at=entered[-1] if entered else None,
-            form=node.op.form if is_open and barred is None and isinstance(node.op, Human) else None,
+            form=node.op.form if may_choose and isinstance(node.op, Human) else None,
         ),
-        choices=_choices(desk, found, node, actor) if is_open and barred is None else [],
+        choices=choices_of(found.routes, found.state, step, _moment(desk, found, actor), lapsed=lapsed)
+        if step is not None and may_choose
+        else [],
         waiting_for=_waiting_for(reader, found, step) if step is not None and is_open else [],
         may_cancel=found.header.ended_at is None and stop_refusal(graph, actor) is None,
         history=trail[-_LATEST_ENTRIES:],
     )
 
 
-def _choices(desk: Desk, found: Known, node: Node, actor: Actor) -> list[ProcessChoice]:
-    assert isinstance(node.op, Human)
-    labels = node.metadata.get("labels")
-    names = labels if isinstance(labels, dict) else {}
-    moment = Moment(
+def _moment(desk: Desk, found: Known, actor: Actor) -> Moment:
+    """The moment at which somebody would advance an instance."""
+    header = found.header
+    return Moment(
         now=desk.service.shared.clock.now(),
-        instance=found.header.id,
-        key=found.header.key,
-        tenant=found.header.tenant,
-        partition=found.header.partition,
+        instance=header.id,
+        key=header.key,
+        tenant=header.tenant,
+        partition=header.partition,
         actor=actor,
     )
-    token = found.state.tokens[ROOT]
-    asked = namespaces_of(KIND).values(Asked(moment, found.state, node.id, token.data))
-    choices = []
-    for event in node.op.outcomes:
-        why = _why_closed(found.routes, found.routes.ways(node.id, event), actor, asked)
-        label = _text(names.get(event)) or event
-        choices.append(ProcessChoice(event=event, label=label, is_allowed=not why, why_not=why))
-    return choices
-
-
-def _why_closed(routes: GraphIndex, ways: tuple[Edge, ...], actor: Actor, asked: dict[str, object]) -> str:
-    """Why none of these ways is open; empty if one is, or may be with the right input."""
-    open_ways = [each for each in ways if _may_hold(routes, each, asked)]
-    if not open_ways:
-        return "its conditions do not hold"
-    if any(actor.may(each.capability) for each in open_ways):
-        return ""
-    return f"it needs the capability {open_ways[0].capability!r}"
-
-
-def _may_hold(routes: GraphIndex, way: Edge, asked: dict[str, object]) -> bool:
-    guard = routes.guard(way)
-    if guard is None or any(name.split(".")[0] == "input" for name in guard.variables):
-        return True
-    try:
-        return guard.holds(asked)
-    except ExpressionError:
-        return False
 
 
 def _waiting_for(reader: Reader, found: Known, step: Step) -> list[str]:

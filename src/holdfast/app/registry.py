@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from holdfast.app.charters import Charters
 from holdfast.app.definitions import Library, unknown_hint
+from holdfast.app.rates import WorkflowRate
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.decider import Decider
@@ -39,6 +40,8 @@ class Registry:
         self.library = Library(codec, limit=limit)
         self.charters = Charters()
         """What organisations say about their documents."""
+        self.rate: WorkflowRate | None = None
+        """How much tenants may ask of workflows; None means that nobody counts."""
         graphs = self.library.speaker
         self._commands, self._effects = _words(graphs, graphs.commands), _words(graphs, graphs.effects)
 

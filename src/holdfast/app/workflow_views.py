@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.app.operator_views import Hold
-from holdfast.app.pause_views import brought, last_attempt, resume_point
+from holdfast.app.pause_views import brought, last_attempt
 from holdfast.app.standing import trouble
 from holdfast.app.words import words_of
 from holdfast.authoring.words import Words
@@ -18,6 +18,7 @@ from holdfast.kernel.program import Program
 from holdfast.kernel.records import StoredStep
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.runs.commands import RunStep
+from holdfast.machine.runs.resume_points import resume_point
 from holdfast.machine.runs.state import ROOT, State
 from holdfast.store.notifications import StoredNotification
 from holdfast.store.resuming import ResumeRequest
@@ -106,6 +107,8 @@ class InstanceSummary(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     paused_at: datetime | None = None
     """Since when it is paused or waits for an operator; None if it does neither."""
+    next_step: str = ""
+    """The step that a paused one goes on with; of parallel ways, that of the first one."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,6 +271,7 @@ def summary(header: Header, *, has_begun: bool) -> InstanceSummary:
         updated_at=header.updated_at,
         ended_at=header.ended_at,
         paused_at=header.paused_at,
+        next_step=header.next_step,
     )
 
 

@@ -19,7 +19,7 @@ from holdfast.app.document_views import (
 from holdfast.app.faces.blocking import Calls
 from holdfast.cli.applications import equip
 from holdfast.cli.frame import verbs
-from holdfast.cli.options import JsonObject, listed, page_behind, reason_option
+from holdfast.cli.options import JsonObject, listed, needed_reason_option, page_behind, reason_option
 from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.errors import ConfigurationError
@@ -132,6 +132,17 @@ def show_document(place: Place, *, kind: str, document: str, version: int | None
             return
         found = calls.documents.get(kind, document)
     print_document(found, as_json=as_json)
+
+
+@docs.command("page", examples=["holdfast docs page invoice I-1 --version 2 > invoice.html"])
+@type_argument
+@id_argument
+@click.option("--version", type=int, help="As it was in this version; otherwise the newest one.")
+@placed
+def show_page(place: Place, *, kind: str, document: str, version: int | None) -> None:
+    """A version of a document as a page of HTML to be read; what is sensitive is masked."""
+    with place.calls() as calls:
+        click.echo(calls.documents.page(kind, document, version), nl=False)
 
 
 @docs.command("create", examples=['holdfast docs create invoice \'{"number": "R-1", "grand_total": 500}\' --id I-1'])
@@ -340,6 +351,34 @@ def list_audit(place: Place, *, kind: str, document: str, as_json: bool, limit: 
         found = calls.documents.audit(kind, document)
     page, following = page_behind(found, limit, after, lambda each: each.sequence)
     print_list(page, AUDIT, as_json=as_json, after=following)
+
+
+@docs.command(
+    "redact",
+    examples=[
+        "holdfast docs redact invoice I-1 --reason 'erasure request 7'",
+        "holdfast docs redact invoice I-1 --field iban --field contact --reason 'erasure request 7'",
+    ],
+)
+@type_argument
+@id_argument
+@click.option(
+    "--field", "fields", multiple=True, help="Only this field; repeatable. Without it, all that are sensitive."
+)
+@needed_reason_option
+@json_option
+@placed
+def redact_document(
+    place: Place, *, kind: str, document: str, fields: tuple[str, ...], reason: str, as_json: bool
+) -> None:
+    """Take the values of fields out of a document and its history for good."""
+    with place.calls() as calls:
+        found = calls.documents.redact(kind, document, fields, reason=reason)
+    if as_json:
+        print_json(found)
+        return
+    told = f"; look at {', '.join(map(cell, found.related))} too" if found.related else ""
+    click.echo(f"{', '.join(found.fields) or 'nothing'}: {found.events} events rewritten{told}")
 
 
 def print_document(found: DocumentView, *, as_json: bool) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import click
 
-from holdfast.app.process_views import ProcessDescriptor, ProcessInstance, ProcessSummary
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessInstance, ProcessSummary
+from holdfast.app.references import checked_instance
 from holdfast.cli.frame import verbs
-from holdfast.cli.options import Duration, listed, reason_option
+from holdfast.cli.options import Duration, Instant, listed, moment_after, page_of, place_of, reason_option
 from holdfast.cli.output import Columns, cell, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.cli.runs import run_argument
+from holdfast.store.pauses import ALL_TENANTS
 
 LISTING: Columns[ProcessSummary] = {
     "ID": lambda each: each.id,
@@ -21,6 +23,16 @@ LISTING: Columns[ProcessSummary] = {
     "KEY": lambda each: each.business_key,
     "BY": lambda each: each.subject_id,
     "STARTED": lambda each: each.created_at,
+    "EXPIRES": lambda each: each.expires_at,
+}
+
+EXPIRED: Columns[ExpiredProcess] = {
+    "ID": lambda each: each.id,
+    "TENANT": lambda each: each.tenant_id,
+    "PARTITION": lambda each: each.partition_id,
+    "WORKFLOW": lambda each: each.workflow_id,
+    "KEY": lambda each: each.business_key,
+    "BY": lambda each: each.subject_id,
     "EXPIRES": lambda each: each.expires_at,
 }
 
@@ -67,6 +79,42 @@ def list_processes(  # noqa: PLR0913 - filters
             limit=limit,
         )
     print_list(page.items, LISTING, as_json=as_json, after=None if page.next is None else str(page.next))
+
+
+@processes.command(
+    "expired",
+    examples=["holdfast processes expired", "holdfast processes expired --before 2026-03-01T00:00:00Z --all-tenants"],
+)
+@click.option("--before", type=Instant(), help="Only those whose time is over before this; now if it is left out.")
+@click.option("--all-tenants", is_flag=True, help="Those of all tenants.")
+@listed
+@placed
+def list_expired(
+    place: Place, *, before: datetime | None, all_tenants: bool, as_json: bool, limit: int, after: str
+) -> None:
+    """Active processes whose time is over, those first for which it has been for the longest."""
+    with place.calls() as calls:
+        whose = ALL_TENANTS if all_tenants else ""
+        found = calls.processes.expired(before=before, tenant=whose, after=_last_expired(after), limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: place_of(each.expires_at, each.id))
+    print_list(shown, EXPIRED, as_json=as_json, after=more)
+
+
+def _last_expired(after: str) -> ExpiredProcess | None:
+    """Where the page before ended: of a process in such a list only its id and its time count."""
+    if not after:
+        return None
+    expires_at, name = moment_after(after)
+    return ExpiredProcess(
+        id=checked_instance(name),
+        tenant_id="",
+        partition_id="",
+        workflow_id="",
+        workflow_version="",
+        subject_id="",
+        business_key="",
+        expires_at=expires_at,
+    )
 
 
 @processes.command(

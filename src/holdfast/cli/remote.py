@@ -178,6 +178,7 @@ class RemoteRuns(Missing):
         self,
         *,
         definition: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
         after: views.InstanceSummary | None = None,
@@ -185,7 +186,12 @@ class RemoteRuns(Missing):
     ) -> Sequence[views.InstanceSummary]:
         def ask(cursor: str, size: int) -> Listing[views.InstanceSummary]:
             return self._client.list_paused(
-                definition=definition, since=since, before=before, cursor=cursor, limit=size
+                definition=definition,
+                next_step=next_step,
+                since=since,
+                before=before,
+                cursor=cursor,
+                limit=size,
             )
 
         return gathered(ask, paused_behind(after), limit)

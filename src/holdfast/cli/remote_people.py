@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.app.places import written
-from holdfast.app.process_views import ProcessDescriptor, ProcessInstance, ProcessPage
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessInstance, ProcessPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.cli.remote_lists import Missing, cursor_of, gathered, place_in, seconds_of
+from holdfast.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -73,19 +74,17 @@ class RemoteTasks(Missing):
     def get(self, task: str) -> TaskDetails:
         return self._client.get_task(task)
 
-    def decide(
-        self, task: str, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
-    ) -> None:
-        self._client.decide_task(task, decision=decision, comment=comment, data=data, on_behalf_of=on_behalf_of)
+    def decide(self, task: str, decision: str, **given: Any) -> None:
+        self._client.decide_task(task, decision=decision, **given)
 
-    def approve(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.approve_task(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
+    def approve(self, task: str, **given: Any) -> None:
+        self._client.approve_task(task, **given)
 
-    def reject(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.reject_task(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
+    def reject(self, task: str, **given: Any) -> None:
+        self._client.reject_task(task, **given)
 
-    def abstain(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.abstain(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
+    def abstain(self, task: str, **given: Any) -> None:
+        self._client.abstain(task, **given)
 
     def claim(self, task: str, *, on_behalf_of: str = "") -> None:
         self._client.claim_task(task, on_behalf_of=on_behalf_of)
@@ -141,6 +140,22 @@ class RemoteProcesses(Missing):
             limit=limit,
         )
         return ProcessPage(items=page.items, total=page.total, next=place_in(page.next))
+
+    def expired(
+        self,
+        *,
+        before: datetime | None = None,
+        tenant: str = "",
+        after: ExpiredProcess | None = None,
+        limit: int = 100,
+    ) -> Sequence[ExpiredProcess]:
+        if tenant:
+            raise ConfigurationError("a server tells of the tenant of its credential alone; leave out --all-tenants")
+
+        def ask(cursor: str, size: int) -> Listing[ExpiredProcess]:
+            return self._client.list_expired(before=before, cursor=cursor, limit=size)
+
+        return gathered(ask, "" if after is None else written([after.expires_at, after.id]), limit)
 
     def get(self, instance: str) -> ProcessDescriptor:
         return self._client.get_process(instance)

@@ -64,6 +64,7 @@ class Filters(TypedDict):
     is_active: bool | None
     key: str
     parent: str | None
+    next_step: str
     since: datetime | None
     before: datetime | None
 
@@ -122,6 +123,7 @@ def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundE
     "holdfast list",
     "holdfast list --status failed --since 2026-03-01T00:00:00Z",
     "holdfast list --paused --definition order --json",
+    "holdfast list --paused --next-step ship",
 )
 @click.option("--definition", default="", help="Only runs of this workflow.")
 @click.option("--version", default="", help="Only those of this version of it.")
@@ -129,6 +131,7 @@ def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundE
 @click.option("--active/--ended", "is_active", default=None, help="Only those that have not ended, or that have.")
 @click.option("--key", default="", help="Only the one with this business key.")
 @click.option("--parent", help="Only those that this run has started.")
+@click.option("--next-step", default="", help="Of paused runs, only those that go on with this step.")
 @click.option("--since", type=Instant(), help="Only those that were started, or with --paused were paused, after this.")
 @click.option("--before", type=Instant(), help="Only those that were started, or paused, before this.")
 @click.option("--paused", "group", flag_value="paused", help="Those that are paused or wait for an operator.")
@@ -153,6 +156,7 @@ def _page(calls: Calls, filters: Filters, *, after: str, limit: int, is_stuck: b
     if is_stuck:
         _check_unused(filters, tuple(filters))
         return calls.runs.stuck(cursor=after or None, limit=limit)
+    _check_unused(filters, ["next_step"])
     return calls.runs.list(
         definition=filters["definition"],
         version=filters["version"],
@@ -170,21 +174,27 @@ def _page(calls: Calls, filters: Filters, *, after: str, limit: int, is_stuck: b
 def _paused(
     calls: Calls, filters: Filters, *, after: str, limit: int, is_resumable: bool
 ) -> tuple[Sequence[views.InstanceSummary], str | None]:
-    used = {"definition"} if is_resumable else {"definition", "since", "before"}
+    used = {"definition"} if is_resumable else {"definition", "next_step", "since", "before"}
     _check_unused(filters, [name for name in filters if name not in used])
     last, definition = _last_paused(after), filters["definition"]
     if is_resumable:
         found = calls.runs.resumable(definition=definition, after=last, limit=limit + 1)
     else:
-        since, before = filters["since"], filters["before"]
-        found = calls.runs.paused(definition=definition, since=since, before=before, after=last, limit=limit + 1)
+        found = calls.runs.paused(
+            definition=definition,
+            next_step=filters["next_step"],
+            since=filters["since"],
+            before=filters["before"],
+            after=last,
+            limit=limit + 1,
+        )
     return page_of(found, limit, lambda each: place_of(each.paused_at, each.id))
 
 
 def _check_unused(filters: Mapping[str, object], names: Iterable[str]) -> None:
     for name in names:
         if filters[name] not in (None, "", ()):
-            flag = "active" if name == "is_active" else name
+            flag = "active" if name == "is_active" else name.replace("_", "-")
             raise ConfigurationError(f"--{flag} does not go with this list; leave it out")
 
 

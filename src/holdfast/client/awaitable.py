@@ -19,12 +19,14 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.charters import Charter
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentRound,
     DocumentSummary,
@@ -45,11 +47,15 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.past import PastState
+from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.redaction import Redaction
+from holdfast.app.reporting import Report
 from holdfast.app.schedule_views import FireInfo, Schedule
+from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
@@ -65,6 +71,7 @@ from holdfast.client.shapes import (
     Drawing,
     Exported,
     FieldDifferences,
+    LastSeal,
     Listing,
     Me,
     ProcessListing,
@@ -161,6 +168,7 @@ class AsyncCalls:
         limit: int = 100,
         definition: str = "",
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
     ) -> Listing[InstanceSummary]:
@@ -176,10 +184,19 @@ class AsyncCalls:
                         "limit": limit,
                         "definition": definition,
                         "reason": reason,
+                        "next_step": next_step,
                         "since": since,
                         "before": before,
                     },
-                    {"cursor": "", "limit": 100, "definition": "", "reason": "", "since": None, "before": None},
+                    {
+                        "cursor": "",
+                        "limit": 100,
+                        "definition": "",
+                        "reason": "",
+                        "next_step": "",
+                        "since": None,
+                        "before": None,
+                    },
                 ),
             )
         )
@@ -593,6 +610,21 @@ class AsyncCalls:
             )
         )
 
+    async def list_expired(
+        self, *, cursor: str = "", limit: int = 100, before: datetime | None = None
+    ) -> Listing[ExpiredProcess]:
+        """List active processes whose time is over, those first for which it has been for the longest."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path="/ui/workflows/expired",
+                answer=Listing[ExpiredProcess],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "before": before}, {"cursor": "", "limit": 100, "before": None}
+                ),
+            )
+        )
+
     async def start_process(
         self,
         workflow_id: str,
@@ -791,6 +823,19 @@ class AsyncCalls:
                 path=f"/api/v1/definitions/{placed(name)}/source",
                 answer=dict[str, object],
                 query=said({"version": version}, {"version": ""}),
+            )
+        )
+
+    async def list_pause_points(
+        self, name: str, *, version: str = "", trigger: Literal["", "approval", "wait", "manual"] = ""
+    ) -> list[PausePoint]:
+        """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/definitions/{placed(name)}/pause-points",
+                answer=list[PausePoint],
+                query=said({"version": version, "trigger": trigger}, {"version": "", "trigger": ""}),
             )
         )
 
@@ -1234,6 +1279,17 @@ class AsyncCalls:
             )
         )
 
+    async def redact_document(self, type: str, document: str, *, reason: str, fields: Sequence[str] = ()) -> Redaction:
+        """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
+                answer=Redaction,
+                body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+            )
+        )
+
     async def list_document_versions(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentVersion]:
@@ -1254,6 +1310,16 @@ class AsyncCalls:
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}",
                 answer=DocumentVersion,
+            )
+        )
+
+    async def get_document_page(self, type: str, document: str, version: int) -> str:
+        """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}/page",
+                answer=str,
             )
         )
 
@@ -1575,6 +1641,76 @@ class AsyncCalls:
             )
         )
 
+    async def list_suspensions(
+        self, *, cursor: str = "", limit: int = 100, type: str = ""
+    ) -> Listing[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, oldest first."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/suspensions",
+                answer=Listing[WorkflowSuspension],
+                query=said({"cursor": cursor, "limit": limit, "type": type}, {"cursor": "", "limit": 100, "type": ""}),
+            )
+        )
+
+    async def suspend_workflow(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/suspend",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    async def lift_suspension(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back; the documents go on that were paused with it."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/lift",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    async def move_documents(
+        self,
+        type: str,
+        *,
+        workflow: str,
+        to: str,
+        reason: str,
+        nodes: dict[str, str] | None = None,
+        documents: Sequence[str] = (),
+        dry_run: bool = False,
+        cursor: UUID | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents follow another version of their workflow from where they are, or tell which could."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/move",
+                answer=DocumentMoves,
+                body=said(
+                    {
+                        "workflow": workflow,
+                        "to": to,
+                        "reason": reason,
+                        "nodes": nodes,
+                        "documents": documents,
+                        "dry_run": dry_run,
+                        "cursor": cursor,
+                        "limit": limit,
+                    },
+                    {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
+                ),
+            )
+        )
+
     async def list_contracts(self, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
         """List the newest version of each contract that the tenant has or shares, by type."""
         return await self._line.ask(
@@ -1759,6 +1895,54 @@ class AsyncCalls:
                 path="/api/v1/invariants/workflows",
                 answer=Listing[Violation],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    async def verify_seals(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
+        """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/seals",
+                answer=SealCheck,
+                query=said({"after": after, "limit": limit}, {"after": 0, "limit": 1000}),
+            )
+        )
+
+    async def last_seal(self) -> LastSeal:
+        """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
+        return await self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=LastSeal))
+
+    async def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
+        """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/seals",
+                answer=SealedPage,
+                body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
+            )
+        )
+
+    async def report(
+        self,
+        name: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        version: str = "",
+        limit: int = 10000,
+    ) -> Report:
+        """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/reports/{placed(name)}",
+                answer=Report,
+                query=said(
+                    {"since": since, "until": until, "version": version, "limit": limit},
+                    {"since": None, "until": None, "version": "", "limit": 10000},
+                ),
             )
         )
 

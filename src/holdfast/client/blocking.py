@@ -19,12 +19,14 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.charters import Charter
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentRound,
     DocumentSummary,
@@ -45,11 +47,15 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.past import PastState
+from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.redaction import Redaction
+from holdfast.app.reporting import Report
 from holdfast.app.schedule_views import FireInfo, Schedule
+from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
@@ -65,6 +71,7 @@ from holdfast.client.shapes import (
     Drawing,
     Exported,
     FieldDifferences,
+    LastSeal,
     Listing,
     Me,
     ProcessListing,
@@ -161,6 +168,7 @@ class Calls:
         limit: int = 100,
         definition: str = "",
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
     ) -> Listing[InstanceSummary]:
@@ -176,10 +184,19 @@ class Calls:
                         "limit": limit,
                         "definition": definition,
                         "reason": reason,
+                        "next_step": next_step,
                         "since": since,
                         "before": before,
                     },
-                    {"cursor": "", "limit": 100, "definition": "", "reason": "", "since": None, "before": None},
+                    {
+                        "cursor": "",
+                        "limit": 100,
+                        "definition": "",
+                        "reason": "",
+                        "next_step": "",
+                        "since": None,
+                        "before": None,
+                    },
                 ),
             )
         )
@@ -581,6 +598,21 @@ class Calls:
             )
         )
 
+    def list_expired(
+        self, *, cursor: str = "", limit: int = 100, before: datetime | None = None
+    ) -> Listing[ExpiredProcess]:
+        """List active processes whose time is over, those first for which it has been for the longest."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/ui/workflows/expired",
+                answer=Listing[ExpiredProcess],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "before": before}, {"cursor": "", "limit": 100, "before": None}
+                ),
+            )
+        )
+
     def start_process(
         self,
         workflow_id: str,
@@ -775,6 +807,19 @@ class Calls:
                 path=f"/api/v1/definitions/{placed(name)}/source",
                 answer=dict[str, object],
                 query=said({"version": version}, {"version": ""}),
+            )
+        )
+
+    def list_pause_points(
+        self, name: str, *, version: str = "", trigger: Literal["", "approval", "wait", "manual"] = ""
+    ) -> list[PausePoint]:
+        """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/definitions/{placed(name)}/pause-points",
+                answer=list[PausePoint],
+                query=said({"version": version, "trigger": trigger}, {"version": "", "trigger": ""}),
             )
         )
 
@@ -1218,6 +1263,17 @@ class Calls:
             )
         )
 
+    def redact_document(self, type: str, document: str, *, reason: str, fields: Sequence[str] = ()) -> Redaction:
+        """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
+                answer=Redaction,
+                body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+            )
+        )
+
     def list_document_versions(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentVersion]:
@@ -1238,6 +1294,16 @@ class Calls:
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}",
                 answer=DocumentVersion,
+            )
+        )
+
+    def get_document_page(self, type: str, document: str, version: int) -> str:
+        """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}/page",
+                answer=str,
             )
         )
 
@@ -1553,6 +1619,74 @@ class Calls:
             )
         )
 
+    def list_suspensions(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/suspensions",
+                answer=Listing[WorkflowSuspension],
+                query=said({"cursor": cursor, "limit": limit, "type": type}, {"cursor": "", "limit": 100, "type": ""}),
+            )
+        )
+
+    def suspend_workflow(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/suspend",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    def lift_suspension(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back; the documents go on that were paused with it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/lift",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    def move_documents(
+        self,
+        type: str,
+        *,
+        workflow: str,
+        to: str,
+        reason: str,
+        nodes: dict[str, str] | None = None,
+        documents: Sequence[str] = (),
+        dry_run: bool = False,
+        cursor: UUID | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents follow another version of their workflow from where they are, or tell which could."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/move",
+                answer=DocumentMoves,
+                body=said(
+                    {
+                        "workflow": workflow,
+                        "to": to,
+                        "reason": reason,
+                        "nodes": nodes,
+                        "documents": documents,
+                        "dry_run": dry_run,
+                        "cursor": cursor,
+                        "limit": limit,
+                    },
+                    {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
+                ),
+            )
+        )
+
     def list_contracts(self, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
         """List the newest version of each contract that the tenant has or shares, by type."""
         return self._line.ask(
@@ -1731,6 +1865,54 @@ class Calls:
                 path="/api/v1/invariants/workflows",
                 answer=Listing[Violation],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def verify_seals(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
+        """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/seals",
+                answer=SealCheck,
+                query=said({"after": after, "limit": limit}, {"after": 0, "limit": 1000}),
+            )
+        )
+
+    def last_seal(self) -> LastSeal:
+        """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
+        return self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=LastSeal))
+
+    def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
+        """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/seals",
+                answer=SealedPage,
+                body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
+            )
+        )
+
+    def report(
+        self,
+        name: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        version: str = "",
+        limit: int = 10000,
+    ) -> Report:
+        """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/reports/{placed(name)}",
+                answer=Report,
+                query=said(
+                    {"since": since, "until": until, "version": version, "limit": limit},
+                    {"since": None, "until": None, "version": "", "limit": 10000},
+                ),
             )
         )
 

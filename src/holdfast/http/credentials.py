@@ -18,9 +18,10 @@ from starlette.requests import Request
 
 from holdfast.app.access_views import ApiKey, Session
 from holdfast.app.engine import Engine
+from holdfast.app.rates import Rate
 from holdfast.errors import NotFoundError, PayloadError
 from holdfast.http import cookies
-from holdfast.http.limits import Rate, check_rate, network_of
+from holdfast.http.limits import check_rate, network_of
 from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.tokens import Claims, InvalidTokenError, Tokens

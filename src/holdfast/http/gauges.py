@@ -117,6 +117,9 @@ class Gauges:
         self._buried = Counting("holdfast_dead_letters_total", "Steps and effects that gave up.")
         self._late = Timing("holdfast_timer_late_seconds", "How late timers fired.")
         self._commits = Counting("holdfast_commits_total", "Commits.")
+        self._held = Timing(
+            "holdfast_commit_seconds", "How long commits took, which is how long their instances were locked."
+        )
         self._events = Counting("holdfast_events_total", "Events that were written.")
         self._refused = Counting("holdfast_commands_refused_total", "Commands that were refused or failed.")
         self._failures = Counting("holdfast_loop_failures_total", "Failures of the engine's own loops.")
@@ -137,6 +140,7 @@ class Gauges:
         match happening:
             case Committed():
                 self._commits.add()
+                self._held.add(happening.took.total_seconds())
                 self._events.add(happening.events)
             case InstanceStarted():
                 self._started.add(definition=self._definitions.of(happening.definition))

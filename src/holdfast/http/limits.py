@@ -6,9 +6,8 @@ import asyncio
 import ipaddress
 import math
 import re
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -17,46 +16,9 @@ from starlette.requests import ClientDisconnect, Request
 from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
 
-_MOST_BUCKETS: Final = 10_000
-"""Clients that are remembered; the one that was away for longest is forgotten first."""
 _SIX: Final = 6
 _NETWORK_BITS: Final = 64
 _MEASURED = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
-
-
-class Rate:
-    """A token bucket for each client: so many requests at once, and so many in the long run."""
-
-    def __init__(self, per_second: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_second = per_second
-        self._burst = float(burst)
-        self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, client: str) -> float:
-        """One more request; 0 if it is taken, else the seconds until it would be."""
-        left, now = self._left(client)
-        if left < 1.0:
-            self._keep(client, left, now)
-            return (1.0 - left) / self._per_second
-        self._keep(client, left - 1.0, now)
-        return 0.0
-
-    def wait(self, client: str) -> float:
-        """The seconds until a request would be taken; nothing is used up."""
-        left, _ = self._left(client)
-        return 0.0 if left >= 1.0 else (1.0 - left) / self._per_second
-
-    def _left(self, client: str) -> tuple[float, float]:
-        now = self._clock()
-        left, at = self._buckets.get(client, (self._burst, now))
-        return min(self._burst, left + (now - at) * self._per_second), now
-
-    def _keep(self, client: str, left: float, now: float) -> None:
-        self._buckets[client] = (left, now)
-        self._buckets.move_to_end(client)
-        if len(self._buckets) > _MOST_BUCKETS:
-            self._buckets.popitem(last=False)
 
 
 def network_of(address: str) -> str:

@@ -157,6 +157,7 @@ _REMEDIES_OF_REASONS: Mapping[str, str] = {
     "INVALID_TRANSITION": _CHOICES,
     "no_transition": _CHOICES,
     "IDEMPOTENCY_CONFLICT": REMEDIES["reused_id"],
+    "WORKFLOW_RATE_LIMITED": "ask again after as long as the message says; edits of documents are not counted",
     "dead_letters": "retry the step that gave up; that of a process is tried again by /ui/workflows/{id}/resume",
 }
 """What a client can do about refusals for which there is more to do than to look again."""
@@ -266,6 +267,8 @@ def status_of(error: e.HoldfastError) -> int:
     if isinstance(error, e.RejectedError) and not isinstance(error, e.ForbiddenError):
         if error.reason == "not_started":
             return HTTPStatus.NOT_FOUND
+        if error.reason == "WORKFLOW_RATE_LIMITED":
+            return HTTPStatus.TOO_MANY_REQUESTS
         if error.reason in _UNPROCESSABLE:
             return HTTPStatus.UNPROCESSABLE_ENTITY
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)

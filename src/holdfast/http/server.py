@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.app.engine import Engine
+from holdfast.app.rates import Rate
 from holdfast.http.credentials import Doorkeeper
 from holdfast.http.gauges import Gauges
 from holdfast.http.hub import Hub
-from holdfast.http.limits import Rate, StreamRoom
+from holdfast.http.limits import StreamRoom
 from holdfast.http.logins import Logins
 from holdfast.http.options import HttpOptions
 from holdfast.http.webhooks import Hook

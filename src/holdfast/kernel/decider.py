@@ -36,6 +36,8 @@ class Status(msgspec.Struct, frozen=True):
     """Why, for example `dlq` for a paused saga; empty when the word says it all."""
     since: datetime | None = None
     """Since when it is paused, if the decider knows; None means since the decision that paused it."""
+    next_step: str = ""
+    """What a paused instance goes on with, to be found by; empty if nothing is named."""
 
     @property
     def is_terminal(self) -> bool:

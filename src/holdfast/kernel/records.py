@@ -80,6 +80,7 @@ STEPS = declare(
         change=StepMoved,
         stored=StoredStep,
         moved_at="moved_at",
+        fading=("input", "output"),
         while_zero={"started_at": "attempts"},  # A step began with its first call.
     )
 )

@@ -77,6 +77,8 @@ class RowKind(msgspec.Struct, Generic[S_co], frozen=True, kw_only=True, eq=False
     """Columns that repeat what the row of the instance says."""
     shared_by: str = ""
     """The column that tells these rows from others in the same table, by its words; empty if the table is theirs alone."""
+    fading: tuple[str, ...] = ()
+    """Columns of bytes, JSON all of them, whose old values a driver may keep packed; whoever reads them sees no difference."""
     goes_with_instance: bool = True
     """Whether the rows are deleted with their instance; otherwise they keep it from being deleted, and the driver's queries say so."""
 

@@ -73,6 +73,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tenant_rate: float | None = None
     """Effects per second that a tenant may ask for in this process before those of other tenants go first. It delays nobody while there
     is room. None means that all tenants stand in one line."""
+    workflow_rate: float | None = None
+    """Decisions, transitions, advances and repairs of a tenant that this process takes in a second, in the long run; more are refused, and edits
+    are not. None means that nobody counts."""
     projection_batch: int = 500
     """Events that a projection takes in at once."""
     projection_pause: timedelta = timedelta(seconds=0.5)
@@ -96,6 +99,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command id is remembered, whatever becomes of its instance; that of a document at least until the document ends."""
     keep_finished: timedelta | None = None
     """Finished instances are deleted this long after their end, or when nothing of them is needed any more; None keeps them for ever."""
+    compress_after: timedelta | None = timedelta(days=365)
+    """What steps were given and gave is kept compressed this long after they have ended; nobody who reads it sees a difference. None means never."""
+    stuck_after: timedelta = timedelta(minutes=15)
+    """How long nothing may have happened to a run that nothing can ever wake before listeners, the log, metrics, health and alerts tell of it."""
+    alerts: tuple[str, ...] = ()
+    """Who is told of such runs, each once a day, as `channel:recipient`: `email:ops@example.com`, `pager:role:operators`; the channels are those of notices."""
     mail_host: str = ""
     """The SMTP server by which notices go to the channel `email`; empty means that there is no such channel."""
     mail_port: int = 587
@@ -146,8 +155,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"lease ({self.lease}) must be at least three beat_intervals ({self.beat_interval})"
             )
-        if self.tenant_rate is not None and not _LEAST_RATE <= self.tenant_rate < math.inf:
-            raise ConfigurationError(f"tenant_rate must be None, or at least {_LEAST_RATE}, not {self.tenant_rate}")
+        for name in _RATES:
+            _check_rate(name, getattr(self, name))
         if self.ageing and not _LEAST_AGEING <= self.ageing < math.inf:
             raise ConfigurationError(f"ageing must not be negative: it is 0 or from {_LEAST_AGEING}, not {self.ageing}")
         for name in _SWITCHES:
@@ -159,6 +168,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             )
         for name in _LISTS:
             _check_list(name, getattr(self, name))
+        _check_alerts(self.alerts)
         self._check_mail()
 
     def _check_mail(self) -> None:
@@ -223,17 +233,21 @@ _DURATIONS = (
     "event_ttl",
     "keep_receipts",
     "keep_finished",
+    "stuck_after",
+    "compress_after",
     "projection_pause",
     "longest_projection_pause",
     "resume_timeout",
     "resume_worker_interval",
 )
 
+_RATES = ("tenant_rate", "workflow_rate")
+
 _SWITCHES = ("ageing_enabled", "observe_inputs", "resume_auto_escalate", "auto_resume_after_approval")
 
-_LISTS = ("outbound_allow", "invokers")
+_LISTS = ("outbound_allow", "invokers", "alerts")
 
-_MAY_BE_NONE = {"handler_timeout", "keep_finished", "resume_worker_interval"}
+_MAY_BE_NONE = {"handler_timeout", "keep_finished", "compress_after", "resume_worker_interval"}
 
 _INTERVALS = {"beat_interval", "poll_interval", "timer_poll_interval", "resume_worker_interval"}
 """How long loops rest between two looks."""
@@ -244,6 +258,19 @@ _LEAST_INTERVAL = timedelta(milliseconds=1)
 def _check_list(name: str, given: object) -> None:
     if not isinstance(given, tuple) or not all(isinstance(each, str) and each for each in given):
         raise ConfigurationError(f"{name} must be a tuple of texts, such as {name}=('one', 'another'), not {given!r}")
+
+
+def _check_rate(name: str, rate: float | None) -> None:
+    if rate is not None and not _LEAST_RATE <= rate < math.inf:
+        raise ConfigurationError(f"{name} must be None, or at least {_LEAST_RATE}, not {rate}")
+
+
+def _check_alerts(given: tuple[str, ...]) -> None:
+    for each in given:
+        channel, _, to = each.partition(":")
+        if not channel or not to.removeprefix("role:"):
+            told = "alerts must each name a channel and who is told, such as email:ops@example.com"
+            raise ConfigurationError(f"{told}, not {each!r}")
 
 
 def _check_duration(name: str, duration: object) -> None:

@@ -72,6 +72,23 @@ class InForce(NamedTuple):
     status: BlueprintStatus
     """`archived` if all that a tenant has published are."""
     is_shared: bool
+    version: int
+    is_suspended: bool
+    """Whether the tenant has taken it out of use."""
+
+
+class Suspension(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow is taken out of use by a tenant, or put back."""
+
+    tenant: str
+    type: str
+    workflow: str
+    is_suspended: bool
+    set_by: str
+    set_at: datetime
+    why: str
+    batch: str
+    """What the names of the batches begin with that have paused its documents."""
 
 
 class PublishingRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +158,14 @@ class Blueprints(Protocol):
 
     def in_force_everywhere(self, type_: str) -> list[StoredBlueprint]:
         """The published bodies of all tenants for a type, by tenant."""
+        ...
+
+    def suspensions(self, tenant: str, type_: str) -> list[Suspension]:
+        """What a tenant has taken out of use and put back, of a type or of all, oldest first."""
+        ...
+
+    def suspend(self, suspension: Suspension) -> bool:
+        """Take a workflow out of use, or put it back; False if it is so already."""
         ...
 
     def rule(self, tenant: str) -> PublishingRule | None:

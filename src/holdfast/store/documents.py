@@ -35,6 +35,10 @@ class Documents(Protocol):
         """A page of documents, newest first."""
         ...
 
+    def stand_in(self, type_: str, found: InForce) -> str:
+        """The newest workflow before one that a tenant has taken out of use, of the same owner and in use; empty if there is none."""
+        ...
+
     def in_force(self, type_: str) -> InForce | None:
         """The workflow that a new document of a type begins with, as it was published with its contract or a body; None if none was."""
         ...

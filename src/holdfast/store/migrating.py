@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib import resources
@@ -51,6 +51,16 @@ def read_migrations(package: str) -> tuple[Migration, ...]:
         if match:
             found.append(Migration(int(match[1]), match[2], file.read_text(encoding="utf-8")))
     return tuple(sorted(found, key=lambda each: each.number))
+
+
+def scripted(migrations: Sequence[Migration], *, after: int, noted: Callable[[Migration], str]) -> str:
+    """Migrations behind a number as a script for somebody's own tool: each in a transaction, with the statement that notes it."""
+    parts = [
+        f"-- {each.number:04} {each.name}\nbegin;\n{each.sql.strip()}\n{noted(each)};\ncommit;\n"
+        for each in migrations
+        if each.number > after
+    ]
+    return "\n".join(parts)
 
 
 def bring_up(database: Migratable, migrations: Sequence[Migration], *, may_migrate: bool) -> None:

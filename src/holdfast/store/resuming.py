@@ -41,6 +41,8 @@ class PausedQuery(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
     reason: str = ""
     """Empty means all."""
+    next_step: str = ""
+    """Only those that go on with this step; empty means all."""
     since: datetime | None = None
     before: datetime | None = None
     """Only instances paused at the first instant or later, and before the second."""

@@ -87,8 +87,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether a commit told that somebody has worked on it; an effect may be in hand all the same while none did."""
     version: int
     """How many events the instance has."""
-    issued: int
-    """How many effects and timers it has issued; they are numbered from 0."""
+    issued: int  # Effects and timers, which are numbered from 0.
     commits: int = 0
     """How many commands have changed it."""
     parent: InstanceId | None = None
@@ -105,6 +104,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it will be stopped if it has not ended by then."""
     search: str = ""
     """Values that it is found by, as JSON; empty means none."""
+    next_step: str = ""
+    """The step that it goes on with, while it is paused; empty if it is not, or if nothing follows."""
 
     @property
     def attributes(self) -> dict[str, Attribute]:

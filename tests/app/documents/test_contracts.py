@@ -77,7 +77,7 @@ def test_a_large_invoice_needs_two_people_at_once(place: Place) -> None:
     assert stood(engine) == ("active", "GL-I-1")
 
 
-@pytest.mark.row("E-744", "E-662", "E-922")
+@pytest.mark.row("E-744", "E-662", "E-922", "EH-09")
 def test_other_invoices_go_through_a_chain(place: Place) -> None:
     """The middle lane: the second stage is asked only after the first has approved, both about the same version."""
     engine = opened(place)
@@ -92,7 +92,7 @@ def test_other_invoices_go_through_a_chain(place: Place) -> None:
     assert stood(engine) == ("active", "GL-I-1")
 
 
-@pytest.mark.row("E-745", "E-105")
+@pytest.mark.row("E-745", "E-105", "EC-02", "EC-32")
 def test_a_rejected_invoice_is_submitted_again_unchanged(place: Place) -> None:
     """One of two rejects: the other's question is withdrawn, the invoice is a draft with the reason, and a second round asks both again."""
     engine = opened(place)

@@ -8,7 +8,11 @@ import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
 from holdfast import Actor
+from holdfast.authoring.definition import Definition
+from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
 from holdfast.errors import DefinitionError, RejectedError
+from holdfast.expressions import parse
+from holdfast.kernel.canonical import canonical_hash
 from support.engines import Place
 from support.repository import ROOT
 
@@ -78,7 +82,7 @@ def test_what_was_missing_before_there_was_a_workflow(place: Place) -> None:
     assert (seen.status, seen.data["posting_ref"]) == ("active", "GL-I-1")
 
 
-@pytest.mark.row("E-003", "E-067", "E-005")
+@pytest.mark.row("E-003", "E-067", "E-005", "EH-01", "EH-10")
 def test_documents_have_one_writer(place: Place) -> None:
     """Whatever an edit, a transition, a step or an amendment writes has its mutation and its line of the audit; its rows follow from events alone, and no statement writes them otherwise."""
     engine = opened(place)
@@ -107,6 +111,20 @@ def test_documents_have_one_writer(place: Place) -> None:
     writes = re.compile(rf"(insert into|update|delete from) (holdfast\.)?({TABLES})\b", re.IGNORECASE)
     others = [file.name for file in folder.rglob("sql/*.sql") if writes.search(file.read_text(encoding="utf-8"))]
     assert others == []
+
+
+@pytest.mark.row("E-881")
+def test_every_part_of_the_way_can_be_called_by_itself(place: Place) -> None:
+    """From a contract an envelope, from that a workflow, of that a run that is moved and mended; hashes and expressions without any of it."""
+    envelope = generate_envelope(ready_contract("invoice"))
+    workflow = compile_effective(envelope, read_body(BODY))
+    engine = place.engine().register(Definition(graph=graph_of(workflow)))
+    clerk = of(engine, CLERK, "default").documents
+    made = clerk.create("invoice", {**GIVEN, "grand_total": 5}, id="I-1")
+    assert clerk.transition("invoice", "I-1", "submit").status == "active"
+    assert engine.invariants.repair(made.instance, reason="to be sure").is_whole
+    assert canonical_hash({"b": 1, "a": [2]}) == canonical_hash({"a": [2], "b": 1}) != canonical_hash({"a": [2]})
+    assert parse("entity.total > 3").evaluate({"entity": {"total": 4}}) is True
 
 
 @pytest.mark.row("E-024", "E-029", "E-185")

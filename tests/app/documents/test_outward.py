@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import timedelta
 
@@ -43,18 +44,22 @@ def stood(engine: ManualEngine) -> tuple[str, str]:
     return seen.status, seen.run_status
 
 
-@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612")
+@pytest.mark.row("E-018", "E-030", "E-413", "E-424", "E-612", "ED-21", "EC-28", "EH-13", "EO-29", "EO-30")
 def test_a_request_is_sent_signed_and_its_answer_kept(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One request with a key that stays the same, the payload by expressions, and an answer that later conditions read."""
+    """One request with a key that stays the same, the payload by expressions, and an answer that later conditions read.
+
+    Of a long one the beginning is kept, with the hash of all of it.
+    """
+    receiver.status, receiver.body = 200, b"x" * 70_000
     monkeypatch.setenv("HOOK_SECRET", SECRET)
     engine = place.engine(ALLOWED)
     port = receiver.url.rpartition(":")[2].partition("/")[0]
     url = f"http://127.0.0.1:{port}/orders/{{entity.number}}"
     nodes = (
         hook(url, ", secret: 'env:HOOK_SECRET', into: told")
-        + ", {id: ok, type: condition, expression: context.told.status == 204}"
+        + ", {id: ok, type: condition, expression: context.told.status == 200}"
     )
     edges = "{from: tell, to: ok}, {from: ok, to: out, on: 'true'}, {from: ok, to: out, on: 'false'}"
     register(engine, "sales_order", body(SLOT, nodes, edges))
@@ -70,10 +75,12 @@ def test_a_request_is_sent_signed_and_its_answer_kept(
     assert isinstance(told, dict)
     kept = told["told"]
     assert isinstance(kept, dict)
-    assert (kept["status"], kept["body"], set(kept["request"])) == (204, "", {"url", "bytes", "sha256"})
+    assert (kept["status"], kept["body"], set(kept["request"])) == (200, "x" * 65_536, {"url", "bytes", "sha256"})
+    whole = hashlib.sha256(receiver.body).hexdigest()
+    assert (kept["is_truncated"], kept["bytes"], kept["sha256"]) == (True, 70_000, whole)
 
 
-@pytest.mark.row("E-425", "E-421")
+@pytest.mark.row("E-425", "E-421", "ED-21", "EO-29")
 def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Place, receiver: Receiver) -> None:
     """Five requests with one key, further and further apart; then the run waits for an operator."""
     engine = place.engine(ALLOWED)
@@ -85,7 +92,7 @@ def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Pla
     assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 1
 
 
-@pytest.mark.row("E-424", "E-421")
+@pytest.mark.row("E-424", "E-421", "EC-28", "EC-33", "EO-29")
 def test_nobody_waits_for_a_request_that_is_not_awaited(place: Place, receiver: Receiver) -> None:
     """The document goes on at once, whatever becomes of the request; that it could not be sent is told, once it is given up."""
     engine = place.engine(ALLOWED)
@@ -116,6 +123,7 @@ def test_what_a_request_that_nobody_waits_for_cannot_say(more: str, code: str) -
     assert [each.code for each in found] == [code]
 
 
+@pytest.mark.row("EO-29")
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", "ftp://x", "http://{entity.note}/"])
 def test_an_address_that_may_not_be_reached_fails_the_step(place: Place, url: str) -> None:
     """One inside of the house, of another protocol, or that has a hole nothing fills: for good, and in words."""
@@ -125,7 +133,7 @@ def test_an_address_that_may_not_be_reached_fails_the_step(place: Place, url: st
     assert stood(engine) == ("submitted", "paused")
 
 
-@pytest.mark.row("E-383", "E-500", "E-811", "E-957", "E-572", "E-935", "E-574")
+@pytest.mark.row("E-383", "E-500", "E-811", "E-957", "E-572", "E-935", "E-574", "E-348")
 def test_one_trace_and_one_name_lead_from_the_call_to_the_receiver(place: Place, receiver: Receiver) -> None:
     """The same trace in the mutation, the audit, the step, the handler and the request; and each step tells as whom it was done."""
     engine = place.engine(ALLOWED)

@@ -9,7 +9,7 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, register
-from holdfast import StepContext
+from holdfast import Actor, StepContext
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -45,7 +45,7 @@ LANES = body(
 )
 
 
-@pytest.mark.row("E-445", "E-446", "E-417", "E-613", "E-936")
+@pytest.mark.row("E-445", "E-446", "E-417", "E-613", "E-936", "ED-05")
 @pytest.mark.parametrize(("total", "lane"), [(90_000, "huge"), (60_000, "large"), (10, "small")])
 def test_one_way_is_taken_and_the_history_says_why(place: Place, total: int, lane: str) -> None:
     """The first that holds, by priority; without a condition, if no other does. The values that were read and what came out can be asked for."""
@@ -74,7 +74,7 @@ def test_a_document_that_no_way_is_open_to_waits_for_an_operator(place: Place) -
     assert (status, run, reason) == ("submitted", "paused", "no_edge")
 
 
-@pytest.mark.row("E-420", "E-426", "E-953", "E-466", "E-472")
+@pytest.mark.row("E-420", "E-426", "E-953", "E-466", "E-472", "ED-14")
 def test_a_handler_and_its_change_are_one_commit_and_it_may_be_tried_again(place: Place) -> None:
     """What a call wrote that failed is gone; the one that goes well counts once, as one version, and changes of the workflow start nothing."""
     engine = place.engine()
@@ -108,7 +108,7 @@ def _in(joint: object, statement: str) -> int:
         return int(cursor.fetchone()[0]) if statement.startswith("select") else 0
 
 
-@pytest.mark.row("E-423", "E-421", "E-060")
+@pytest.mark.row("E-423", "E-421", "E-060", "E-374")
 def test_nothing_is_sent_while_a_document_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """With sockets closed a document with a request and a notice in its way is submitted all the same; both wait to be sent."""
     engine = ManualEngine()
@@ -165,7 +165,7 @@ def test_what_comes_for_a_document_that_is_over_changes_nothing(place: Place) ->
     assert set(told.values()) == {"sam"}
 
 
-@pytest.mark.row("E-766", "E-753")
+@pytest.mark.row("E-766", "E-753", "EO-37")
 def test_a_wait_follows_the_document(place: Place) -> None:
     """An edit that changes the key of an awaited event moves the wait; what came early is judged with the document in view."""
     engine = place.engine()
@@ -182,3 +182,43 @@ def test_a_wait_follows_the_document(place: Place) -> None:
     mine.mutate("sales_order", "O-1", {"shipment_id": "B"})
     engine.drain()
     assert stood(engine)[0] == "submitted"
+
+
+LATER = body(
+    SLOT,
+    "{id: rest, type: wait_timer, duration: 1h}, {id: ask, type: approval, approvers: [{user: fay}]}, {id: pick, type: action, action: sales_order.reserve}",
+    "{from: rest, to: ask}, {from: ask, to: pick}, {from: pick, to: out}",
+)
+
+
+@pytest.mark.row("EO-26")
+@pytest.mark.parametrize("gone", ["sam", "fay"])
+def test_nothing_is_done_in_the_name_of_somebody_who_is_deactivated(place: Place, gone: str) -> None:
+    """Who asked was deactivated while a timer ran: the policy gate fails closed. An approver who was is found, and somebody else is given the question."""
+    engine, called = place.engine(), list[str]()
+    for name in ("sam", "fay", "hal"):
+        engine.directory.put(name)
+    engine.directory.grant("hal", "approver")
+
+    @engine.handler("sales_order.reserve")
+    def reserve() -> None:
+        called.append("reserve")
+
+    sent(engine, LATER)
+    engine.advance(timedelta(hours=1))
+    engine.directory.deactivate(gone)
+    lost = engine.directory.open_tasks_of_inactive()
+    (task,) = engine.tasks.list()
+    assert [each.step_id for each in lost] == ([task.step_id] if gone == "fay" else [])
+    if lost:
+        engine.tasks.reassign(task, "hal", reason="fay has left")
+    who = Actor(id="hal" if lost else "fay")
+    asking(engine, who).tasks.decide(task, "approved", document_version=task.document_version)
+    engine.drain()
+    if lost:
+        assert (stood(engine)[0], called) == ("active", ["reserve"])
+        return
+    assert (stood(engine)[:2], called) == (("submitted", "paused"), [])
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    (failed,) = [each for each in run.steps() if each.error]
+    assert "'sam' may not act any more: they are deactivated" in failed.error

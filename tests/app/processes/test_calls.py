@@ -10,6 +10,7 @@ import pytest
 
 from app.processes.acting import ANN, BOB, CAT, EVE, INPUT, ORDERS, asking, ends, person, process, published
 from holdfast import (
+    Actor,
     ForbiddenError,
     NotFoundError,
     PayloadError,
@@ -223,7 +224,7 @@ def test_conditions_and_guards_say_which_way_is_open(place: Place) -> None:
     assert stood(engine, large) == ("completed", "approved")
 
 
-@pytest.mark.row("P-030", "P-077", "P-136")
+@pytest.mark.row("P-030", "P-077", "P-136", "EC-20")
 def test_a_caller_may_say_which_version_was_seen(place: Place) -> None:
     """The version begins at 1 and grows with each change; whoever has seen an older one is refused, and changes nothing."""
     engine = place.engine()
@@ -288,6 +289,60 @@ def test_a_form_is_checked(place: Place) -> None:
     assert refused.value.reason == "VALIDATION_ERROR"
 
 
+@pytest.mark.row("P-132")
+def test_the_comment_is_the_reason_that_a_rejection_needs(place: Place) -> None:
+    """Where the step asks for one; without it nothing is changed."""
+    engine = place.engine()
+    step = person("one", type="approval", requires_reason=True)
+    published(engine, process(step, *ends("done", "no"), ways="one approved done,one rejected no"))
+    instance = engine.processes.start("w").id
+    with pytest.raises(RejectedError) as refused:
+        engine.processes.advance(instance, "rejected")
+    assert refused.value.reason == "VALIDATION_ERROR"
+    assert engine.processes.advance(instance, "rejected", comment="too dear").current_step == "no"
+
+
+@pytest.mark.row("P-122")
+def test_a_front_end_is_told_of_what_keeps_those_out_who_are_asked(place: Place) -> None:
+    """A claim of somebody else, four eyes, and a decision of their own: an event that `advance` refuses is not shown as allowed."""
+    engine = place.engine()
+    both = [{"user": "bob"}, {"user": "cat"}]
+    published(
+        engine,
+        process(
+            person("one", assignee={"role": "clerk"}),
+            person("two", assignee={"role": "clerk"}, distinct_from=["one"]),
+            person("both", type="approval", assignees=both, agree="all"),
+            *ends("done", "no"),
+            ways="one sent two,two sent both,both approved done,both rejected no",
+        ),
+    )
+    bob, cat, dan = (Actor(id=name, roles=frozenset({"clerk"})) for name in ("bob", "cat", "dan"))
+    instance = engine.processes.start("w").id
+
+    def shown(actor: Actor) -> set[str]:
+        choices = asking(engine, actor).processes.get(instance).choices
+        assert all(each.is_allowed is not bool(each.why_not) for each in choices)
+        for each in choices:
+            if not each.is_allowed:
+                with pytest.raises(RejectedError):
+                    asking(engine, actor).processes.advance(instance, each.event)
+        return {each.why_not for each in choices}
+
+    asking(engine, cat).tasks.claim(f"{instance}:1")
+    assert (shown(cat), *(word[:30] for word in shown(bob))) == ({""}, "'cat' has claimed 'one', and d")
+    engine.directory.put("cat")
+    engine.directory.deactivate("cat")  # Her claim keeps nobody out any more.
+    assert shown(bob) == {""}
+    asking(engine, bob).processes.advance(instance, "sent")
+    assert (shown(dan), *(word[:38] for word in shown(bob))) == ({""}, "'bob' has decided 'one' and may not de")
+    asking(engine, dan).processes.advance(instance, "sent")
+    assert shown(bob) == {""}
+    asking(engine, bob).processes.advance(instance, "approved")
+    told = {each.event: each.why_not for each in asking(engine, bob).processes.get(instance).choices}
+    assert set(told.values()) == {"'bob' has decided it by 'approved'; withdraw that decision first"}
+
+
 # -- what goes wrong
 
 
@@ -310,8 +365,11 @@ def test_a_failed_step_suspends_until_somebody_resumes_it(place: Place) -> None:
     assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
     with pytest.raises(ForbiddenError):
         asking(engine, BOB).processes.resume(instance)
+    olga = asking(engine, Actor(id="olga", capabilities=frozenset({"execution:resume"})))
+    with pytest.raises(ForbiddenError, match="execution:repair"):
+        olga.dead_letters.requeue(engine.dead_letters.list(instance=instance)[0])
     backend.failing.clear()
-    engine.processes.resume(instance)
+    olga.processes.resume(instance)
     engine.drain()
     assert stood(engine, instance) == ("completed", "approved")
     assert "_last_error" not in engine.processes.get(instance).instance.state
@@ -379,7 +437,7 @@ workflows:
 """
 
 
-@pytest.mark.row("P-087", "P-099", "P-101", "P-102")
+@pytest.mark.row("P-087", "P-099", "P-101", "P-102", "EC-01", "EC-22")
 @pytest.mark.parametrize("limit", [3, 10])
 def test_automatic_steps_in_a_row_are_limited(place: Place, limit: int) -> None:
     """As many as the limit run; the one behind suspends, and a resume lets as many run again."""
@@ -543,7 +601,7 @@ def test_an_event_sets_no_name_of_the_engines_own(place: Place, *, comes_early: 
 # -- ending
 
 
-@pytest.mark.row("P-037", "P-042", "P-116", "P-118", "P-119", "P-120", "P-121", "C-03")
+@pytest.mark.row("P-037", "P-042", "P-116", "P-118", "P-119", "P-120", "P-121", "C-03", "EC-14")
 def test_a_cancelled_process_undoes_nothing(place: Place) -> None:
     """From active and from suspended, by whoever has the capability; a second time it is not active any more."""
     engine = place.engine()
@@ -568,7 +626,7 @@ def test_a_cancelled_process_undoes_nothing(place: Place) -> None:
     assert (stood(engine, active), stood(engine, suspended)) == (("cancelled", "review"), ("cancelled", "process"))
 
 
-@pytest.mark.row("P-018", "P-170")
+@pytest.mark.row("P-018", "P-170", "EC-10")
 def test_a_rejected_order_ends_in_a_terminal_of_its_own(place: Place) -> None:
     """Every terminal means completed; nothing is called on the way to this one."""
     engine = place.engine()
@@ -630,7 +688,7 @@ def test_a_list_shows_those_of_the_caller(place: Place) -> None:
         processes.list(status="running")
 
 
-@pytest.mark.row("P-002", "P-003", "P-005", "P-007", "P-159", "P-161", "P-168")
+@pytest.mark.row("P-002", "P-003", "P-005", "P-007", "P-159", "P-161", "P-168", "EC-23")
 def test_another_person_goes_on_days_later_in_another_process(place: Place) -> None:
     """The trail tells who started it and who approved it, and when."""
     first = place.engine()
@@ -649,6 +707,7 @@ def test_another_person_goes_on_days_later_in_another_process(place: Place) -> N
     assert second.instances.verify(instance).is_sound
 
 
+@pytest.mark.row("EC-12")
 def test_runs_are_listed_by_the_words_of_their_kind(place: Place) -> None:
     """A word finds the runs of the kinds that have it, as they are shown; one that no kind has is refused."""
     engine = place.engine()

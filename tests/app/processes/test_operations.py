@@ -169,7 +169,7 @@ def test_a_suspended_call_is_made_again_when_somebody_resumes_it(place: Place, s
     assert len({each.headers["idempotency-key"] for each in server.received}) == 1
 
 
-@pytest.mark.row("C-26")
+@pytest.mark.row("C-26", "EC-09")
 def test_no_transaction_is_open_while_a_service_is_asked(place: Place, server: Server) -> None:
     """While it answers, another process writes, and sees that the step was entered: that is stored before the call is made."""
     other = place.engine()
@@ -387,7 +387,7 @@ def test_a_person_after_a_call_is_waited_for(place: Place, server: Server) -> No
     assert engine.processes.get(instance).instance.current_step == "check"
 
 
-@pytest.mark.row("C-41", "P-076")
+@pytest.mark.row("C-41", "P-076", "EC-21")
 def test_automatic_steps_are_done_in_the_call_or_left_to_workers(live: Live) -> None:
     """A call waits for them; one that has no patience is told how things stand, and they are done all the same."""
     gate = threading.Event()

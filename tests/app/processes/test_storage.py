@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from datetime import datetime
-from typing import cast
-from uuid import UUID
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+from uuid import RFC_4122, UUID
 
 import psycopg
 import pytest
 
 from app.processes.acting import ANN, BOB, CAT, INPUT, asking, published
-from holdfast import Engine, HoldfastError, NotFoundError, RejectedError
+from holdfast import Actor, Engine, ForbiddenError, HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.app.faces.blocking import Calls
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.repository import ROOT
 
 Rows = list[tuple[object, ...]]
+
+RFC_9562: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def sql(live: Live) -> Callable[[str], Rows]:
@@ -163,18 +167,64 @@ def test_a_process_runs_in_memory() -> None:
     engine.stop()
 
 
-@pytest.mark.documents("P-022", "P-140")
-def test_the_page_says_where_it_differs() -> None:
-    """Ids are not of version 4, and what is due at an instant is done at it, not behind it."""
+@pytest.mark.row("P-022", "C-04")
+def test_an_id_is_a_uuid_of_its_own(live: Live) -> None:
+    """Ids are UUIDs as RFC 9562 writes them, all of version 7, as the page says, and no two are the same, whichever engine made them; the row has the same."""
+    engines = [live.engine() for _ in range(2)]
+    for engine in engines:
+        published(engine)
+    made = [asking(engine, ANN).processes.start("orders.approval", INPUT).id for engine in engines for _ in range(50)]
+    assert len(set(made)) == 100
+    assert all(RFC_9562.fullmatch(str(each)) for each in made)
+    assert {(UUID(str(each)).version, UUID(str(each)).variant) for each in made} == {(7, RFC_4122)}
+    assert {str(row[0]) for row in sql(live)("select id from {}instances")} == set(map(str, made))
     page = " ".join((ROOT / "docs/reference/process-format.md").read_text(encoding="utf-8").split())
-    assert "Ids are UUIDs of version 7" in page
-    assert "A timeout is done at its instant" in page
+    assert "Ids are UUIDs of version 7 (RFC 9562), and not of version 4, because" in page
 
 
-def test_an_id_is_a_uuid_of_its_own(place: Place) -> None:
-    """Ids are UUIDs in the order of birth, as for every instance of the engine, so not of version 4."""
+@pytest.mark.row("P-140", "P-105")
+def test_what_has_expired_is_found(place: Place) -> None:
+    """Active ones whose time is over before an instant, strictly: those of one's own tenant and partition, or of all tenants for the engine itself."""
     engine = place.engine()
     published(engine)
-    ids = [asking(engine, ANN).processes.start("orders.approval", INPUT).id for _ in range(3)]
-    assert len(set(ids)) == 3
-    assert {each.version for each in ids} == {7}
+    own = asking(engine, ANN).processes.start("orders.approval", INPUT)
+    north = asking(engine, ANN, partition="north").processes.start("orders.approval", INPUT).id
+    there = asking(engine, ANN, tenant="t2").processes.start("orders.approval", INPUT).id
+    ended = asking(engine, ANN).processes.start("orders.approval", INPUT).id
+    asking(engine, BOB).processes.advance(ended, "rejected")
+    held = asking(engine, ANN).processes.start("orders.approval", INPUT).id
+    engine.run(held).pause("month end")
+    due = own.expires_at
+    assert due is not None
+    moment, reader = timedelta(microseconds=1), Actor(id="rita", capabilities=frozenset({"execution:read"}))
+
+    def expired(calls: Engine | Calls, **asked: Any) -> set[UUID]:
+        return {each.id for each in calls.processes.expired(**asked)}
+
+    assert expired(engine, before=due, tenant="*") == set()
+    assert expired(engine, before=due + moment, tenant="*") == {own.id, north, there}
+    assert expired(engine, before=due + moment) == {own.id, north}
+    assert expired(engine, before=due + moment, tenant="t2") == {there}
+    assert expired(asking(engine, reader), before=due + moment) == {own.id}
+    assert expired(asking(engine, reader, partition="north"), before=due + moment) == {north}
+    assert expired(asking(engine, reader, tenant="t2"), before=due + moment) == {there}
+    place.clock.move(timedelta(hours=72))
+    assert expired(engine, tenant="*") == set()
+    place.clock.move(timedelta(seconds=1))
+    (first,) = engine.processes.expired(tenant="*", limit=1)
+    others = engine.processes.expired(tenant="*", after=first)
+    assert {first.id, *(each.id for each in others)} == {own.id, north, there}
+    assert (first.workflow_id, first.subject_id, first.expires_at) == ("orders.approval", "ann", due)
+    for calls, asked, error in (
+        (asking(engine, BOB), {}, ForbiddenError),
+        (asking(engine, reader), {"tenant": "*"}, ForbiddenError),
+        (asking(engine, reader), {"tenant": "t2"}, ForbiddenError),
+        (engine, {"before": datetime(2026, 1, 1)}, PayloadError),  # noqa: DTZ001 - that it has no zone is the point
+        (engine, {"after": own}, PayloadError),
+        (engine, {"limit": 0}, PayloadError),
+        (engine, {"tenant": "x" * 9999}, PayloadError),
+    ):
+        with pytest.raises(error):
+            expired(calls, **asked)
+    assert engine.processes.process_timeouts() == 3
+    assert expired(engine, tenant="*") == set()

@@ -186,15 +186,18 @@ def test_each_pause_has_its_own_beginning(place: Place) -> None:
     assert engine.run(run).describe().paused_at == shown.paused_at
 
 
-@pytest.mark.row("R-014", "R-041", "R-045", "R-053", "C-30")
+@pytest.mark.row("R-014", "R-020", "R-041", "R-045", "R-053", "C-30")
 @pytest.mark.parametrize(("on_true", "next_step"), [(None, "ship"), ("ok", "ok")])
 def test_the_next_step_is_told_by_its_id_in_the_file(place: Place, on_true: str | None, next_step: str) -> None:
-    """Where `on_true` leads, or else the step that follows in the list, also if it begins with an action."""
+    """Where `on_true` leads, or else the step that follows in the list, also if it begins with an action; runs are found by it."""
     asks = BLOCK if on_true is None else BLOCK | {"on_true": on_true}
     stage = Stage()
     engine, run = begun(place, rules(asks, CALL, ALLOW) if on_true is None else OVER, stage=stage)
     assert engine.run(run).describe().next_step == next_step
+    assert [(each.id, each.next_step) for each in engine.runs.paused(next_step=next_step)] == [(run, next_step)]
+    assert engine.runs.paused(next_step="ask") == []
     approve(engine, run)
+    assert engine.runs.paused(next_step=next_step) == []
     assert stage.calls == (["ship"] if on_true is None else [])
 
 
@@ -423,7 +426,7 @@ def test_a_resume_point_cannot_vanish(place: Place) -> None:
     assert (status(engine, run), stage.calls) == ("completed", ["ship"])
 
 
-@pytest.mark.row("R-094", "R-130", "R-131", "R-033", "C-08", "C-31")
+@pytest.mark.row("R-094", "R-130", "R-131", "R-033", "C-08", "C-31", "EC-12")
 def test_runs_of_all_kinds_are_listed_by_their_own_words(place: Place) -> None:
     """Paused and blocked rules are found by these words, and not among the dead letters of sagas; what is paused has an instant, what is not has none."""
     engine, paused = begun(place)

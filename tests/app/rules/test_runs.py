@@ -57,7 +57,7 @@ def test_the_limit_is_part_of_what_needs_an_approval(place: Place, total: object
     assert bool(engine.run(run).tasks()) is is_asked
 
 
-@pytest.mark.row("R-109")
+@pytest.mark.row("R-109", "EC-13")
 @pytest.mark.row("R-050", "R-051", "R-052", "R-054", "R-058", "R-001")
 def test_a_large_order_pauses_for_an_approval(place: Place) -> None:
     """The run is paused and says since when and why; one approval waits, for the role and with the time that the file names."""
@@ -66,6 +66,7 @@ def test_a_large_order_pauses_for_an_approval(place: Place) -> None:
     assert (told.status, told.reason, told.outcome) == ("paused", "approval_required", "")
     (task,) = engine.run(run).tasks()
     assert (task.subject, task.role, task.decision) == ("Order requires approval", "sales_manager", "")
+    assert (told.paused_step, told.next_step, told.paused_at) == ("require_approval", "allow_order", place.clock.now())
 
 
 @pytest.mark.row("R-075", "R-003", "R-117")
@@ -322,7 +323,7 @@ def test_a_step_that_nothing_leads_to_is_a_mistake() -> None:
         load_rules(rules)
 
 
-@pytest.mark.row("R-007")
+@pytest.mark.row("R-007", "EC-23")
 def test_what_is_stored_of_a_paused_run_verifies(place: Place) -> None:
     """The data of a paused run is what it was started with, and everything about it can be made again from its history."""
     engine, run = begun(place)

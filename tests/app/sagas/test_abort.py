@@ -34,7 +34,7 @@ def forked(stage: Stage, *, dlq: bool = False) -> SagaDefinition:
     )
 
 
-@pytest.mark.row("F-178", "F-180")
+@pytest.mark.row("F-178", "F-180", "EC-14")
 def test_an_abort_undoes_nothing(live: Live) -> None:
     """Completed steps stay completed, both branches that run are skipped and told so, and no compensation is called."""
     stage = Stage()

@@ -49,7 +49,7 @@ def test_waiting_raises_the_priority(waited: float, expected: int) -> None:
     assert effective_priority(10, timedelta(seconds=waited), ageing=0.5) == expected
 
 
-@pytest.mark.row("F-114", "F-115")
+@pytest.mark.row("F-114", "F-115", "EC-18")
 @pytest.mark.parametrize(("waited", "first"), [(99, "urgent"), (100, "patient"), (101, "patient")])
 def test_who_has_waited_long_enough_overtakes(place: Place, waited: int, first: str) -> None:
     """After 100 seconds at half a point each, a step of priority 10 is as urgent as a new one of 60, and it was first."""
@@ -85,7 +85,7 @@ def test_the_line_is_served_by_priority_and_then_by_time(place: Place) -> None:
     assert line.served() == ["g100", "b50", "d30", "e35", "a10", "f30", "c10"]
 
 
-@pytest.mark.row("F-115")
+@pytest.mark.row("F-115", "EC-18")
 def test_among_equals_the_order_is_that_of_their_coming(place: Place) -> None:
     """Steps of one priority are called first come, first served."""
     line = Line(place.engine())

@@ -62,7 +62,7 @@ def as_(engine: Calls, actor: holdfast.Actor) -> Any:
 # -- inboxes
 
 
-@pytest.mark.row("G-12")
+@pytest.mark.row("G-12", "E-890")
 @pytest.mark.row("E-675")
 def test_an_inbox_holds_what_asks_me_my_roles_and_what_was_delegated_to_me(place: Place) -> None:
     """Oldest first, each once however often I am asked; a question leaves it with my decision, or with that of a colleague."""
@@ -172,7 +172,7 @@ def test_nothing_of_another_tenant_is_seen_or_done(place: Place) -> None:
 # -- a question with all that belongs to it
 
 
-@pytest.mark.row("E-671")
+@pytest.mark.row("E-671", "EC-36")
 @pytest.mark.row("E-683")
 def test_a_task_tells_who_was_asked_and_what_was_said(place: Place) -> None:
     """People with the reason why, decisions under both names, comments in their order, and what can be decided."""

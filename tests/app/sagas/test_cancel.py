@@ -68,7 +68,7 @@ def cancels(engine: ManualEngine, answer: object = None) -> object:
 # -- one step after the other
 
 
-@pytest.mark.row("F-152", "F-154", "F-156", "F-157", "F-164")
+@pytest.mark.row("F-152", "F-154", "F-156", "F-157", "F-164", "EC-14")
 def test_a_cancellation_stops_what_runs_and_undoes_what_was_done(place: Place) -> None:
     """Cancelled inside the third step: that one is skipped, those before it are undone in reverse order, the last never runs."""
     stage, engine = Stage(), place.engine()

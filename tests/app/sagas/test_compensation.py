@@ -6,6 +6,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step
 from holdfast import Fail, Saga, StepContext, task
+from holdfast.kernel.records import STEPS
 from support.engines import Live, Place
 from support.waiting import eventually
 
@@ -46,9 +47,9 @@ def test_a_compensation_has_its_own_limit(place: Place) -> None:
     assert step(engine, instance, "a").compensation_retry_count == 2
 
 
-@pytest.mark.row("F-075")
+@pytest.mark.row("F-075", "EC-05", "EC-11")
 def test_a_compensation_is_no_step_of_its_own(place: Place) -> None:
-    """The original step moves; nobody sees a step with the name of the compensation, in lists or in the history."""
+    """The original step moves; nobody sees a step with the name of the compensation, in lists or in the history. In the rows it is one, and the old ones stay."""
     stage, engine = Stage(), place.engine()
     stage.does("b", BROKEN)
     instance = run(engine.register(chain(stage, "a", "b").build()), "s")
@@ -56,6 +57,12 @@ def test_a_compensation_is_no_step_of_its_own(place: Place) -> None:
     listed = {each.number: each.name for each in engine.run(instance).steps()}
     told = {(each.step_number, each.step_name) for each in history(engine, instance) if each.step_number is not None}
     assert told == set(listed.items())
+    rows = engine.service.store.reader("default").rows(STEPS, instance)
+    assert [(row.number, row.status) for row in rows if row.kind == "forward"] == [(1, "completed"), (2, "failed")]
+    assert [(row.compensates, row.status) for row in rows if row.kind == "compensation"] == [
+        (2, "completed"),
+        (1, "completed"),
+    ]
 
 
 @pytest.mark.row("F-076", "F-077", "F-079", "F-093")

@@ -71,6 +71,7 @@ def test_a_business_key_names_one_instance_ever(place: Place) -> None:
     assert [each.id for each in engine.runs.list(key="o-1", definition="simple").items] == [first]
 
 
+@pytest.mark.row("EC-26")
 def test_an_idempotency_key_gives_the_same_instance(place: Place) -> None:
     """Asking again is safe: the same instance, started once, also from another process and together with a business key."""
     stage = Stage()
@@ -489,6 +490,7 @@ def test_what_is_stored_is_what_the_history_says(place: Place) -> None:
     assert found.version == len(history(engine, instance))
 
 
+@pytest.mark.row("EC-23")
 @pytest.mark.parametrize(
     ("statement", "what"),
     [
@@ -542,6 +544,7 @@ def test_nobody_cannot_be_verified(place: Place) -> None:
 # -- deletion and what remains
 
 
+@pytest.mark.row("EC-34")
 def test_only_what_has_ended_can_be_deleted(place: Place) -> None:
     """A running instance stays; one that has ended goes with its steps, questions and history."""
     stage = Stage()

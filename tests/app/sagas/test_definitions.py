@@ -92,7 +92,7 @@ def test_only_what_is_registered_can_be_started(place: Place) -> None:
     assert status(engine, other.start("order").id) == "pending"
 
 
-@pytest.mark.row("F-003")
+@pytest.mark.row("F-003", "EC-24")
 def test_the_same_definition_can_be_registered_again_and_another_cannot(place: Place) -> None:
     """Equal content is no change; other content under the same name and version is refused, from any process."""
     place.engine().register(Saga("order").step("a", "work").build())

@@ -40,7 +40,7 @@ def missed(engine: ManualEngine, instance: object) -> int:
     return len(history(engine, instance, "step_skipped_missing_handler"))  # type: ignore[arg-type]
 
 
-@pytest.mark.row("F-104", "F-105")
+@pytest.mark.row("F-104", "F-105", "EC-19")
 def test_services_share_the_steps_of_one_saga(place: Place) -> None:
     """Each step is called where its handler is; steps without a handler are nobody's business and everybody's."""
     payment, shipping = Stage(), Stage()
@@ -97,7 +97,7 @@ def test_work_that_a_service_cannot_do_does_not_stand_in_its_way(place: Place) -
     assert engine.drain() == 0
 
 
-@pytest.mark.row("F-108", "F-111")
+@pytest.mark.row("F-108", "F-111", "EC-19")
 def test_a_handler_is_missed_after_the_cooldown(place: Place) -> None:
     """A worker that is just being restarted is no news; after the cooldown the history tells, and the step still waits."""
     engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN)).register(ORDER)

@@ -307,6 +307,7 @@ def test_whoever_is_away_is_replaced_when_people_are_found(place: Place) -> None
     assert (given.decided_by, given.on_behalf_of) == ("sam", "mia")
 
 
+@pytest.mark.row("EH-07")
 def test_roles_of_the_directory_count_for_all_that_is_done_to_a_question(place: Place) -> None:
     """Claiming and handing on as deciding; and whoever is deactivated does nothing to it."""
     engine = house(place)
@@ -326,6 +327,7 @@ def test_roles_of_the_directory_count_for_all_that_is_done_to_a_question(place: 
     assert question(engine, instance).decisions[0].on_behalf_of == "fay"
 
 
+@pytest.mark.row("EO-26")
 def test_questions_that_only_deactivated_people_could_decide_are_found(place: Place) -> None:
     """By name as by role, and where they are one of several who have to agree; one that somebody else can decide is none of them."""
     engine = house(place)

@@ -97,7 +97,7 @@ def test_whoever_the_calls_are_made_for_has_decided(place: Place) -> None:
     assert found == [("system", "system"), ("ann", "ann"), ("bob", "bob")]
 
 
-@pytest.mark.row("F-145")
+@pytest.mark.row("F-145", "EC-10")
 def test_a_rejection_aborts_the_instance(place: Place) -> None:
     """After a rejection nothing more runs and nothing is undone."""
     stage = Stage()

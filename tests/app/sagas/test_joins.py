@@ -69,7 +69,7 @@ def test_a_branch_that_nobody_has_begun_is_not_called_any_more(place: Place) -> 
     assert [found[name] for name in "abc"] == ["completed", "skipped", "skipped"]
 
 
-@pytest.mark.row("F-132")
+@pytest.mark.row("F-132", "EC-08")
 def test_all_does_not_go_on_after_a_failure(place: Place) -> None:
     """One failed branch fails the join: nothing behind it runs, and what the other branch did is undone."""
     stage = Stage()
@@ -500,7 +500,7 @@ def test_a_failure_behind_a_condition_fails_the_join(place: Place) -> None:
     assert [each.step_name for each in history(engine, instance, "step_failed")] == ["branch1_next"]
 
 
-@pytest.mark.row("F-140")
+@pytest.mark.row("F-140", "EC-08")
 def test_a_branch_that_ends_at_its_condition_releases_the_join(place: Place) -> None:
     """A condition that does not hold and has no other way is the end of its branch, and the join does not wait for ever."""
     stage = Stage()

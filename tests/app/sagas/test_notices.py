@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -131,6 +132,28 @@ def test_nobody_waits_for_a_channel_that_fails(place: Place) -> None:
     assert failed.error == "OSError: the line is dead"
     assert status(engine, instance) == "completed"
     assert engine.dead_letters.list() == []
+
+
+@pytest.mark.row("EC-33")
+def test_a_mail_server_that_is_dead_holds_nobody_up(place: Place) -> None:
+    """Nothing listens where mails go: the saga is completed, the mail is tried as often as the settings say, and then its failure is told."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # It never listens: whoever connects is refused.
+        mail = msgspec.structs.replace(
+            PATIENT,
+            mail_host="127.0.0.1",
+            mail_port=taken.getsockname()[1],
+            mail_from="h@example.com",
+            mail_tls="none",
+        )
+        engine = place.engine(mail).register(telling(to="ann@example.com", channel="email"))
+        instance = run(engine, "telling", {"n": 1})
+        assert status(engine, instance) == "completed"
+        assert history(engine, instance, "notification_failed") == []
+        engine.advance(hours=1)
+        (failed,) = history(engine, instance, "notification_failed")
+        assert "refused" in failed.error.lower()
+    assert (status(engine, instance), engine.dead_letters.list()) == ("completed", [])
 
 
 def test_a_channel_that_recovers_delivers(place: Place) -> None:

@@ -60,7 +60,7 @@ def refused(call: Callable[[], object]) -> str:
 
 
 @pytest.mark.row("G-26")
-@pytest.mark.row("R-001", "R-002", "R-004", "R-042", "R-043", "R-127", "R-140")
+@pytest.mark.row("R-001", "R-002", "R-004", "R-020", "R-042", "R-043", "R-127", "R-140")
 def test_a_paused_run_goes_on_where_it_was(place: Place) -> None:
     """A decision is taken while the run is paused, and its way goes on with the resume, also in another process; nothing is done twice."""
     stage = Stage()
@@ -68,8 +68,13 @@ def test_a_paused_run_goes_on_where_it_was(place: Place) -> None:
     instance = run(engine, "asking")
     engine.run(instance).pause("month end")
     assert status(engine, instance) == "paused"
+    assert [each.id for each in engine.runs.paused(next_step="ask")] == [instance]
     decide(engine, instance, "ask")
     engine.drain()
+    assert engine.runs.paused(next_step="ask") == []
+    assert [each.id for each in engine.runs.paused(next_step="after", reason=REQUESTED)] == [instance]
+    with pytest.raises(PayloadError, match="next step"):
+        engine.runs.paused(next_step=7)  # type: ignore[arg-type]
     assert (stage.calls, statuses(engine, instance)["ask"]) == (["before"], "confirmed")
     shown = engine.run(instance).describe()
     assert (shown.paused_reason, shown.paused_step, shown.next_step, shown.paused_by) == (
@@ -83,6 +88,7 @@ def test_a_paused_run_goes_on_where_it_was(place: Place) -> None:
     other.run(instance).resume()
     other.drain()
     assert (stage.calls, status(other, instance)) == (["before", "after"], "completed")
+    assert other.runs.paused(next_step="after") == []
 
 
 @pytest.mark.row("R-140")

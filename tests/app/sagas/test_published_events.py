@@ -233,7 +233,7 @@ def test_a_publisher_needs_the_capability_of_the_step(place: Place) -> None:
 # -- early events
 
 
-@pytest.mark.row("G-09")
+@pytest.mark.row("G-09", "EO-37")
 @pytest.mark.row("R-083")
 def test_an_early_event_is_found(place: Place) -> None:
     """It is kept for its time to live, also across processes; a week if nobody says otherwise."""
@@ -250,7 +250,7 @@ def test_an_early_event_is_found(place: Place) -> None:
     assert status(engine, late) == "running"
 
 
-@pytest.mark.row("G-09")
+@pytest.mark.row("G-09", "EO-37")
 @pytest.mark.row("R-083")
 @pytest.mark.parametrize(("ttl", "setting"), [(0, 7 * DAY), (timedelta(0), 7 * DAY), (None, timedelta(0))])
 def test_without_a_time_to_live_an_event_is_forgotten(
@@ -524,6 +524,7 @@ def begun_together(engine: ManualEngine, *, runs: int, events: int) -> tuple[lis
 # -- what is kept
 
 
+@pytest.mark.row("EO-37")
 def test_kept_events_are_listed_and_found(place: Place) -> None:
     """Oldest first, page by page, of one name or of all, with all that was said."""
     engine = place.engine()

@@ -58,7 +58,7 @@ def requeue(engine: Calls, instance: InstanceId, name: str = "", new: object = N
     engine.dead_letters.requeue(letter.id, new)
 
 
-@pytest.mark.row("F-232", "F-219", "F-221", "F-222", "F-225", "F-249")
+@pytest.mark.row("F-232", "F-219", "F-221", "F-222", "F-225", "F-249", "EC-03", "EC-17")
 def test_dlq_requeue_from_dlq(place: Place) -> None:
     """TestDLQ_RequeueFromDLQ: the step is called again with its original input, the saga goes on, the record is gone."""
     stage = Stage()
@@ -123,7 +123,7 @@ def test_a_requeued_step_begins_anew(place: Place) -> None:
     assert [each.name for each in engine.run(instance).steps()] == ["reserve", "charge"]
 
 
-@pytest.mark.row("F-223", "F-213")
+@pytest.mark.row("F-223", "F-213", "EC-08")
 def test_a_join_waits_for_the_requeued_branch(place: Place) -> None:
     """The sibling is done; after the requeue the flow goes on by itself, and the join meets after the requeued step."""
     stage = Stage()
@@ -238,7 +238,7 @@ def test_each_dead_step_is_requeued_by_itself(live: Live) -> None:
     assert engine.run(instance).result(LONG_SECONDS) == {"one": "mended", "two": "mended"}
 
 
-@pytest.mark.row("F-228")
+@pytest.mark.row("F-228", "ED-18")
 def test_a_step_that_fails_again_is_dead_again(place: Place) -> None:
     """Each time there is a fresh record, the instance is back in the dlq, and all attempts count anew."""
     stage = Stage()

@@ -29,7 +29,7 @@ class Silence:
         return {"late": True}
 
 
-@pytest.mark.row("F-061")
+@pytest.mark.row("F-061", "EC-16")
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 def test_the_limit_counts_all_calls(place: Place, limit: int) -> None:
     """A handler that always fails is called as often as the limit says, the first call included."""
@@ -103,7 +103,7 @@ def test_a_call_that_was_stopped_counts(place: Place) -> None:
     assert (found.status, stage.count("a"), found.retry_count) == ("skipped", 1, 1)
 
 
-@pytest.mark.row("F-065")
+@pytest.mark.row("F-065", "EC-16")
 def test_a_compensation_without_calls_fails_at_once(place: Place) -> None:
     """The limit is looked at before the call: with 0 there is none, and the end is that of one that gave up."""
     stage, engine = Stage(), place.engine()

@@ -352,7 +352,7 @@ def aborted(engine: ManualEngine, stage: Stage, other: ManualEngine) -> Instance
 STORIES = [happy, undone, stuck, refused, stopped, swept, frozen, thawed, cancelled, aborted]
 
 
-@pytest.mark.row("F-049", "F-058")
+@pytest.mark.row("F-049", "F-058", "EC-11")
 @pytest.mark.parametrize("story", STORIES)
 def test_only_known_transitions_happen(
     place: Place, story: Callable[[ManualEngine, Stage, ManualEngine], InstanceId]
@@ -386,7 +386,7 @@ def test_the_transitions_that_the_text_implies_happen(place: Place) -> None:
     assert seen | hidden >= TABLE | IMPLIED, (TABLE | IMPLIED) - seen - hidden
 
 
-@pytest.mark.row("F-058")
+@pytest.mark.row("F-058", "EC-05")
 def test_a_stored_step_that_has_ended_cannot_be_moved(place: Place) -> None:
     """A transition that nothing allows is refused by the database itself."""
     engine, stage = place.engine(), Stage()

@@ -86,7 +86,7 @@ def test_what_was_missed_is_made_up_for_once(place: Place, options: dict[str, ob
     assert [each.data["count"] for each in history(engine, instance, "task_reminded")] == [5, 6]
 
 
-@pytest.mark.row("E-685")
+@pytest.mark.row("E-685", "E-890")
 def test_escalation_asks_somebody_besides(place: Place) -> None:
     """Whoever the question has escalated to may answer, was told, and could not before; those who were asked still can."""
     engine, instance = begun(place, escalate=Escalation(24 * HOUR, to="role:head"))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, run, status, step
-from holdfast import Engine, NotFoundError, Notice, Reason, Saga, SagaDefinition, event
+from holdfast import Engine, NotFoundError, Notice, Reason, Saga, SagaDefinition, Settings, Webhook, event
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.telemetry import InstanceStuck
 from holdfast.testing import ManualEngine
+from people.test_webhook import LOCAL, SECRET, Receiver, receiver
 from support.desks import Desk
 from support.engines import Live, Place
 from support.inside import beat, claim_one, identity_of
 from support.waiting import LONG_SECONDS, eventually
 
+__all__ = ["receiver"]
+
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+SOON = Settings(stuck_after=MINUTE)
 
 
 def only(engine: Engine, instance: InstanceId) -> Reason:
@@ -400,7 +406,7 @@ def test_a_run_that_nothing_can_wake_is_an_incident(place: Place, saga: SagaDefi
 def test_the_engine_looks_for_such_runs_by_itself(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """Now and then, of all tenants; the log, listeners and health tell of them, and of no other run. Once it is gone, nobody does."""
     place.must_fold = False
-    engine = place.engine().register(ORDER)
+    engine = place.engine(SOON).register(ORDER)
     heard: list[InstanceStuck] = []
     engine.listen(lambda each: heard.append(each) if isinstance(each, InstanceStuck) else None)
     instance = engine.as_tenant("acme").start("order").id
@@ -419,11 +425,66 @@ def test_the_engine_looks_for_such_runs_by_itself(place: Place, caplog: pytest.L
     assert engine.health().incidents == []
 
 
+@pytest.mark.row("E-788")
+def test_how_long_a_run_may_stand_still_is_a_setting(place: Place) -> None:
+    """Fifteen minutes if nobody says otherwise: then it is counted, and named by health."""
+    place.must_fold = False
+    usual, other = (
+        place.engine().register(ORDER),
+        place.engine(Settings(stuck_after=timedelta(hours=2))).register(ORDER),
+    )
+    run(usual, "order")
+    Desk(place.store).run("delete from {}effects")
+    for minutes, found in ((14, (0, 0)), (3, (1, 0)), (110, (1, 1))):
+        place.clock.move(timedelta(minutes=minutes))
+        usual.drain()
+        other.drain()
+        assert (len(usual.health().incidents), len(other.health().incidents)) == found
+
+
+@pytest.mark.row("E-789")
+def test_operators_are_told_of_such_runs_once_a_day(place: Place, receiver: Receiver) -> None:
+    """By the channels that the settings name, whichever processes find the run and however often; a channel that nobody has is a dead letter."""
+    place.must_fold = False
+    settings = Settings(stuck_after=MINUTE, alerts=("pager:role:operators", "in_app:ann", "nothing:ann"))
+
+    def opened() -> ManualEngine:
+        engine = place.engine(settings).register(ORDER)
+        return engine.channel("pager", Webhook(receiver.url, secret=SECRET, allow=LOCAL))
+
+    first, second = opened(), opened()
+    instance = first.as_tenant("acme").start("order").id
+    Desk(place.store).run("delete from {}effects where instance = '" + str(instance) + "'")
+
+    def told() -> list[dict[str, object]]:
+        return [json.loads(each.body)["data"] for each in receiver.requests]
+
+    for engine in (first, second, opened()):
+        for _ in range(3):
+            engine.advance(minutes=3)
+    (alert,) = told()
+    assert (alert["instance"], alert["tenant"], alert["definition"]) == (str(instance), "acme", "order")
+    assert alert["to"] == {"kind": "role", "name": "operators"}
+    assert f"holdfast why {instance}" in str(alert["body"])
+    acme = first.as_tenant("acme")
+    (shown,) = acme.acting("ann").notifications.mine()
+    assert (shown.instance, shown.subject) == (instance, "a run of 'order' stands still")
+    (letter,) = acme.dead_letters.list()
+    assert "there is no channel 'nothing' here" in letter.error
+    first.advance(days=1)
+    second.advance(minutes=3)
+    assert [each["instance"] for each in told()] == [str(instance)] * 2
+    receiver.requests.clear()
+    acme.run(instance).abort()
+    first.advance(days=2)
+    assert told() == []
+
+
 def test_such_runs_are_found_a_few_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, a round looks at some of them, and the next one at those behind."""
     monkeypatch.setattr("holdfast.runtime.loops.incidents._MOST", 2)
     place.must_fold = False
-    engine = place.engine().register(ORDER)
+    engine = place.engine(SOON).register(ORDER)
     born = sorted(run(engine, "order") for _ in range(5))
     Desk(place.store).run("delete from {}effects where instance in ('" + f"{born[1]}', '{born[4]}')")
     engine.advance(minutes=2)

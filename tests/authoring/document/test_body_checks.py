@@ -19,6 +19,7 @@ from authoring.document.examples import (
     body,
     body_data,
     codes,
+    compiled,
     contract,
     patch,
     problems,
@@ -31,12 +32,14 @@ from holdfast.authoring.document import (
     check_body,
     compile_effective,
     generate_envelope,
+    graph_of,
     read_body,
     ready_contract,
     rebased,
 )
 from holdfast.authoring.document.body_checks import MOST_PROBLEMS
 from holdfast.authoring.document.body_format import MOST_NODES
+from holdfast.machine.graphs.graph import Human, Split
 
 Plain = dict[str, object]
 
@@ -46,7 +49,7 @@ def test_a_sound_patch_has_no_problems() -> None:
     assert problems({APPROVE: patch([ask("a")])}) == []
 
 
-@pytest.mark.row("E-133", "E-134")
+@pytest.mark.row("E-133", "E-134", "ED-09", "EC-01")
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -165,14 +168,14 @@ def test_ids_are_unique_and_short() -> None:
     assert codes([ask("a")], [way("a out approved", id=taken)]) == ["duplicate_edge"]
 
 
-@pytest.mark.row("E-144", "E-021")
+@pytest.mark.row("E-144", "E-021", "ED-10")
 @pytest.mark.parametrize("kind", ["start", "end", "lifecycle_gate", "policy_gate", "state", "slot_proxy"])
 def test_system_types_are_not_for_patches(kind: str) -> None:
     """An author has no word for them."""
     assert codes([{"id": "a", "type": kind}]) == ["word"]
 
 
-@pytest.mark.row("E-185")
+@pytest.mark.row("E-185", "EC-19")
 def test_unknown_types_are_answered_with_the_known_ones() -> None:
     """The message lists them, and the nearest."""
     (found,) = problems({APPROVE: patch([{"id": "a", "type": "aproval"}])})
@@ -192,7 +195,7 @@ def test_every_node_lies_on_a_way_through_the_slot() -> None:
     assert [(each.code, each.node) for each in lost] == [("cycle", usr("b"))]
 
 
-@pytest.mark.row("E-177", "E-711")
+@pytest.mark.row("E-177", "E-711", "ED-09", "EC-01")
 def test_circles_are_named() -> None:
     """The message lists the nodes of the circle."""
     found = problems({APPROVE: patch([ask("a"), ask("b")], ["in a", "a b approved", "b a rejected", "b out approved"])})
@@ -237,6 +240,24 @@ def test_splits_and_joins_belong_together(edges: list[str], code: str) -> None:
     assert code in codes(used, edges, entry="branch", exit="join")
 
 
+@pytest.mark.row("EO-18")
+def test_a_list_goes_on_by_one_edge_and_its_items_have_names_of_their_own() -> None:
+    """Several edges, two lists inside of one another with one name; an approval in it covers the list whose items it is about."""
+    each: Plain = {"id": "e", "type": "for_each", "items": "entity.tags"}
+    assert "branches" in codes([each, ask("a"), ask("b")], ["e a", "e b"], exit="join")
+    inner: Plain = {"id": "i", "type": "for_each", "items": "entity.tags"}
+    assert codes([each, inner, ask("a")], ["e i", "i a"]) == ["item_clash"]
+    assert codes([each, {**inner, "item": "tag"}, ask("a")], ["e i", "i a"]) == []
+    made = compiled({APPROVE: patch([each, ask("a", covers=["total"])], ["e a"])})
+    (node,) = [node for node in graph_of(made).nodes.values() if isinstance(node.op, Human)]
+    (split,) = [node for node in graph_of(made).nodes.values() if isinstance(node.op, Split)]
+    assert isinstance(node.op, Human)
+    assert isinstance(split.op, Split)
+    assert (node.op.covers, split.op.limit, split.op.most) == (("total", "tags"), 60, 60)
+    policies = graph_of(made).policies
+    assert (policies.max_visits, policies.max_tokens, policies.max_bytes) == (100, 64, 262_144)
+
+
 def test_a_branch_asks_nothing() -> None:
     """Every branch of a split is taken; a condition belongs into it."""
     nodes: list[Plain] = [{"id": "s", "type": "parallel_split"}, ask("a"), ask("b")]
@@ -256,6 +277,8 @@ def test_a_branch_asks_nothing() -> None:
         ({"type": "approval", "approvers": [{"role": "a"}], "least": 2}, "agree"),
         ({"type": "approval", "chain": "c", "agree": "any"}, "agree"),
         ({"type": "approval", "chain": "c", "covers": ["totl"]}, "covers"),
+        ({"type": "approval", "chain": "c", "covers": ["posting"]}, "covers"),
+        ({"type": "approval", "chain": "c", "self_approval": True}, "self_approval"),
         ({"type": "approval", "chain": "c", "distinct_from": ["ghost"]}, "distinct_from"),
         ({"type": "approval", "chain": "c", "timeout": "1d", "due": "2d"}, "times"),
         ({"type": "approval", "chain": "c", "escalate_to": "boss"}, "times"),
@@ -283,6 +306,11 @@ def test_a_branch_asks_nothing() -> None:
         ({"type": "rule", "rules": [{"name": "r", "effect": "block", "outcome": "x"}]}, "rule"),
         ({"type": "rule", "rules": [{"name": "r", "effect": "block"}, {"name": "r", "effect": "warn"}]}, "rule"),
         ({"type": "task"}, "missing_field"),
+        ({"type": "call"}, "missing_field"),
+        ({"type": "call", "workflow": "w", "input": {"x": "entity.totl"}}, "expression"),
+        ({"type": "for_each"}, "missing_field"),
+        ({"type": "for_each", "items": "entity.tags", "limit": 0}, "number"),
+        ({"type": "for_each", "items": "entity.tagz"}, "expression"),
     ],
 )  # fmt: skip
 def test_what_a_node_needs_is_checked(node: Plain, code: str) -> None:
@@ -395,6 +423,7 @@ def test_a_body_is_rebased_and_judged_again() -> None:
     assert [each.code for each in check_body(later, rebased(kept, later))] == ["SLOT_UNKNOWN"]
 
 
+@pytest.mark.row("EO-35")
 def test_sizes_are_limited() -> None:
     """A patch has at most two hundred nodes."""
     many = [ask(f"n{number}") for number in range(MOST_NODES + 1)]

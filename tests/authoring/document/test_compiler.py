@@ -79,7 +79,7 @@ def test_compiling_is_a_pure_function() -> None:
     assert compiled({APPROVE: patch([ask("manager")])}).nodes_by_id[usr("manager")].type == "approval"
 
 
-@pytest.mark.row("E-062", "E-063", "E-912", "E-913")
+@pytest.mark.row("E-062", "E-063", "E-912", "E-913", "EC-04")
 def test_the_hash_does_not_depend_on_order_machine_or_seed() -> None:
     """Shuffled nodes and edges, in processes with other hash seeds, give one hash and one order."""
     data = body_data(RICH)
@@ -252,7 +252,7 @@ def test_edges_have_a_priority_and_a_provenance() -> None:
     assert all("priority" in each for each in effective_data(made)["edges_by_id"].values())  # type: ignore[attr-defined]
 
 
-@pytest.mark.row("E-170")
+@pytest.mark.row("E-170", "ED-09", "EC-04")
 def test_the_order_is_topological() -> None:
     """Each node comes after those that lead to it, ways back apart."""
     made = compiled(RICH)
@@ -336,7 +336,7 @@ def test_the_hash_can_be_computed_by_others() -> None:
     assert plain["envelope_version"] == 1
 
 
-@pytest.mark.row("E-175", "E-057", "E-832")
+@pytest.mark.row("E-175", "E-057", "E-832", "ED-22")
 def test_what_was_changed_is_not_read() -> None:
     """One approver, one edge, one window: whatever is touched is found by the hash."""
     stored = msgspec.json.encode(compiled(RICH))
@@ -406,7 +406,7 @@ def test_the_picture_names_every_node() -> None:
     assert picture.count("subgraph") == picture.count("\n    end\n") == len(RICH)
 
 
-@pytest.mark.row("E-267", "E-920", "E-907")
+@pytest.mark.row("E-267", "E-920", "E-907", "ED-16")
 def test_a_stale_compiler_is_told_of_by_rule() -> None:
     """New documents need the very version; open ones the major; a move needs the same graph."""
     assert start_problem("1.0.0", "1.0.0") is None

@@ -45,7 +45,7 @@ def edges(envelope_of: Contract) -> set[tuple[str, str, str]]:
     return {(edge.source, edge.target, edge.on) for edge in generate_envelope(envelope_of).edges.values()}
 
 
-@pytest.mark.row("E-101", "E-102", "E-918")
+@pytest.mark.row("E-101", "E-102", "E-918", "ED-10")
 def test_the_standard_lifecycle_has_ten_system_nodes_with_their_windows() -> None:
     """The ids and the windows are those of the specification."""
     assert {name: node.window for name, node in bills().nodes.items()} == {
@@ -62,7 +62,7 @@ def test_the_standard_lifecycle_has_ten_system_nodes_with_their_windows() -> Non
     }
 
 
-@pytest.mark.row("E-103", "E-104", "E-105")
+@pytest.mark.row("E-103", "E-104", "E-105", "EC-01")
 def test_the_standard_edges_are_there_and_all_nodes_are_reached() -> None:
     """The way from start to end, the way of a rejection, and those of cancelling and amending."""
     state, gate = "sys:state:", "sys:gate:"
@@ -103,7 +103,7 @@ def test_the_same_contract_gives_the_same_envelope() -> None:
     assert generate_envelope(ready_contract("credit_note")).hash == known
 
 
-@pytest.mark.row("E-006", "E-101")
+@pytest.mark.row("E-006", "E-101", "ED-09")
 def test_other_names_of_states_work_as_well() -> None:
     """A node for each state, a gate for each transition; what leads back is marked."""
     made = generate_envelope(read_contract(ORDER))

@@ -80,6 +80,7 @@ def test_reader_and_schema_agree(changes: dict[str, object]) -> None:
     assert not JUDGES["contract"].is_valid(wrong)
 
 
+@pytest.mark.row("EO-01")
 @pytest.mark.parametrize("part", range(4))
 def test_reader_and_schema_agree_about_damage(part: int) -> None:
     """Fifty contracts and fifty bodies that were damaged at random: the schema refuses exactly those whose form the reader refuses."""

@@ -298,7 +298,7 @@ def compiled(*edges: tuple[str, str]) -> set[str]:
     return {each.code for each in refused.value.diagnostics}
 
 
-@pytest.mark.row("F-020")
+@pytest.mark.row("F-020", "EC-01")
 def test_a_saga_does_not_go_in_circles() -> None:
     """A definition whose steps lead back is refused."""
     assert compiled(("a", "b"), ("b", "c"), ("c", "a")) == {"cycle"}
@@ -344,7 +344,7 @@ def test_a_condition_that_cannot_be_read_is_refused(expression: str) -> None:
     assert findings(Saga("s").condition("c", expression).then("a", H)) == {("bad_expression", "c")}
 
 
-@pytest.mark.row("F-065", "F-072")
+@pytest.mark.row("F-065", "F-072", "EC-16")
 @pytest.mark.parametrize("attempts", [-1, 0, 1.5, float("inf"), None, True, "3"])
 def test_the_limit_of_calls_is_a_positive_number(attempts: Any) -> None:
     """There is no limit that means for ever, none below zero, and a step that may never be called is a mistake."""

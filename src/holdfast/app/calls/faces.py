@@ -28,12 +28,15 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
+from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
+from holdfast.app.calls.seals import FutureSeals
 from holdfast.app.calls.sessions import FutureSessions
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.desk import Desk, checked_actor
 from holdfast.app.references import DefinitionLike, InstanceLike, Untyped, checked_instance
 from holdfast.authoring.definition import I, R, TypedDefinition
@@ -69,6 +72,8 @@ class FutureCalls:
     """Approval chains."""
     charters: FutureCharters
     """What organisations say of their documents."""
+    workflows: FutureWorkflows
+    """The workflows of documents: taken out of use, and moved from one to another."""
     dead_letters: FutureDeadLetters
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
@@ -79,6 +84,10 @@ class FutureCalls:
     """Instances of any kind, for operators."""
     invariants: FutureInvariants
     """Whether the rules hold that every document keeps, and what sets it right."""
+    seals: FutureSeals
+    """What tells whether anybody rewrote a history."""
+    reports: FutureReports
+    """What runs of a period tell of work as a whole."""
     inbox: FutureInbox
     """Commands that were accepted and wait."""
     pauses: FuturePauses
@@ -108,11 +117,14 @@ class FutureCalls:
         self.directory = FutureDirectory(desk)
         self.chains = FutureChains(desk)
         self.charters = FutureCharters(desk)
+        self.workflows = FutureWorkflows(desk)
         self.dead_letters = FutureDeadLetters(desk)
         self.definitions = FutureDefinitions(desk, owner=desk.request)
         self.events = FutureEvents(desk)
         self.instances = FutureInstances(desk)
         self.invariants = FutureInvariants(desk)
+        self.seals = FutureSeals(desk)
+        self.reports = FutureReports(desk)
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
         self.keys = FutureKeys(desk)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from holdfast.app import processes as p
 from holdfast.app.advancing import Landing, advanced, carried_out, landed
-from holdfast.app.authorities import authority_at, decider_at
+from holdfast.app.authorities import authority_at, decider_at, lapsed_claim
 from holdfast.app.calls.start import begun, check_right
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
+from holdfast.app.expiries import expired
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.references import InstanceLike, checked_definition, checked_instance
 from holdfast.app.rests import Waiting, is_at_rest
 from holdfast.app.sequels import followed
@@ -133,7 +134,15 @@ class FutureProcesses:
         def read() -> ProcessDescriptor:
             decider, identity = decider_at(self._desk), checked_instance(instance)
             with self._desk.reader.look() as reader:
-                return p.descriptor_of(self._desk, reader, p.known(self._desk, reader, identity), decider)
+                found = p.known(self._desk, reader, identity)
+                shown = p.descriptor_of(self._desk, reader, found, decider)
+            lapsed = lapsed_claim(self._desk, found.claimed_by, found.header.definition)
+            if not lapsed:
+                return shown
+            with self._desk.reader.look() as reader:
+                return p.descriptor_of(
+                    self._desk, reader, p.known(self._desk, reader, identity), decider, lapsed=lapsed
+                )
 
         return self._desk.consult(read)
 
@@ -236,6 +245,21 @@ class FutureProcesses:
                 return _page(reader, found, total, size)
 
         return self._desk.consult(read) if mine else self._desk.read(read)
+
+    def expired(
+        self,
+        *,
+        before: datetime | None = None,
+        tenant: str = "",
+        after: ExpiredProcess | None = None,
+        limit: int = 100,
+    ) -> Reply[builtins.list[ExpiredProcess]]:
+        """Active instances whose time is over before an instant, now if none is given, the longest overdue first; one whose time is over at it is not.
+
+        `tenant` is another one, or `*` for all, and for the engine itself to say. Give the last one as `after` for the next page. It takes the
+        capability to look at runs.
+        """
+        return self._desk.read(lambda: expired(self._desk, before=before, tenant=tenant, after=after, limit=limit))
 
     def process_timeouts(self) -> Reply[int]:
         """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.

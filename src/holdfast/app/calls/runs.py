@@ -120,6 +120,7 @@ class FutureRuns:
         *,
         definition: DefinitionLike = "",
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
         after: views.InstanceSummary | None = None,
@@ -127,9 +128,18 @@ class FutureRuns:
     ) -> Reply[builtins.list[views.InstanceSummary]]:
         """Runs that are paused or wait for an operator, those that were paused last first; give the last one as `after` for the next page.
 
-        `reason` is the word that tells why: `requested` if somebody paused it. `since` and `before` are about when that was.
+        `reason` is the word that tells why: `requested` if somebody paused it. `next_step` asks for those that go on with one step.
+        `since` and `before` are about when they were paused.
         """
-        return self._paused(definition=definition, reason=reason, since=since, before=before, after=after, limit=limit)
+        return self._paused(
+            definition=definition,
+            reason=reason,
+            next_step=next_step,
+            since=since,
+            before=before,
+            after=after,
+            limit=limit,
+        )
 
     def resumable(
         self, *, definition: DefinitionLike = "", after: views.InstanceSummary | None = None, limit: int = 100
@@ -142,6 +152,7 @@ class FutureRuns:
         *,
         definition: DefinitionLike,
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
         after: views.InstanceSummary | None,
@@ -157,6 +168,7 @@ class FutureRuns:
                 definition=checked_definition(definition)[0] if definition else "",
                 kinds=KINDS,
                 reason=checked_key(reason, "reason", may_be_empty=True),
+                next_step=checked_key(next_step, "next step", may_be_empty=True),
                 since=checked_instant(since, "since"),
                 before=checked_instant(before, "before"),
                 resumable=is_resumable,

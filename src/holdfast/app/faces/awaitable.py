@@ -20,6 +20,7 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
@@ -43,15 +44,19 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
+from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -80,13 +85,18 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.past import PastState
+from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.redaction import Redaction
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
+from holdfast.app.reporting import Report
+from holdfast.app.restoring import SentEffect
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
+from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -294,7 +304,7 @@ class AsyncRun(Handle, Generic[R]):
         return AsyncRun(await self._futures.fork(at, reason=reason, data=data, key=key))
 
     async def delete(self, *, force: bool = False) -> None:
-        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
+        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
         await self._futures.delete(force=force)
 
 
@@ -357,6 +367,7 @@ class AsyncRuns:
         *,
         definition: DefinitionLike = "",
         reason: str = "",
+        next_step: str = "",
         since: datetime | None = None,
         before: datetime | None = None,
         after: views.InstanceSummary | None = None,
@@ -364,10 +375,17 @@ class AsyncRuns:
     ) -> builtins.list[views.InstanceSummary]:
         """Runs that are paused or wait for an operator, those that were paused last first; give the last one as `after` for the next page.
 
-        `reason` is the word that tells why: `requested` if somebody paused it. `since` and `before` are about when that was.
+        `reason` is the word that tells why: `requested` if somebody paused it. `next_step` asks for those that go on with one step.
+        `since` and `before` are about when they were paused.
         """
         return await self._futures.paused(
-            definition=definition, reason=reason, since=since, before=before, after=after, limit=limit
+            definition=definition,
+            reason=reason,
+            next_step=next_step,
+            since=since,
+            before=before,
+            after=after,
+            limit=limit,
         )
 
     async def resumable(
@@ -482,6 +500,16 @@ class AsyncProcesses:
             limit=limit,
         )
 
+    async def expired(
+        self, *, before: datetime | None = None, tenant: str = "", after: ExpiredProcess | None = None, limit: int = 100
+    ) -> builtins.list[ExpiredProcess]:
+        """Active instances whose time is over before an instant, now if none is given, the longest overdue first; one whose time is over at it is not.
+
+        `tenant` is another one, or `*` for all, and for the engine itself to say. Give the last one as `after` for the next page. It takes the
+        capability to look at runs.
+        """
+        return await self._futures.expired(before=before, tenant=tenant, after=after, limit=limit)
+
     async def process_timeouts(self) -> int:
         """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.
 
@@ -595,6 +623,15 @@ class AsyncDocuments:
             idempotency_key=idempotency_key,
         )
 
+    async def redact(self, type: str, id: str, fields: Sequence[str] = (), *, reason: str) -> Redaction:
+        """Take the values of fields out of a document for good, of all that are sensitive if none is named: hashes stand in their place.
+
+        It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
+        that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else
+        stays as it was and goes on being proven. ConflictError while something is under way, or if the document breaks a rule.
+        """
+        return await self._futures.redact(type, id, fields, reason=reason)
+
     async def get(self, type: str, id: str) -> DocumentView:
         """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
         return await self._futures.get(type, id)
@@ -606,6 +643,10 @@ class AsyncDocuments:
     async def version(self, type: str, id: str, version: int) -> DocumentVersion:
         """One version of a document, exactly as it was: what an approver of that version decides on."""
         return await self._futures.version(type, id, version)
+
+    async def page(self, type: str, id: str, version: int | None = None) -> str:
+        """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
+        return await self._futures.page(type, id, version)
 
     async def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:
         """What is different in two versions, field by field; of sensitive fields only that they are."""
@@ -808,7 +849,10 @@ class AsyncBodies:
 
 
 class AsyncDeciders:
-    """What can be asked of deciders: their instances are named by key."""
+    """What can be asked of deciders: their instances are named by key.
+
+    To look at workflows so, and at what the engine keeps for itself, takes the capability `execution:read`, as elsewhere.
+    """
 
     def __init__(self, futures: FutureDeciders) -> None:
         self._futures = futures
@@ -1284,6 +1328,68 @@ class AsyncCharters:
         await self._futures.refresh()
 
 
+class AsyncWorkflows:
+    """What can be done about the workflows of documents: taking one out of use, and moving documents from one to another.
+
+    A workflow is named by the type of its documents and its version, such as `2-org`, as `DocumentView.workflow_version` and `bodies.versions` tell it.
+    """
+
+    def __init__(self, futures: FutureWorkflows) -> None:
+        self._futures = futures
+
+    async def suspend(self, type: str, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a bad workflow out of use: new documents begin with the one before it, and those that are under way are paused.
+
+        Where none is before it no document begins (`WORKFLOW_SUSPENDED`). The documents are paused by batches, which the answer names, and
+        stay with their workflow. Said again, it pauses those that run nevertheless. It takes `bodies:publish` and `execution:pause`.
+        """
+        return await self._futures.suspend(type, workflow, reason)
+
+    async def lift(self, type: str, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back: new documents begin with it again if it is the one in force, and those go on that were paused with it.
+
+        It takes `bodies:publish` and `execution:resume`. RejectedError (`NOT_SUSPENDED`) if it is in use.
+        """
+        return await self._futures.lift(type, workflow, reason)
+
+    async def suspensions(self, type: str = "") -> builtins.list[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, of one type or of all, by whom and why, oldest first."""
+        return await self._futures.suspensions(type)
+
+    async def move(
+        self,
+        type: str,
+        workflow: str,
+        to: str,
+        *,
+        nodes: Mapping[str, str] | None = None,
+        documents: Sequence[str] = (),
+        reason: str,
+        dry_run: bool = False,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents that are under way follow another version of their workflow from where they are; all others stay pinned.
+
+        `nodes` says what a node is called there that is called otherwise now; the others keep their names. One whose gates, or whose
+        present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
+        waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
+        The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and the history of each
+        document keeps it.
+        """
+        return await self._futures.move(
+            type,
+            workflow,
+            to,
+            nodes=nodes,
+            documents=documents,
+            reason=reason,
+            dry_run=dry_run,
+            cursor=cursor,
+            limit=limit,
+        )
+
+
 class AsyncDeadLetters:
     """What operators ask of work that gave up.
 
@@ -1407,6 +1513,15 @@ class AsyncDefinitions:
         """A drawing of a workflow, as Mermaid, DOT or JSON; that of a run shows its live state."""
         return await self._futures.diagram(definition, version, format=format)
 
+    async def pause_points(
+        self, definition: DefinitionLike, version: str | int = "", *, trigger: PauseTrigger | Literal[""] = ""
+    ) -> builtins.list[PausePoint]:
+        """The steps at which runs of a workflow rest, each once: for people (`approval`), for an event or a time (`wait`), or for an operator (`manual`).
+
+        `trigger` asks for those of one of these words; PayloadError for any other.
+        """
+        return await self._futures.pause_points(definition, version, trigger=trigger)
+
 
 class AsyncEvents:
     """What can be asked of events that are published to whoever waits for them."""
@@ -1491,12 +1606,20 @@ class AsyncInstances:
         )
 
     async def verify(self, instance: InstanceLike) -> Verification:
-        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, and what a workflow shows."""
+        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, its seals, and what a workflow shows."""
         return await self._futures.verify(instance)
+
+    async def sent(self, keys: Sequence[str]) -> builtins.list[SentEffect]:
+        """What the database knows of effects that receivers have seen, by their idempotency keys: for whoever has restored it from a backup.
+
+        Those that are `again` or `lost` were sent after the restore point, and nothing here knows that; at most 10,000 keys at once.
+        """
+        return await self._futures.sent(keys)
 
     async def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
+        It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
         projection has not read its events. `force` deletes it with all that.
         """
@@ -1544,8 +1667,57 @@ class AsyncInvariants:
         return await self._futures.repair(document, reason=reason)
 
 
+class AsyncSeals:
+    """Seals of the tenant's histories. They are a chain that is only ever added to; those of the whole tenant, whatever its partitions."""
+
+    def __init__(self, futures: FutureSeals) -> None:
+        self._futures = futures
+
+    async def seal(self, *, cursor: str | None = None, limit: int = 1000) -> SealedPage:
+        """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last.
+
+        It takes the capability `execution:repair`; have it called every night, say, until `next` is None.
+        """
+        return await self._futures.seal(cursor=cursor, limit=limit)
+
+    async def verify(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
+        """Look at the seals behind a number: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        return await self._futures.verify(after=after, limit=limit)
+
+    async def holds(self, number: int, link: str) -> bool:
+        """Whether the seal with a number is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
+        return await self._futures.holds(number, link)
+
+    async def head(self) -> Seal | None:
+        """The last seal; None if there is none. Whoever keeps its number and link elsewhere can tell later whether seals were taken away or made anew."""
+        return await self._futures.head()
+
+
+class AsyncReports:
+    """What runs of a period tell of work as a whole. It takes the capability `execution:read`; a partition is told of its own runs."""
+
+    def __init__(self, futures: FutureReports) -> None:
+        self._futures = futures
+
+    async def of(
+        self,
+        definition: DefinitionLike,
+        *,
+        version: str | int = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 10000,
+    ) -> Report:
+        """Runs of a workflow, or documents of a type, that began in a period, the last thirty days if none is given.
+
+        How long they took, at which nodes, who decided how much and how fast, and how many were done twice. At most `limit` runs are
+        counted, the newest ones. They are read some two hundred at a time, without a lock.
+        """
+        return await self._futures.of(definition, version=version, since=since, until=until, limit=limit)
+
+
 class AsyncInbox:
-    """What operators ask of commands that wait for their turn."""
+    """What operators ask of commands that wait for their turn. To look takes the capability `execution:read`, to bury one `execution:repair`."""
 
     def __init__(self, futures: FutureInbox) -> None:
         self._futures = futures
@@ -1993,6 +2165,8 @@ class AsyncCalls:
     """Approval chains."""
     charters: AsyncCharters
     """What organisations say of their documents."""
+    workflows: AsyncWorkflows
+    """The workflows of documents: taken out of use, and moved from one to another."""
     dead_letters: AsyncDeadLetters
     """What gave up, and what is to become of it."""
     definitions: AsyncDefinitions
@@ -2003,6 +2177,10 @@ class AsyncCalls:
     """Instances of any kind, for operators."""
     invariants: AsyncInvariants
     """Whether the rules hold that every document keeps, and what sets it right."""
+    seals: AsyncSeals
+    """What tells whether anybody rewrote a history."""
+    reports: AsyncReports
+    """What runs of a period tell of work as a whole."""
     inbox: AsyncInbox
     """Commands that were accepted and wait."""
     pauses: AsyncPauses
@@ -2033,11 +2211,14 @@ class AsyncCalls:
         self.directory = AsyncDirectory(futures.directory)
         self.chains = AsyncChains(futures.chains)
         self.charters = AsyncCharters(futures.charters)
+        self.workflows = AsyncWorkflows(futures.workflows)
         self.dead_letters = AsyncDeadLetters(futures.dead_letters)
         self.definitions = AsyncDefinitions(futures.definitions)
         self.events = AsyncEvents(futures.events)
         self.instances = AsyncInstances(futures.instances)
         self.invariants = AsyncInvariants(futures.invariants)
+        self.seals = AsyncSeals(futures.seals)
+        self.reports = AsyncReports(futures.reports)
         self.inbox = AsyncInbox(futures.inbox)
         self.pauses = AsyncPauses(futures.pauses)
         self.keys = AsyncKeys(futures.keys)

@@ -126,11 +126,10 @@ class _NodeChecks:
         for each in node.approvers:
             self._approver(name, each)
         self._agreement(name, node)
-        for field in node.covers:
-            if field not in self._contract.fields:
-                told = suggestion(field, self._contract.fields)
-                message = f"{shown(name)} covers {shown(field)}, which the contract does not have{told}; correct it"
-                self._find("covers", message, name, node, "covers")
+        if node.self_approval and not self._contract.self_approval:
+            message = f"{shown(name)} lets whoever asks decide too, and the contract does not; drop `self_approval`"
+            self._find("self_approval", message, name, node, "self_approval")
+        self._covers(name, node)
         for other in node.distinct_from:
             if (
                 not isinstance(self._draft.nodes.get(self._draft.full(other)), b.Approval)
@@ -142,6 +141,16 @@ class _NodeChecks:
         if node.form is not None:
             for wrong in form_findings(name, node.form):
                 self._find("form", wrong.message, name, node, "form")
+
+    def _covers(self, name: str, node: b.Approval) -> None:
+        for field in node.covers:
+            if field not in self._contract.fields:
+                told = suggestion(field, self._contract.fields)
+                message = f"{shown(name)} covers {shown(field)}, which the contract does not have{told}; correct it"
+                self._find("covers", message, name, node, "covers")
+            elif field in self._contract.system_fields:
+                message = f"{shown(name)} covers {shown(field)}, which only the workflow writes, so that no edit would void it; drop it"
+                self._find("covers", message, name, node, "covers")
 
     def _agreement(self, name: str, node: b.Approval) -> None:
         if node.agree in {"n", "weight"} and not node.least:

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.authoring.definition import Definition
 from holdfast.authoring.rules import steps as s
-from holdfast.authoring.rules.words import ALLOWED, APPROVAL_REJECTED, BLOCKED, action_name
+from holdfast.authoring.rules.words import ALLOWED, APPROVAL_REJECTED, BLOCKED
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ExpressionError, indefinite
 from holdfast.expressions import Options, Spelling, parse
 from holdfast.expressions.suggestions import suggestion
@@ -41,6 +41,7 @@ from holdfast.machine.graphs.graph import (
     Work,
 )
 from holdfast.machine.graphs.kinds.notice import BODY, ROLE, SUBJECT
+from holdfast.machine.runs.resume_points import action_name
 
 APPROVED, REJECTED = "approved", "rejected"
 

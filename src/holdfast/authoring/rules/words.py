@@ -18,19 +18,6 @@ APPROVAL_REJECTED: Final = "approval_rejected"
 RESUMING: Final = "resuming"
 
 
-_EXECUTE: Final = "/execute/"
-
-
-def action_name(step: str, number: int) -> str:
-    """The name of the node for an action that a step executes."""
-    return f"{step}{_EXECUTE}{number + 1}"
-
-
-def step_name(node: str) -> str:
-    """The step that a node belongs to, by its id in the file."""
-    return node.rpartition(_EXECUTE)[0] or node
-
-
 def instance_status(status: str, reason: str, *, has_begun: bool) -> str:
     """The status of an instance."""
     if reason in {BLOCKED, APPROVAL_REJECTED} and status == "completed":

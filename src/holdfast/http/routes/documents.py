@@ -18,13 +18,15 @@ from holdfast.app.document_views import (
     DocumentView,
     FieldDifference,
 )
+from holdfast.app.redaction import Redaction
 from holdfast.errors import NotFoundError, RejectedError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
-from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject, Text
 from holdfast.http.tags import changed, tag_of
 
 _DIGITS = 10
+_HTML = "text/html; charset=utf-8"
 VersionNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
@@ -71,6 +73,14 @@ class AmendDocument(Given, frozen=True, kw_only=True):
     new_id: str = ""
     """It gets one of its own if this is empty."""
     reason: str = ""
+
+
+class RedactDocument(Given, frozen=True, kw_only=True):
+    """Whose values are taken out of a document, and why."""
+
+    fields: list[str] = msgspec.field(default_factory=list)
+    """All that are sensitive if this is empty."""
+    reason: str
 
 
 class DocumentQuery(Paged, frozen=True, kw_only=True):
@@ -187,6 +197,14 @@ async def amend_document(call: Call[NoQuery, AmendDocument]) -> Answer:
     return _shown(found)
 
 
+async def redact_document(call: Call[NoQuery, RedactDocument]) -> Redaction:
+    """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+    asked = call.body
+    return await call.calls.documents.redact(
+        call.path["type"], call.path["document"], asked.fields, reason=asked.reason
+    )
+
+
 async def list_document_versions(call: Call[Paged, None]) -> Listing[DocumentVersion]:
     """List every version that a document had, the first one first."""
     found = await call.calls.documents.versions(call.path["type"], call.path["document"])
@@ -197,6 +215,13 @@ async def get_document_version(call: Call[NoQuery, None]) -> DocumentVersion:
     """Look at one version of a document, exactly as it was."""
     number = _number(call.path["version"])
     return await call.calls.documents.version(call.path["type"], call.path["document"], number)
+
+
+async def get_document_page(call: Call[NoQuery, None]) -> Text:
+    """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
+    number = _number(call.path["version"])
+    page = await call.calls.documents.page(call.path["type"], call.path["document"], number)
+    return Text(text=page, media_type=_HTML)
 
 
 async def diff_document(call: Call[VersionsQuery, None]) -> FieldDifferences:
@@ -300,8 +325,17 @@ ROUTES: tuple[Route, ...] = (
         status=201,
         example={"data": {"number": "R-0"}, "status": "draft", "version": 3, "reason": "taken over"},
     ),
+    _ONE.post(
+        "/redact",
+        redact_document,
+        permission="documents:redact",
+        body=RedactDocument,
+        answer=Redaction,
+        example={"fields": ["bank_account"], "reason": "erasure request 7"},
+    ),
     _ONE.get("/versions", list_document_versions, query=Paged, answer=Listing[DocumentVersion]),
     _ONE.get("/versions/{version}", get_document_version, answer=DocumentVersion),
+    _ONE.get("/versions/{version}/page", get_document_page, answer=str, media_type=_HTML),
     _ONE.get("/diff", diff_document, query=VersionsQuery, answer=FieldDifferences),
     _ONE.get("/mutations", list_document_mutations, query=Paged, answer=Listing[DocumentMutation]),
     _ONE.get("/audit", list_document_audit, query=Paged, answer=Listing[AuditLine]),

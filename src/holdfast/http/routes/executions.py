@@ -19,6 +19,7 @@ from holdfast.errors import DeadlockError, WorkflowFailedError
 from holdfast.http import cursors, streams
 from holdfast.http.cursors import Listing
 from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Stream, Subject
+from holdfast.http.tags import tag_of
 
 
 class ListQuery(Paged, frozen=True, kw_only=True):
@@ -43,6 +44,8 @@ class PausedQuery(Paged, frozen=True, kw_only=True):
 
     definition: str = ""
     reason: str = ""
+    next_step: str = ""
+    """Only runs that go on with this step."""
     since: datetime | None = None
     before: datetime | None = None
 
@@ -146,6 +149,7 @@ async def list_paused(call: Call[PausedQuery, None]) -> Listing[InstanceSummary]
     found = await call.calls.runs.paused(
         definition=asked.definition,
         reason=asked.reason,
+        next_step=asked.next_step,
         since=asked.since,
         before=asked.before,
         after=_paused_behind(asked.cursor),
@@ -171,7 +175,7 @@ async def list_stuck(call: Call[Paged, None]) -> Listing[InstanceSummary]:
 async def get_execution(call: Call[NoQuery, None]) -> Answer:
     """Look at one run, with its input, its data and its result."""
     found = await call.run.describe()
-    return Answer(value=found, headers={"etag": f'"v{found.version}"'})
+    return Answer(value=found, headers={"etag": tag_of(found, found.version)})
 
 
 async def get_status(call: Call[NoQuery, None]) -> RunStatus:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 
-from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessSummary
+from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessSummary
 from holdfast.errors import RejectedError
 from holdfast.http import cursors
+from holdfast.http.cursors import Listing
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from holdfast.http.tags import tag_of
 
 _BASE = "/ui/workflows"
 _PATIENCE = 5.0
@@ -50,6 +53,13 @@ class ProcessQuery(Paged, frozen=True, kw_only=True):
     """At a step that asks the caller."""
 
 
+class ExpiredQuery(Paged, frozen=True, kw_only=True):
+    """Which processes whose time is over are wanted."""
+
+    before: datetime | None = None
+    """Only those whose time is over before this instant; now if none is given."""
+
+
 class PatienceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long a request waits for what follows."""
 
@@ -73,6 +83,11 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
     """Give it as `cursor` for the next page."""
 
 
+class _ExpiredPlace(msgspec.Struct, frozen=True, array_like=True):
+    expires_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    id: UUID
+
+
 async def list_processes(call: Call[ProcessQuery, None]) -> ProcessListing:
     """List processes of the caller's tenant and partition, newest first."""
     asked = call.query
@@ -88,6 +103,15 @@ async def list_processes(call: Call[ProcessQuery, None]) -> ProcessListing:
     )
     further = None if page.next is None else cursors.written(page.next)
     return ProcessListing(items=page.items, total=page.total, next=further)
+
+
+async def list_expired(call: Call[ExpiredQuery, None]) -> Listing[ExpiredProcess]:
+    """List active processes whose time is over, those first for which it has been for the longest."""
+    asked, size = call.query, call.page(call.query.limit)
+    place = cursors.read(asked.cursor, _ExpiredPlace)
+    behind = None if place is None else cursors.resting(ExpiredProcess, id=place.id, expires_at=place.expires_at)
+    found = await call.calls.processes.expired(before=asked.before, after=behind, limit=size + 1)
+    return cursors.listing(found, size, lambda each: [each.expires_at, each.id])
 
 
 async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
@@ -110,7 +134,7 @@ async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
 async def get_process(call: Call[NoQuery, None]) -> Answer:
     """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
     found = await call.calls.processes.get(call.run_id)
-    return Answer(value=found, headers={"etag": _tag(found.instance.version)})
+    return Answer(value=found, headers={"etag": tag_of(found, found.instance.version)})
 
 
 async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
@@ -182,6 +206,14 @@ _PROCESSES = Subject("processes", _BASE, "process:use", "run")
 
 ROUTES: tuple[Route, ...] = (
     _PROCESSES.get("", list_processes, answer=ProcessListing, query=ProcessQuery, reach="own"),
+    _PROCESSES.get(
+        "/expired",
+        list_expired,
+        answer=Listing[ExpiredProcess],
+        query=ExpiredQuery,
+        reach="own",
+        permission="execution:read",
+    ),
     _PROCESSES.post(
         "/{workflow_id}/start",
         start_process,

@@ -129,6 +129,10 @@ def _policies(policies: Policies) -> Iterator[Diagnostic]:
             "", "chain_limit", "the limit of automatic steps in a row", policies.chain_limit, low=1
         )
     yield from number_findings("", "max_visits", "the limit of visits", policies.max_visits, low=1)
+    if policies.max_bytes is not None:
+        yield from number_findings("", "max_bytes", "the limit of the data", policies.max_bytes, low=1)
+    if policies.max_tokens is not None:
+        yield from number_findings("", "max_tokens", "the limit of tokens", policies.max_tokens, low=1)
 
 
 def _names(nodes: Sequence[Node]) -> Iterator[Diagnostic]:

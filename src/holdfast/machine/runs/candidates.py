@@ -116,9 +116,15 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
     """Why these people, who are one, may not decide a question."""
     op = routes.node(step.node).op
     assert isinstance(op, Human)
+    own = set() if op.self_approval else _authors(state)
     for name in sorted(names):
-        if not op.self_approval and name and name == state.requester:
-            told = f"{name!r} started this workflow and may not decide {step.node!r} too; somebody else has to"
+        if name in own:
+            did = (
+                "started this workflow"
+                if state.document is None
+                else "wrote this document or asked for its transition,"
+            )
+            told = f"{name!r} {did} and may not decide {step.node!r} too; somebody else has to"
             return refused(Refusal.SELF_APPROVAL, told)
         decided = _decided_before(op, state, step, name)
         if decided:
@@ -130,8 +136,13 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
 
 def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
     """Those who may not decide a question, whatever their roles are."""
-    known = {state.requester, *(name for names in state.deciders.values() for name in names)} - {""}
+    known = {*_authors(state), *(name for names in state.deciders.values() for name in names)} - {""}
     return [name for name in sorted(known) if name_refusal(routes, state, step, {name}) is not None]
+
+
+def _authors(state: State) -> set[str]:
+    """Whose matter a run is: who wants it, and of a document also who wrote it and who asked for its transition."""
+    return ({state.requester} | (set() if state.document is None else state.document.authors())) - {""}
 
 
 def _decided_before(op: Human, state: State, step: Step, name: str) -> str:

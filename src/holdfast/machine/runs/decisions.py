@@ -12,7 +12,7 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Message
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
-from holdfast.machine.graphs.graph import Action
+from holdfast.machine.graphs.graph import Action, PolicyGate
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.admission import LATE, REPAIRS, refusal_of
@@ -25,6 +25,7 @@ from holdfast.machine.runs.document_commands import (
     Mutate,
     RequestTransition,
     SupersedeDocument,
+    SwitchWorkflow,
 )
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
@@ -37,13 +38,14 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.forking import fork
-from holdfast.machine.runs.law import answer_refusal, repair_refusal, stop_refusal
+from holdfast.machine.runs.law import answer_refusal, repair_refusal, requeue_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.mutations import mutate
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.action import completed, taken_back
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
 from holdfast.machine.runs.nodes.events import take_events
+from holdfast.machine.runs.nodes.gate import actor_found
 from holdfast.machine.runs.nodes.task import failed, kept, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.notices import end_notice
@@ -66,6 +68,7 @@ from holdfast.machine.runs.rollback import (
     work_of,
 )
 from holdfast.machine.runs.state import ROOT, Executed, State, Step
+from holdfast.machine.runs.switching import switch
 from holdfast.machine.runs.task_times import escalate, remind
 from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
@@ -241,16 +244,21 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
 
 
 def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
-    """The same, and if nothing but a question without anybody to decide it has held the run up, it goes on once there is somebody."""
+    """The same, and if nothing holds the run up any more it goes on: somebody was found to decide a question, or a document is rejected, and all else in its slot has ended."""
 
     def decide(turn: Turn, command: c.Command) -> Answer | None:
         answer, state = act(turn, command), turn.state
-        is_held = state.status == "paused" and state.reason == NO_APPROVER
-        if answer is None and is_held and not any(each.trouble for each in state.questions.values()):
+        if answer is None and state.status == "paused" and state.pause is None and _is_free(state):
             go_on(turn)
         return answer
 
     return decide
+
+
+def _is_free(state: State) -> bool:
+    if state.document is not None and state.document.refused is not None:
+        return True
+    return state.reason == NO_APPROVER and not any(each.trouble for each in state.questions.values())
 
 
 def _waking(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
@@ -328,6 +336,14 @@ def _child_undone(turn: Turn, caller: Executed | Step) -> None:
         undo(turn, caller)
 
 
+def _people_found(turn: Turn, command: c.PeopleFound) -> Answer | None:
+    step = turn.state.open.get(command.step)
+    if step is None or not isinstance(turn.routes.node(step.node).op, PolicyGate):
+        return people_found(turn, command)
+    actor_found(turn, step, command)
+    return None
+
+
 def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
     step = _called(turn, command.step)
     if step is None:
@@ -367,7 +383,7 @@ def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
 
 
 def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
-    barred = repair_refusal(turn.moment.actor)
+    barred = requeue_refusal(turn.routes.graph, turn.moment.actor, is_changed=command.input is not None)
     if barred is not None:
         return barred
     step = turn.state.dead.get(command.step)
@@ -422,7 +438,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.RetryCompensation: _retry_compensation,
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,
-    c.PeopleFound: people_found,
+    c.PeopleFound: _people_found,
     c.TakeEvents: _waking(take_events),
     **dict.fromkeys(REPAIRS, _mending(partial(repair, go_on=go_on))),
     ForkWorkflow: fork,
@@ -431,7 +447,8 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EndNotice: end_notice,
     **dict.fromkeys(TASK_COMMANDS, _waking(_mending(task_command))),
     CreateDocument: create,
-    Mutate: mutate,
+    Mutate: partial(mutate, go_on=go_on),
     RequestTransition: partial(request, go_on=go_on),
     SupersedeDocument: supersede,
+    SwitchWorkflow: switch,
 }

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import Actor, Principal
 
 Data = dict[str, object]
 Verdict = Literal["", "approved", "declined", "void"]
@@ -17,7 +17,9 @@ class Intent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The transition that was asked for last, and in whose name its way is gone."""
 
     transition: str
+    """Empty as long as nobody has asked for one: whoever created the document stands here then."""
     by: str
+    kind: Principal = "user"
     on_behalf_of: str = ""
     roles: list[str] = []
     capabilities: list[str] = []
@@ -28,10 +30,9 @@ class Intent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     @property
     def actor(self) -> Actor:
         """Who asked, with what they could do then."""
-        kind: Literal["system", "user"] = "system" if self.by == "system" else "user"
         return Actor(
             id=self.by,
-            kind=kind,
+            kind=self.kind,
             roles=frozenset(self.roles),
             capabilities=frozenset(self.capabilities),
             on_behalf_of=self.on_behalf_of,
@@ -47,6 +48,15 @@ class Approval(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     verdict: Verdict = ""
     given: list[int] = []
     """The decisions on it that stand, by their numbers."""
+    lane: str = ""
+    """The branches that it was asked in, by their places; empty outside of all."""
+    is_kept: bool = False
+    """Whether it was given on an earlier way through its slot, and this one has not come to it yet."""
+
+
+def lane_of(token: str) -> str:
+    """The places of the branches that a token is in: the same ones each time the splits are gone through."""
+    return "/".join(each.rpartition(".")[2] for each in token.split("/")[1:])
 
 
 class Refused(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -72,19 +82,35 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     superseded_by: str = ""
     org: Data = {}
     """What the organisation's settings were when it was created, or a transition was asked for last."""
+    related: dict[str, Data] = {}
+    """What steps read of the documents that it refers to, by field, as it was when it was created, edited, or a transition was asked for last."""
     intent: Intent | None = None
     approvals: dict[int, Approval] = {}
     """Those of the present way to the next gate, by step."""
     refused: Refused | None = None
     round: int = 1
     """Counts the ways from a state to the rest."""
+    updated_by: str = ""
+    """Who has created, changed or moved it last."""
     is_resting: bool = False
     """Whether the round is completed, and nothing is under way."""
     sequence: int = 0
     """Counts what the audit tells of it."""
+    hands: list[str] = []
+    """Those who wrote its content, and for whom they did: nobody approves what they wrote themselves."""
 
     way: str = ""
     """The transition whose way is gone, or was last."""
+
+    def kept(self, node: str, token: str) -> Approval | None:
+        """The approval that a token which comes to a node finds in force, from an earlier way through the slot."""
+        found = (each for each in self.approvals.values() if each.is_kept and each.node == node)
+        return next((each for each in found if each.lane == lane_of(token)), None)
+
+    def authors(self) -> set[str]:
+        """Whose document it is: those who wrote it, and those who asked for the transition whose way is gone."""
+        asked = set() if self.intent is None else {self.intent.by, self.intent.on_behalf_of}
+        return {*self.hands, *asked} - {""}
 
     def own(self) -> Data:
         """What is known of it besides its content."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import WITHDRAWN, Human, Proxy
+from holdfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.document import Approval, Document, Intent, Refused
+from holdfast.machine.runs.document import Approval, Document, Intent, Refused, lane_of
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.switched import switched
 
 
 def _document(state: State) -> Document:
@@ -26,19 +27,48 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         data=dict(event.data),
         amended_from=event.amended_from,
         org=event.org,
+        updated_by=event.by,
+        hands=_with([], event),
+        intent=_first_intent(event),
+        related=event.related,
     )
+
+
+def _first_intent(event: e.DocumentCreated) -> Intent | None:
+    """Until somebody asks for a transition, what happens by itself happens in the name of whoever created the document."""
+    if event.kind is None:
+        return None
+    return Intent(
+        transition="",
+        by=event.by,
+        kind=event.kind,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        is_pending=False,
+    )
+
+
+def _with(hands: list[str], event: e.DocumentCreated | e.DocumentChanged) -> list[str]:
+    """Those who wrote a document, with whoever has written it just now."""
+    return list(dict.fromkeys([*hands, *(each for each in (event.by, event.on_behalf_of) if each)]))
 
 
 def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> None:
     document = _document(state)
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
-    document.version = event.version
+    document.version, document.updated_by = event.version, event.by
+    if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
+        document.hands = _with(document.hands, event)
+    if event.related is not None:
+        document.related = event.related
 
 
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
     document = _document(state)
     document.status, document.refused, document.approvals = event.status, None, {}
+    document.updated_by = event.by
 
 
 def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:
@@ -46,13 +76,17 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     document.intent = Intent(
         transition=event.transition,
         by=event.by,
+        kind=event.kind,
         on_behalf_of=event.on_behalf_of,
         roles=event.roles,
         capabilities=event.capabilities,
         reason=event.reason,
     )
+    document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
+    if event.related is not None:
+        document.related = event.related
     state.chain = 0
 
 
@@ -68,6 +102,11 @@ def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None
 def _applied(_routes: GraphIndex, state: State, event: e.ApprovalsApplied) -> None:
     for step in event.steps:
         del _document(state).approvals[step]
+
+
+def _kept(_routes: GraphIndex, state: State, event: e.ApprovalsKept) -> None:
+    for step in event.steps:
+        _document(state).approvals[step].is_kept = True
 
 
 def _ruled(_routes: GraphIndex, _state: State, _event: e.RulesApplied) -> None:
@@ -91,7 +130,11 @@ def _round_completed(_routes: GraphIndex, state: State, _event: e.RoundCompleted
 
 def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) -> None:
     document = _document(state)
-    document.status, document.superseded_by = event.status, event.superseded_by
+    document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
+
+
+def _redacted(_routes: GraphIndex, _state: State, _event: e.DocumentRedacted) -> None:
+    """The events before it say already what is left."""
 
 
 TABLE: dict[type[e.Event], Callable[..., None]] = {
@@ -101,11 +144,14 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.TransitionRequested: _requested,
     e.ApprovalsVoided: _voided,
     e.ApprovalsApplied: _applied,
+    e.ApprovalsKept: _kept,
     e.RulesApplied: _ruled,
     e.SlotRejected: _rejected,
     e.RoundStarted: _round_started,
     e.RoundCompleted: _round_completed,
     e.DocumentSuperseded: _superseded,
+    e.WorkflowSwitched: switched,
+    e.DocumentRedacted: _redacted,
 }
 
 
@@ -124,7 +170,7 @@ def notice(routes: GraphIndex, state: State, event: e.Event) -> None:
 def _step_started(routes: GraphIndex, document: Document, _state: State, event: e.StepStarted) -> None:
     op = routes.node(event.node).op
     if isinstance(op, Human) and op.pins:
-        document.approvals[event.step] = Approval(node=event.node, version=document.version)
+        document.approvals[event.step] = Approval(node=event.node, version=document.version, lane=lane_of(event.token))
 
 
 def _decided(_routes: GraphIndex, document: Document, state: State, event: e.TaskDecided) -> None:
@@ -155,13 +201,26 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     node = event.node or _node_of(state, event)
     op = routes.node(node).op if node else None
     if isinstance(op, Proxy) and op.side == "in":
-        document.approvals = {}
+        document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
+        document.refused = None
     elif isinstance(op, StateNode):
-        document.way = event.outcome
+        document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:
             document.intent.is_pending = False
+    elif (kept := document.kept(node, event.token)) is not None:
+        kept.is_kept = False
     else:
         _forget(document, event.step)
+
+
+def _transition_behind(routes: GraphIndex, node: str) -> str:
+    """The transition that is asked for when a document has waited in its state for too long."""
+    (way,) = routes.ways(node, TIMEOUT)
+    op = routes.node(way.target).op
+    if isinstance(op, Proxy) and routes.documents is not None:
+        op = routes.node(routes.documents.regions[op.slot].exit).op
+    assert isinstance(op, Gate)
+    return op.transition
 
 
 def _node_of(state: State, event: e.StepCompleted) -> str:

@@ -81,6 +81,14 @@ def repair_refusal(actor: Actor) -> Rejection | None:
     return _without(actor, REPAIR, "repair a workflow")
 
 
+def requeue_refusal(graph: Graph, actor: Actor, *, is_changed: bool) -> Rejection | None:
+    """Why an actor may not have a step tried again that gave up. That is how a process is resumed, unless the step is given other data."""
+    barred = repair_refusal(actor)
+    if barred is None or graph.kind != "process" or is_changed:
+        return barred
+    return resume_refusal(graph, actor)
+
+
 def _without(actor: Actor, capability: str, what: str) -> Rejection | None:
     if not capability or actor.may(capability):
         return None

@@ -7,6 +7,7 @@ from datetime import datetime
 from holdfast.kernel.decider import Status
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.resume_points import resume_point
 from holdfast.machine.runs.state import State
 
 _STATUSES = {
@@ -36,6 +37,13 @@ _PAUSED_BY: dict[str, frozenset[str]] = {"rules": frozenset(_AWAITED), "process"
 
 def status_of(routes: GraphIndex, state: State) -> Status:
     """Where a run stands. Rules that wait are paused: that is what they are there for. Processes are that wait for no person."""
+    found = _stands(routes, state)
+    if found.word != "paused":
+        return found
+    return Status("paused", found.reason, found.since, resume_point(state, routes.graph).next_step)
+
+
+def _stands(routes: GraphIndex, state: State) -> Status:
     if state.document is not None and state.document.is_resting and state.status == "running":
         return _RESTING
     if state.reason:

@@ -61,20 +61,23 @@ class Deliveries:
 
     def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
         """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""
-        channel = self._channels.get(errand.channel)
+        left_undone = self.deliver(errand.channel, self._notice(context, errand))
+        return _ended(errand, left_undone) if errand.waits or left_undone else None
+
+    def deliver(self, name: str, notice: Notice) -> str:
+        """Send a notice by a channel, or raise; what was left undone, if nobody knows where its recipient is reached."""
+        channel = self._channels.get(name)
         if channel is None:
-            raise Fail(f"there is no channel {errand.channel!r} here; {_remedy(errand.channel)}")
-        notice = self._notice(context, errand)
-        if getattr(channel, "needs_address", False) and not notice.addresses:
-            self._send(self._channels[IN_APP], notice)
-            return _ended(
-                errand, f"nobody knows an address of {errand.kind} {errand.to!r}; told in the application only"
-            )
-        self._send(channel, notice)
-        return _ended(errand) if errand.waits else None
+            raise Fail(f"there is no channel {name!r} here; {_remedy(name)}")
+        found = self._addressed(name, notice)
+        if getattr(channel, "needs_address", False) and not found.addresses:
+            self._send(self._channels[IN_APP], found)
+            return f"nobody knows an address of {found.kind} {found.to!r}; told in the application only"
+        self._send(channel, found)
+        return ""
 
     def _notice(self, context: EffectContext, errand: Notify) -> Notice:
-        notice = Notice(
+        return Notice(
             key=f"{context.instance}/{errand.key}",
             tenant=context.tenant,
             kind=errand.kind,
@@ -89,9 +92,11 @@ class Deliveries:
             at=self._clock(),
             partition=context.partition,
         )
-        if errand.channel == IN_APP:  # Everybody is reached there, and nobody is looked up for it.
+
+    def _addressed(self, channel: str, notice: Notice) -> Notice:
+        if channel == IN_APP:  # Everybody is reached there, and nobody is looked up for it.
             return notice
-        found = tuple(dict.fromkeys(self.addresses(context.tenant, notice.recipient)))
+        found = tuple(dict.fromkeys(self.addresses(notice.tenant, notice.recipient)))
         return notice if not found else msgspec.structs.replace(notice, addresses=found)
 
     @staticmethod

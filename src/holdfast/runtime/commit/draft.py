@@ -22,7 +22,7 @@ from holdfast.kernel.records import has_begun, taken
 from holdfast.kernel.rows import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
-from holdfast.runtime.commit.header import merged_search, moved_header
+from holdfast.runtime.commit.header import are_marked_otherwise, merged_search, moved_header
 from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
 from holdfast.runtime.commit.shares import AT_ONCE
 from holdfast.runtime.commit.submissions import Outcome, Submission
@@ -469,9 +469,7 @@ class Draft:
         old, new = self.before.header if self.before else None, self.header
         if old is not None and old.status == new.status and old.reason == new.reason and old.begun == new.begun:
             self.change.keeps_status = old.ended_at == new.ended_at
-        self.change.moves_marks = old is not None and (
-            old.paused_at is not new.paused_at or old.deadline_at is not new.deadline_at or old.search is not new.search
-        )
+        self.change.moves_marks = old is not None and are_marked_otherwise(old, new)
         self.ends = new.ended_at is not None and (old is None or old.ended_at is None)
         self.pauses = new.paused_at is not None and (old is None or old.paused_at is None)
 

@@ -75,6 +75,7 @@ def moved_header(
         paused_at=_paused_at(old, status, now),
         deadline_at=deadline_at,
         search=search,
+        next_step=status.next_step,
     )
 
 
@@ -83,6 +84,16 @@ def _paused_at(old: Header, status: Status, now: datetime) -> datetime | None:
     if status.word != "paused":
         return None
     return old.paused_at if status.since in {None, old.paused_at} and old.paused_at else status.since or now
+
+
+def are_marked_otherwise(old: Header, new: Header) -> bool:
+    """Whether two rows of an instance differ in what few changes touch; times and values that are equal and not the same ones count, and cost a writing."""
+    return (
+        old.paused_at is not new.paused_at
+        or old.deadline_at is not new.deadline_at
+        or old.search is not new.search
+        or old.next_step != new.next_step
+    )
 
 
 def merged_search(search: str, laid_over: Mapping[str, Attribute | None]) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 from holdfast.kernel.publications import EVENT_KIND
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Turns
+from holdfast.runtime.loops.fading import FadingLook
 from holdfast.runtime.loops.incidents import IncidentLook
 from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
 from holdfast.runtime.loops.resuming import Resuming, Resumption
@@ -41,6 +42,7 @@ class Housekeeping:
         self.unread = UnreadWork(parts, shared)
         self.resuming = Resuming(parts, shared)
         self.incidents = IncidentLook(parts, shared)
+        self.fading = FadingLook(parts, shared)
 
     def heed(self, resumption: Resumption, kinds: tuple[str, ...]) -> None:
         """What is said to instances that are to go on, and which kinds of instances must never stand still for good."""
@@ -58,6 +60,7 @@ class Housekeeping:
         turns.take(lambda: bool(self.unread.look()), otherwise=False)
         turns.take(self.resuming.look, 0)
         turns.take(self.incidents.look, 0)
+        turns.take(self.fading.look, 0)
         turns.end()
         settings = self._shared.settings
         spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
@@ -74,6 +77,7 @@ class Housekeeping:
         self.unread.look()
         self.resuming.look()
         self.incidents.look()
+        self.fading.look()
 
     def _prune_in_turn(self) -> int:
         """What is past its time; receipts rarely, because those of documents that live are looked at each time and stay."""

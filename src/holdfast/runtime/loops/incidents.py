@@ -6,6 +6,7 @@ It looks at some instances in each round, so that a large database costs no more
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from holdfast.kernel.ids import InstanceId
@@ -19,8 +20,6 @@ _log = logging.getLogger("holdfast.housekeeping")
 
 _EVERY = timedelta(minutes=1)
 """Between two rounds."""
-_PATIENCE = timedelta(minutes=1)
-"""What has changed since is not looked at."""
 _MOST = 5000
 """Instances that a round looks at."""
 _MOST_NAMED = 10
@@ -35,6 +34,8 @@ class IncidentLook:
         self._throttle = Throttle(shared)
         self.kinds: tuple[str, ...] = ()
         """The kinds of instances that are looked at, given in by whoever knows them; deciders may rest for as long as they like."""
+        self.alert: Callable[[Incident], None] | None = None
+        """Pushes what was found to operators; given in by whoever knows how."""
         self._due_at: datetime | None = None
         """When to look next; None means now."""
         self._after: InstanceId | None = None
@@ -49,7 +50,8 @@ class IncidentLook:
         if not self.kinds or (self._due_at is not None and self._due_at - _EVERY <= now < self._due_at):
             return 0
         self._due_at = now + _EVERY
-        stretch = self._incidents.look(self.kinds, after=self._after, still_since=now - _PATIENCE, limit=_MOST)
+        still_since = now - self._shared.settings.stuck_after
+        stretch = self._incidents.look(self.kinds, after=self._after, still_since=still_since, limit=_MOST)
         self._after = stretch.last
         self._found += stretch.found
         if stretch.last is None:
@@ -68,6 +70,8 @@ class IncidentLook:
         return [*said[:_MOST_NAMED], f"and {more} more: runs.stuck() lists them"] if more > 0 else said
 
     def _tell(self, found: Incident) -> None:
+        if self.alert is not None:
+            self.alert(found)
         if not self._throttle.allows(found.instance):
             return
         _log.error(

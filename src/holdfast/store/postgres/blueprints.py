@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 from psycopg.types.numeric import Int4
 
-from holdfast.store.blueprints import BlueprintKind, PublishingRule, StoredBlueprint
+from holdfast.store.blueprints import BlueprintKind, PublishingRule, StoredBlueprint, Suspension
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.definitions import publish_within
 from holdfast.store.postgres.rows import Row
@@ -33,6 +33,8 @@ class _Sql(msgspec.Struct, frozen=True):
     in_force_everywhere: str
     rule: str
     set_rule: str
+    suspensions: str
+    suspend: str
 
 
 _sql = read_numbered(_Sql, __package__, "blueprints.sql")
@@ -114,6 +116,20 @@ class PostgresBlueprints:
         """The published bodies of all tenants."""
         with self._line.use() as connection:
             return _all(connection, _sql.in_force_everywhere, [type_])
+
+    def suspensions(self, tenant: str, type_: str) -> list[Suspension]:
+        """What a tenant has taken out of use and put back."""
+        with self._line.use() as connection:
+            rows = cast("list[Row]", connection.execute(_sql.suspensions, [tenant, type_], binary=True).fetchall())
+        return [Suspension(**dict(zip(Suspension.__struct_fields__, row, strict=True))) for row in rows]
+
+    def suspend(self, suspension: Suspension) -> bool:
+        """Take a workflow out of use, or put it back."""
+        s = suspension
+        values = [s.set_by, s.set_at, s.why, s.batch, s.tenant, s.type, s.workflow, s.is_suspended]
+        with self._line.transaction() as connection:
+            connection.execute(_sql.hold, [s.tenant, s.type])
+            return connection.execute(_sql.suspend, values).rowcount == 1
 
     def rule(self, tenant: str) -> PublishingRule | None:
         """What an organisation wants of those who publish."""

@@ -168,7 +168,7 @@ def _birth(change: Change) -> Row:
     return (
         head.id, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
         head.begun, head.version, head.issued, head.commits, head.parent, head.ended_at, head.partition or None, head.started_by,
-        head.paused_at, head.deadline_at, head.search or None,
+        head.paused_at, head.deadline_at, head.search or None, head.next_step or None,
     )  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def _move(change: Change) -> Row:
 
 def _mark(change: Change) -> Row:
     head = change.header
-    return (head.id, head.paused_at, head.deadline_at, head.search or None)
+    return (head.id, head.paused_at, head.deadline_at, head.search or None, head.next_step or None)
 
 
 def _event(each: StoredEvent) -> Row:

@@ -6,7 +6,7 @@ If one of them loses a race (the version gate, a unique key, a void claim) the d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import cache, partial
@@ -41,7 +41,8 @@ from holdfast.store.postgres.loading import (
 from holdfast.store.postgres.packing import columns_of, kinds_of, pack_instant, pack_long
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
 from holdfast.store.postgres.records import STATEMENTS, letter_row, record_parts
-from holdfast.store.postgres.rewriting import empty
+from holdfast.store.postgres.rewriting import empty, redact
+from holdfast.store.rewriting import Rewritten
 from holdfast.store.shapes import (
     Address,
     Borrower,
@@ -105,6 +106,8 @@ class PostgresUnit:
         self.written: list[InstanceId] = []
         """The instances whose events were written."""
         self._loan: Loan | None = None
+        self._newest: dict[InstanceId, int] = {}
+        """The positions of the newest events of instances that it has locked and not written to."""
 
     def lend(
         self,
@@ -123,7 +126,9 @@ class PostgresUnit:
     def load(self, addresses: Sequence[Address], *, whole: bool = False, waits: bool = True) -> list[Loaded | None]:
         """The instances, locked in the order of their ids."""
         lock(self.connection, addresses, waits=waits)
-        return load(self.connection, addresses, whole=whole)
+        found = load(self.connection, addresses, whole=whole)
+        self._newest |= {each.header.id: each.events[-1].position for each in found if each is not None and each.events}
+        return found
 
     def void(self, claims: Sequence[Claim]) -> set[Claim]:
         """Which of the claims are no longer good."""
@@ -140,7 +145,9 @@ class PostgresUnit:
     def write(self, changes: Sequence[Change], now: datetime) -> None:
         """Write everything."""
         # Rows may have been locked before the instances were, and the transaction's number is as old as its first lock.
-        floor = max(self._floor, newest_position(self.connection, changes))
+        unknown = [change for change in changes if change.header.id not in self._newest]
+        known = [self._newest.pop(change.header.id, 0) for change in changes]
+        floor = max(self._floor, newest_position(self.connection, unknown), *known)
         self.written += [change.header.id for change in changes]
         run(self.connection, chain(parts_of(changes, now), record_parts(changes, now)), self._base, floor=floor)
 
@@ -151,6 +158,10 @@ class PostgresUnit:
             part = Change(header=change.header, expected=change.expected, records=records)
             run(self.connection, record_parts([part], at), self._base)
         self.write([change], now)
+
+    def redact(self, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]) -> None:
+        """Put other content into events, and other words into what people were told."""
+        redact(self.connection, instance, events, retold)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import selectors
 import socket
 import threading
@@ -16,6 +17,7 @@ from psycopg import RawCursor
 from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool
 
 from holdfast.errors import ConfigurationError, StoreError, StoreUnavailableError
 from holdfast.store.port import EndedTransactionError, LostRaceError
@@ -234,6 +236,14 @@ def prepare_reader(connection: Connection, *, prepare: bool) -> None:
     connection.read_only = True
 
 
+def check_reader(connection: Connection) -> None:
+    """Have a connection proved alive before it is used again, if its server has said anything meanwhile: it says goodbye when it ends one."""
+    line = select.poll()
+    line.register(connection.pgconn.socket, select.POLLIN)
+    if line.poll(0):
+        ConnectionPool.check_connection(connection)
+
+
 def patient_conninfo(dsn: str) -> str:
     """The caller's connection string with our defaults below it."""
     return make_conninfo("", **{**_PATIENT, **_parsed(dsn), **_FIXED})
@@ -304,7 +314,7 @@ def lent(loan: Loan, borrower: Borrower | None = None) -> Iterator[Connection]:
 def _enter(connection: Connection, settings: Mapping[str, str], borrower: Borrower | None) -> None:
     """Set what holds while the connection is lent."""
     if borrower is None:
-        connection.execute(_set(settings, is_local=True))
+        connection.execute(_set(settings, is_local=True), prepare=False)  # The marker makes it another text each time.
         return
     names = b", set_config('holdfast.tenant', $1, true), set_config('role', $2, true)"
     try:

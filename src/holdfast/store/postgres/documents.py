@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from psycopg.types.numeric import Int8
+from psycopg.types.numeric import Int4, Int8
 
 from holdfast.kernel.document_records import DOCUMENTS, StoredDocument
 from holdfast.store.blueprints import InForce
@@ -13,6 +13,7 @@ from holdfast.store.documents import DocumentQuery
 from holdfast.store.paging import LAST_ID
 from holdfast.store.postgres.records import reading
 from holdfast.store.postgres.rows import Row
+from holdfast.store.shapes import SHARED_TENANT
 from holdfast.store.statements import read_statements
 
 
@@ -22,6 +23,7 @@ class _Sql(msgspec.Struct, frozen=True):
     documents_of_status: str
     documents_of_requester: str
     in_force: str
+    stand_in: str
 
 
 _sql = read_statements(_Sql, __package__, "documents.sql")
@@ -53,7 +55,13 @@ class DocumentReads:
     def in_force(self, type_: str) -> InForce | None:
         """The workflow that a new document begins with."""
         found = self._all(_sql.in_force, [self._tenant, type_])
-        return InForce(found[0][0], found[0][1], bool(found[0][2])) if found else None
+        return InForce(*found[0]) if found else None
+
+    def stand_in(self, type_: str, found: InForce) -> str:
+        """The version before one that is taken out of use."""
+        owner = SHARED_TENANT if found.is_shared else self._tenant
+        rows = self._all(_sql.stand_in, [self._tenant, type_, owner, Int4(found.version)])
+        return str(rows[0][0]) if rows else ""
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
         raise NotImplementedError

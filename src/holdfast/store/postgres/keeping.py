@@ -10,7 +10,8 @@ from uuid import UUID
 import msgspec
 from psycopg.types.numeric import Int2, Int4, Int8
 
-from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.ids import InstanceId, make_uuid7
+from holdfast.store.fading import Faded, packed
 from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.postgres import rows
@@ -35,6 +36,8 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_whole: str
     delete_work: str
     prune_receipts: str
+    old_steps: str
+    pack_step: str
     expired: str
     expired_events: str
     late_readers: str
@@ -54,6 +57,8 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_numbered(_Sql, __package__, "keeping.sql")
 
 _MONTHS_AHEAD = 2
+
+_OldStep = tuple[UUID, int, bytes | None, bytes | None, bool]
 
 
 class PostgresKeeper:
@@ -102,6 +107,22 @@ class PostgresKeeper:
         """Delete what is too old to matter."""
         with self._line.use() as connection:
             return connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
+
+    def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> Faded:
+        """Pack what old steps were given and gave; what has changed since it was read is left as it is."""
+        instance, number = (UUID(int=0), 0) if after is None else after
+        bound = make_uuid7(before, 0)
+        with self._line.use() as connection:
+            values = [before, instance, Int8(number), bound, Int8(limit)]
+            found = cast("list[_OldStep]", connection.execute(_sql.old_steps, values).fetchall())
+        told = [(row[0], Int4(row[1]), packed(row[2]), packed(row[3]), row[2], row[3]) for row in found if row[4]]
+        changed = [row for row in told if row[2:4] != row[4:]]
+        if changed:
+            with self._line.transaction() as connection:
+                for each in changed:
+                    connection.execute(_sql.pack_step, each)
+        last = (InstanceId(found[-1][0]), found[-1][1]) if len(found) == limit else None
+        return Faded(len(changed), last)
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
         """Finished instances that nobody needs any more."""

@@ -54,7 +54,7 @@ def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -
     """The instances at these addresses, in the same order; None where there is none."""
     found = _headers(connection, addresses)
     # An instance may be named twice, by its id and by its key; its events are wanted once.
-    stretches = {row[0].int: (row[0], 0 if whole else row[21] or 0, row[9]) for row in found}
+    stretches = {row[0].int: (row[0], 0 if whole else row[22] or 0, row[9]) for row in found}
     events = _events(connection, list(stretches.values())) if stretches else {}
     by_id: dict[object, Loaded] = {}
     by_key: dict[object, Loaded] = {}
@@ -62,10 +62,10 @@ def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -
         loaded = Loaded(
             header=rows.header(row),
             snapshot=None
-            if whole or row[21] is None
-            else Snapshot(version=row[21], state_version=row[22], data=row[23]),
+            if whole or row[22] is None
+            else Snapshot(version=row[22], state_version=row[23], data=row[24]),
             events=events.get(row[0].int, []),
-            timers={} if row[24] is None else dict(zip(row[24], map(PendingTimer, row[25], row[26]), strict=True)),
+            timers={} if row[25] is None else dict(zip(row[25], map(PendingTimer, row[26], row[27]), strict=True)),
         )
         by_id[row[1], row[0].int] = by_key[row[1], row[2], row[5], loaded.header.partition] = loaded
     return [_at(each, by_id, by_key) for each in addresses]

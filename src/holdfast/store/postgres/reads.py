@@ -9,6 +9,7 @@ from typing import cast
 from uuid import UUID
 
 import msgspec
+from psycopg.pq import Escaping
 from psycopg.types.numeric import Int4, Int8
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -77,6 +78,8 @@ class _Sql(msgspec.Struct, frozen=True):
 
 _sql = read_numbered(_Sql, __package__, "reads.sql")
 
+_AS_TENANT = b"begin isolation level repeatable read read only; " + _sql.as_tenant.encode()
+
 _NO_LIMIT = 2**62
 _NOBODY = InstanceId(UUID(int=0))
 _FIRST_EVENT = PublicationPlace(datetime(1, 1, 1, tzinfo=UTC), _NOBODY)
@@ -85,8 +88,14 @@ _FIRST_EVENT = PublicationPlace(datetime(1, 1, 1, tzinfo=UTC), _NOBODY)
 @contextmanager
 def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
     """A connection in a transaction that sees one moment and cannot write."""
+    with _taken(pool, url) as connection, connection.transaction():
+        yield connection
+
+
+@contextmanager
+def _taken(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
     try:
-        with translated(url), pool.connection() as connection, connection.transaction():
+        with translated(url), pool.connection() as connection:
             yield connection
     except PoolTimeout as error:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
@@ -255,8 +264,11 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
 
     @contextmanager
     def _as_tenant(self) -> Iterator[Connection]:
-        with reading(self._pool, self._url) as connection:
-            connection.execute(_sql.as_tenant, [self._tenant])
+        with _taken(self._pool, self._url) as connection:
+            tenant = Escaping(connection.pgconn).escape_literal(self._tenant.encode())
+            connection.execute(
+                _AS_TENANT % tenant, prepare=False
+            )  # One trip; the pool ends the transaction when it gets the connection back.
             yield connection
 
 

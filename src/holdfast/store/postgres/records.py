@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from holdfast.kernel.rows import Act, Record, RowKind, columns_of, kinds, writing_of
+from holdfast.store.fading import unpacked
 from holdfast.store.postgres.commit_parts import Part
 from holdfast.store.postgres.packing import Row
 from holdfast.store.shapes import Change, DeadLetter, Header
@@ -105,7 +106,14 @@ def reading(kind: RowKind[S]) -> Callable[[Sequence[Any]], S]:
     """The function that makes a row what it was declared as; its values are in the order of the declaration."""
     make: Callable[..., S] = kind.stored
     names = [column.name for column in kind.columns]
-    return lambda row: make(**dict(zip(names, row, strict=True)))
+    if not kind.fading:
+        return lambda row: make(**dict(zip(names, row, strict=True)))
+
+    def read(row: Sequence[Any]) -> S:
+        values = dict(zip(names, row, strict=True))
+        return make(**values | {name: unpacked(values[name]) for name in kind.fading})
+
+    return read
 
 
 def deleting() -> str:

@@ -26,6 +26,7 @@ class _Sql(msgspec.Struct, frozen=True):
     late: str
     paused: str
     paused_for: str
+    paused_before: str
     resume_requests: str
 
 
@@ -83,8 +84,12 @@ class PostgresPausedInstances:
             self._tenant, query.definition, Texts(query.kinds), query.since, query.before, paused_at, identity, query.resumable,
             Int8(query.limit), late_kind, late_before, self._partition,
         ]  # fmt: skip
-        statement = _sql.paused_for if query.reason else _sql.paused
-        found = self._all(statement, [*values, query.reason] if query.reason else values)
+        if query.next_step:
+            found = self._all(_sql.paused_before, [*values, query.next_step, query.reason])
+        elif query.reason:
+            found = self._all(_sql.paused_for, [*values, query.reason])
+        else:
+            found = self._all(_sql.paused, values)
         return [InstanceId(cast("UUID", row[0])) for row in found]
 
     def resume_requests(self, instance: InstanceId) -> list[ResumeRequest]:

@@ -45,6 +45,7 @@ def header(row: Row) -> Header:
         deadline_at=row[18],
         search=row[19] or "",
         commits=row[20],
+        next_step=row[21] or "",
     )
 
 

@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.types.numeric import Int4
 
 from holdfast.errors import ConfigurationError, StoreUnavailableError
-from holdfast.store.migrating import Migration
+from holdfast.store.migrating import Migration, read_migrations, scripted
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.feed import missing_base
 from holdfast.store.postgres.keeping import make_partitions
@@ -27,6 +27,7 @@ class _Sql(msgspec.Struct, frozen=True):
     version: str
     try_lock: str
     unlock: str
+    make_roles: str
     prepare: str
     prepare_table: str
     impatient: str
@@ -84,6 +85,16 @@ class PostgresSchema:
             connection.execute(_sql.impatient)
             connection.execute(migration.sql.encode(), prepare=False)
             connection.execute(_sql.remember, [Int4(migration.number), migration.name])
+
+
+def postgres_script(after: int) -> str:
+    """What brings a database from a schema to that of this code, as SQL; empty if it has it."""
+
+    def noted(migration: Migration) -> str:
+        return _sql.remember.replace("$1", str(migration.number)).replace("$2", f"'{migration.name}'")
+
+    steps = scripted(read_migrations(__package__), after=after, noted=noted)
+    return steps and "".join(f"{each};\n" for each in (_sql.make_roles, _sql.prepare, _sql.prepare_table)) + steps
 
 
 def settle(line: Line, codec: str) -> tuple[int, str]:

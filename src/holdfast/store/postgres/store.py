@@ -27,11 +27,13 @@ from holdfast.store.postgres.connections import (
     Connection,
     HeldLine,
     Line,
+    check_reader,
     patient_conninfo,
     prepare_reader,
 )
 from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.directory import PostgresPeople
+from holdfast.store.postgres.expiries import PostgresExpiries
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.incidents import PostgresIncidents
@@ -41,6 +43,7 @@ from holdfast.store.postgres.pauses import PostgresPauses
 from holdfast.store.postgres.reads import PostgresReader, reading
 from holdfast.store.postgres.resuming import PostgresResumes
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
+from holdfast.store.postgres.seals import PostgresSeals
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
 from holdfast.store.shapes import StoredMessage
@@ -91,6 +94,10 @@ class PostgresParts:
         """For whoever looks for instances that nothing can wake."""
         return PostgresIncidents(self._next_line())
 
+    def expiries(self) -> PostgresExpiries:
+        """For operators who look for what should have ended."""
+        return PostgresExpiries(self._next_line())
+
     def definitions(self) -> PostgresDefinitions:
         """For whoever resolves definitions."""
         return PostgresDefinitions(self._next_line())
@@ -114,6 +121,10 @@ class PostgresParts:
     def charters(self) -> PostgresCharters:
         """For what organisations say of their documents."""
         return PostgresCharters(self._next_line())
+
+    def seals(self) -> PostgresSeals:
+        """For whoever seals histories."""
+        return PostgresSeals(self._next_line())
 
     def blueprints(self) -> PostgresBlueprints:
         """For whoever publishes contracts and bodies."""
@@ -279,7 +290,7 @@ class PostgresStore(PostgresShare):
             timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),
-            check=ConnectionPool.check_connection,
+            check=check_reader,
             name="holdfast-readers",
             open=True,
         )

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.store.blueprints import BlueprintKind, PublishingRule, StoredBlueprint
+from holdfast.store.blueprints import BlueprintKind, PublishingRule, StoredBlueprint, Suspension
 from holdfast.store.shapes import StoredDefinition
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.definitions import publish_within
@@ -31,6 +31,8 @@ class _Sql(msgspec.Struct, frozen=True):
     in_force_everywhere: str
     rule: str
     set_rule: str
+    suspensions: str
+    suspend: str
 
 
 _sql = read_statements(_Sql, __package__, "blueprints.sql")
@@ -108,6 +110,18 @@ class SQLiteBlueprints:
         with self._database.reading() as connection:
             return [_blueprint(row) for row in connection.execute(_sql.in_force_everywhere, (type_,))]
 
+    def suspensions(self, tenant: str, type_: str) -> list[Suspension]:
+        """What a tenant has taken out of use and put back."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_sql.suspensions, (tenant, type_)).fetchall()
+        return [_suspension(row) for row in rows]
+
+    def suspend(self, suspension: Suspension) -> bool:
+        """Take a workflow out of use, or put it back."""
+        values = msgspec.structs.asdict(suspension) | {"set_at": text(suspension.set_at)}
+        with self._database.writing() as connection:
+            return connection.execute(_sql.suspend, values).rowcount == 1
+
     def rule(self, tenant: str) -> PublishingRule | None:
         """What an organisation wants of those who publish."""
         with self._database.reading() as connection:
@@ -130,6 +144,11 @@ class SQLiteBlueprints:
 def _values(blueprint: StoredBlueprint) -> dict[str, object]:
     values = msgspec.structs.asdict(blueprint)
     return values | {name: text_or_none(values[name]) for name in _INSTANTS}
+
+
+def _suspension(row: Row) -> Suspension:
+    values = dict(zip(Suspension.__struct_fields__, row, strict=True))
+    return Suspension(**(values | {"is_suspended": bool(values["is_suspended"]), "set_at": instant(values["set_at"])}))
 
 
 def _blueprint(row: Row) -> StoredBlueprint:

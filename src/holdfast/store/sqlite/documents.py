@@ -11,6 +11,7 @@ from holdfast.kernel.document_records import DOCUMENTS, StoredDocument
 from holdfast.store.blueprints import InForce
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.paging import LAST_ID
+from holdfast.store.shapes import SHARED_TENANT
 from holdfast.store.sqlite.records import reading
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.statements import read_statements
@@ -22,6 +23,7 @@ class _Sql(msgspec.Struct, frozen=True):
     documents_of_status: str
     documents_of_requester: str
     in_force: str
+    stand_in: str
 
 
 _sql = read_statements(_Sql, __package__, "documents.sql")
@@ -62,7 +64,17 @@ class DocumentReads:
     def in_force(self, type_: str) -> InForce | None:
         """The workflow that a new document begins with."""
         found = self._all(_sql.in_force, {"tenant": self._tenant, "type": type_})
-        return InForce(found[0][0], found[0][1], bool(found[0][2])) if found else None
+        if not found:
+            return None
+        workflow, status, is_shared, version, is_suspended = found[0]
+        return InForce(workflow, status, bool(is_shared), version, bool(is_suspended))
+
+    def stand_in(self, type_: str, found: InForce) -> str:
+        """The version before one that is taken out of use."""
+        owner = SHARED_TENANT if found.is_shared else self._tenant
+        values = {"tenant": self._tenant, "owner": owner, "type": type_, "version": found.version}
+        rows = self._all(_sql.stand_in, values)
+        return str(rows[0][0]) if rows else ""
 
     def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[Row]:
         raise NotImplementedError

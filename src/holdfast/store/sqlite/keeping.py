@@ -10,8 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.rows import kinds
+from holdfast.store.fading import Faded, packed
 from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
@@ -46,6 +47,8 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_notification_reads: str
     delete_notifications: str
     prune_receipts: str
+    old_steps: str
+    pack_step: str
     expired: str
     expired_events: str
     late_readers: str
@@ -117,6 +120,20 @@ class SQLiteKeeper:
         """Delete what is too old to matter."""
         with self._database.writing() as connection:
             return connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
+
+    def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> Faded:
+        """Pack what old steps were given and gave; what has changed since it was read is left as it is."""
+        name, number = ("", 0) if after is None else (str(after[0]), after[1])
+        bound = str(make_uuid7(before, 0))
+        with self._database.reading() as connection:
+            found = connection.execute(_sql.old_steps, (text(before), name, number, bound, limit)).fetchall()
+        told = [(packed(row[2]), packed(row[3]), *row) for row in found if row[4]]
+        changed = [row for row in told if row[:2] != row[4:6]]
+        if changed:
+            with self._database.writing() as connection:
+                connection.executemany(_sql.pack_step, [row[:6] for row in changed])
+        last = (rows.instance_id(found[-1][0]), found[-1][1]) if len(found) == limit else None
+        return Faded(len(changed), last)
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
         """Finished instances that nobody needs any more."""

@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.rows import Column, Record, RowKind, columns_of, writing_of
+from holdfast.store.fading import unpacked
 from holdfast.store.shapes import Change, DeadLetter, Header
 from holdfast.store.sqlite.rows import Row, instance_id, instance_or_none, instant, instant_or_none, text
 from holdfast.store.statements import read_statements
@@ -105,8 +106,11 @@ def selecting_many(kind: RowKind[Record]) -> str:
 def reading(kind: RowKind[S]) -> Callable[[Row], S]:
     """The function that makes a row what it was declared as; its values are in the order of the declaration."""
     make: Callable[..., S] = kind.stored
-    values = ", ".join(f"{column.name}={_read(column, place)}" for place, column in enumerate(kind.columns))
-    known = {"make": make, "instant": instant, "instant_or_none": instant_or_none}
+    values = ", ".join(
+        f"{column.name}={f'unpacked(row[{place}])' if column.name in kind.fading else _read(column, place)}"
+        for place, column in enumerate(kind.columns)
+    )
+    known = {"make": make, "instant": instant, "instant_or_none": instant_or_none, "unpacked": unpacked}
     return _compiled(f"lambda row: make({values})", known | {"id": instance_id, "id_or_none": instance_or_none})
 
 

@@ -23,6 +23,7 @@ class _Sql(msgspec.Struct, frozen=True):
     late: str
     paused: str
     paused_for: str
+    paused_before: str
     resume_requests: str
 
 
@@ -81,6 +82,7 @@ class SQLitePausedInstances:
             "definition": query.definition,
             "kinds": json.dumps(query.kinds) if query.kinds else None,
             "reason": query.reason,
+            "next_step": query.next_step,
             "since": text_or_none(query.since),
             "before": text_or_none(query.before),
             "resumable": query.resumable,
@@ -90,8 +92,9 @@ class SQLitePausedInstances:
             "after_id": None if query.after is None else str(query.after[1]),
             "limit": query.limit,
         }
+        statement = _sql.paused_before if query.next_step else _sql.paused_for if query.reason else _sql.paused
         with self._database.reading() as connection:
-            found = connection.execute(_sql.paused_for if query.reason else _sql.paused, values).fetchall()
+            found = connection.execute(statement, values).fetchall()
         return [instance_id(row[0]) for row in found]
 
     def resume_requests(self, instance: InstanceId) -> list[ResumeRequest]:

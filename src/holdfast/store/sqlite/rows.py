@@ -89,6 +89,7 @@ def header(row: Row) -> Header:
         deadline_at=instant_or_none(row[18]),
         search=row[19] or "",
         commits=row[20],
+        next_step=row[21] or "",
     )
 
 

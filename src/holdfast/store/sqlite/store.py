@@ -11,7 +11,7 @@ from datetime import datetime
 
 from holdfast.errors import ConfigurationError, StoreError
 from holdfast.store.foreign import unwrapped
-from holdfast.store.migrating import Migration, bring_up, read_migrations
+from holdfast.store.migrating import Migration, bring_up, read_migrations, scripted
 from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.blueprints import SQLiteBlueprints
@@ -23,6 +23,7 @@ from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_withi
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.directory import SQLitePeople
+from holdfast.store.sqlite.expiries import SQLiteExpiries
 from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.incidents import SQLiteIncidents
@@ -31,6 +32,7 @@ from holdfast.store.sqlite.notifications import SQLiteNotifications
 from holdfast.store.sqlite.pauses import SQLitePauses
 from holdfast.store.sqlite.reads import SQLiteReader
 from holdfast.store.sqlite.resuming import SQLiteResumes
+from holdfast.store.sqlite.seals import SQLiteSeals
 from holdfast.store.sqlite.workers import SQLiteWorkers
 
 DEFAULT_PATIENCE = 60.0
@@ -79,6 +81,10 @@ class SQLiteParts:
         """For whoever looks for instances that nothing can wake."""
         return SQLiteIncidents(self._database)
 
+    def expiries(self) -> SQLiteExpiries:
+        """For operators who look for what should have ended."""
+        return SQLiteExpiries(self._database)
+
     def definitions(self) -> SQLiteDefinitions:
         """For whoever resolves definitions."""
         return SQLiteDefinitions(self._database)
@@ -102,6 +108,10 @@ class SQLiteParts:
     def charters(self) -> SQLiteCharters:
         """For what organisations say of their documents."""
         return SQLiteCharters(self._database)
+
+    def seals(self) -> SQLiteSeals:
+        """For whoever seals histories."""
+        return SQLiteSeals(self._database)
 
     def blueprints(self) -> SQLiteBlueprints:
         """For whoever publishes contracts and bodies."""
@@ -268,6 +278,13 @@ class _Schema:
             for statement in _statements(migration.sql):
                 connection.execute(statement)
             connection.execute(f"pragma user_version = {migration.number}")
+
+
+def sqlite_script(after: int) -> str:
+    """What brings a file from a schema to that of this code, as SQL; empty if it has it."""
+    return scripted(
+        read_migrations(__package__), after=after, noted=lambda each: f"pragma user_version = {each.number}"
+    )
 
 
 class _Models:

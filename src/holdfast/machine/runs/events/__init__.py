@@ -8,17 +8,20 @@ from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.arrival import EventDeclined, EventReceived, EventsSought
 from holdfast.machine.runs.events.document import (
     ApprovalsApplied,
+    ApprovalsKept,
     ApprovalsVoided,
     DocumentChanged,
     DocumentCreated,
     DocumentEvent,
     DocumentMoved,
+    DocumentRedacted,
     DocumentSuperseded,
     RoundCompleted,
     RoundStarted,
     RulesApplied,
     SlotRejected,
     TransitionRequested,
+    WorkflowSwitched,
 )
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.notice import (
@@ -100,6 +103,7 @@ from holdfast.machine.runs.events.token import (
 __all__ = [
     "AbortStarted",
     "ApprovalsApplied",
+    "ApprovalsKept",
     "ApprovalsVoided",
     "ApproverAdded",
     "BranchesClosed",
@@ -124,6 +128,7 @@ __all__ = [
     "DocumentCreated",
     "DocumentEvent",
     "DocumentMoved",
+    "DocumentRedacted",
     "DocumentSuperseded",
     "Ended",
     "Event",
@@ -189,6 +194,7 @@ __all__ = [
     "WorkflowPaused",
     "WorkflowResumed",
     "WorkflowStarted",
+    "WorkflowSwitched",
 ]
 
 

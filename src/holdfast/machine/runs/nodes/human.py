@@ -1,7 +1,7 @@
 """A human step asks people.
 
-Entered when: a token arrives. May do: find out who is asked, and ask. Left when: they have agreed on one of the outcomes that the node
-names, or one person did where that is enough; or the question was taken back (`withdrawn`), or nobody answered in time (`timeout`).
+Entered when: a token arrives. May do: find out who is asked, and ask; but for an approval that is in force. Left when: they have agreed on one
+of the outcomes that the node names, or one person did where that is enough; or the question was taken back (`withdrawn`), or nobody answered in time (`timeout`).
 On compensation: a confirmed decision is rolled past; its own undoing work is called, if it has any.
 """
 
@@ -34,7 +34,7 @@ from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import conclude
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
-from holdfast.machine.runs.leaving import is_barred, value_of
+from holdfast.machine.runs.leaving import is_barred, pass_through, value_of
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.question import Given, Question
@@ -54,8 +54,12 @@ class HumanKind(Kind):
     wait_kind = "human"
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
-        """Ask; a question that cannot be put into words is a failure of the step."""
+        """Ask, unless the answer is in force already; a question that cannot be put into words is a failure of the step."""
         assert isinstance(node.op, Human)
+        document = turn.state.document
+        if document is not None and document.kept(node.id, token.id) is not None and token.retry_of is None:
+            pass_through(turn, token, node, node.op.approval, output=token.data.get(turn.routes.answer_name(node.id)))
+            return
         try:
             subject_of(turn.routes, node, text_names(turn.state, token.data))
         except ExpressionError as error:

@@ -1,7 +1,8 @@
 """A rule node judges a document by flat rules.
 
-Entered when: a token arrives. May do: set fields of the document. Left when: at once, by the word that a rule has for it, by `blocked`, or by `ok`; where no edge
-leads on from `blocked`, the document leaves the slot as if somebody had rejected it; a rule that cannot be judged is a failure of the step. On compensation: nothing to undo.
+Entered when: a token arrives. May do: set fields of the document where that may be edited. Left when: at once, by the word that a rule has for it, by `blocked`, or by
+`ok`; where no edge leads on from `blocked`, the document leaves the slot as if somebody had rejected it; a rule that cannot be judged, or that sets a field elsewhere, is
+a failure of the step. On compensation: nothing to undo.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from holdfast.machine.runs.rules import judge
 from holdfast.machine.runs.slots import block_slot, can_leave_slot
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.windows import document_of
+from holdfast.machine.runs.windows import document_of, window_of
 
 
 class RuleKind(Kind):
@@ -41,6 +42,11 @@ class RuleKind(Kind):
         draft = drafted(turn, document.data, judged.data, author)
         if not isinstance(draft, Draft):
             self.fail(turn, token, node, draft.message)
+            return
+        window = window_of(turn.routes, turn.state).window
+        if draft.changes and window != "editable":  # Others decide about the content, or have.
+            told = f"{node.id!r} sets {', '.join(map(repr, draft.changes))} while the document is {window.replace('_', ' ')}"
+            self.fail(turn, token, node, f"{told}; put it into a slot where that is editable")
             return
         if draft.changes:
             change(turn, draft, "rule", author)

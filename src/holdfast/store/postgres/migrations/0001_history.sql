@@ -89,7 +89,8 @@ create table holdfast.instances (
     started_by         text not null,
     paused_at          timestamptz,
     deadline_at        timestamptz,
-    attributes         jsonb
+    attributes         jsonb,
+    next_step          text
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on holdfast.instances (tenant, key, definition, (case when partition is null then '' else partition end))
@@ -105,12 +106,19 @@ create index instances_by_attribute on holdfast.instances using gin (attributes 
 create index instances_processes on holdfast.instances (tenant, (case when partition is null then '' else partition end), status, id)
 where kind = 'process' and created_at <> '-infinity';
 create index instances_by_starter on holdfast.instances (tenant, started_by, id) where kind = 'process';
+-- For lists of active processes by when their time is over, of all tenants and of one.
+create index instances_expiring on holdfast.instances (deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
+create index instances_expiring_of_tenant on holdfast.instances (tenant, deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
 -- For lists of what is paused, all of it or for one reason: those that were paused last first.
 create index instances_by_pause on holdfast.instances (tenant, paused_at desc, id desc) where paused_at is not null;
 create index instances_by_pause_reason on holdfast.instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+-- For lists of what goes on with one step, those that were paused last first.
+create index instances_by_next_step on holdfast.instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
 -- For whoever lets paused instances of all tenants go on.
 create index instances_late on holdfast.instances (reason, paused_at) where paused_at is not null;
 create index instances_events_by_end on holdfast.instances (ended_at) where kind = 'event' and ended_at is not null;
@@ -151,6 +159,11 @@ create function holdfast.keep_events() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' and current_setting('holdfast.retention', true) = old.instance::text then
         return old;
+    end if;
+    -- Values of one document are being redacted, in this transaction: what happened, when and by whom stays as it is.
+    if tg_op = 'UPDATE' and current_setting('holdfast.redaction', true) = old.instance::text
+        and to_jsonb(new) - 'data' - 'comment' = to_jsonb(old) - 'data' - 'comment' then
+        return new;
     end if;
     raise exception 'events are append-only' using errcode = 'HF101';
 end $$;
@@ -747,6 +760,24 @@ create table holdfast.charters (
 create trigger charters_never_change before update or delete on holdfast.charters for each row
 execute function holdfast.refuse('HF102', 'a published definition never changes');
 
+-- Seals: how far the history of an instance went when somebody sealed it, and the end of the chain of its events there. Those of a tenant are
+-- a chain themselves. They are only ever added to, and outlive what they are about.
+
+create table holdfast.seals (
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    number    bigint not null check (number >= 1),
+    instance  uuid not null,
+    version   integer not null,
+    digest    text not null,
+    link      text not null,
+    sealed_by text not null,
+    sealed_at timestamptz not null,
+    primary key (tenant, number)
+);
+create index seals_by_instance on holdfast.seals (tenant, instance, number);
+create trigger seals_never_change before update or delete on holdfast.seals for each row
+execute function holdfast.refuse('HF108', 'a seal is never broken');
+
 -- Blueprints of documents: contracts with the envelope that follows from them, bodies that organisations put into the slots, and what was compiled of both.
 -- The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the version 0. Envelopes are the defaults: nothing of them
 -- ever changes. What is published is only ever archived. `publishing_rules` are added to, and the last one of a tenant holds.
@@ -836,6 +867,25 @@ create trigger publishing_rules_never_change before update on holdfast.publishin
 execute function holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 create trigger publishing_rules_never_go before delete on holdfast.publishing_rules for each row
 execute function holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
+
+-- Workflows of documents that a tenant has taken out of use, and put back: the last line of a workflow counts. The names of the
+-- batches that have paused its documents begin with `batch`.
+create table holdfast.suspensions (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    type         text not null check (type <> ''),
+    workflow     text not null check (workflow <> ''),
+    number       integer not null check (number >= 1),
+    is_suspended boolean not null,
+    set_by       text not null,
+    set_at       timestamptz not null,
+    why          text not null,
+    batch        text not null,
+    primary key (tenant, type, workflow, number)
+);
+create trigger suspensions_never_change before update on holdfast.suspensions for each row
+execute function holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
+create trigger suspensions_never_go before delete on holdfast.suspensions for each row
+execute function holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
@@ -1007,6 +1057,8 @@ create policy shared on holdfast.definitions for select to holdfast_tenant using
 grant usage on schema holdfast to holdfast_engine, holdfast_tenant;
 grant select, insert, update, delete on all tables in schema holdfast to holdfast_engine;
 revoke update on holdfast.events from holdfast_engine;
+-- For redactions alone, which the trigger tells from anything else.
+grant update (data, comment) on holdfast.events to holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.task_people, holdfast.task_decisions,
     holdfast.documents, holdfast.document_versions, holdfast.mutations, holdfast.audit, holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.resume_requests, holdfast.observations,
@@ -1024,13 +1076,13 @@ declare
     name text;
 begin
     foreach name in array array[
-        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'blueprints', 'publishing_rules'
+        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'seals', 'blueprints', 'publishing_rules', 'suspensions'
     ] loop
         perform holdfast.wall_off(name);
         execute format('grant select on holdfast.%I to holdfast_tenant', name);
     end loop;
 end $$;
-revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.publishing_rules from holdfast_engine;
+revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.seals, holdfast.publishing_rules, holdfast.suspensions from holdfast_engine;
 -- Shared contracts serve all tenants.
 create policy shared on holdfast.blueprints for select to holdfast_tenant using (tenant = '*');
 

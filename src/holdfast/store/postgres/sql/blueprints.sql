@@ -70,3 +70,16 @@ insert into holdfast.publishing_rules (tenant, number, two_person, set_by, set_a
 select u.tenant, (select coalesce(max(r.number), 0) + 1 from holdfast.publishing_rules r where r.tenant = u.tenant),
     ?::boolean, ?::text, ?::timestamptz
 from (select ?::text as tenant) as u
+
+-- name: suspensions
+select tenant, type, workflow, is_suspended, set_by, set_at, why, batch from holdfast.suspensions
+where tenant = ?::text and ?::text in ('', type) order by set_at, type, workflow, number
+
+-- name: suspend
+insert into holdfast.suspensions (tenant, type, workflow, number, is_suspended, set_by, set_at, why, batch)
+select u.tenant, u.type, u.workflow,
+    (select coalesce(max(s.number), 0) + 1 from holdfast.suspensions s where s.tenant = u.tenant and s.type = u.type and s.workflow = u.workflow),
+    u.is_suspended, ?::text, ?::timestamptz, ?::text, ?::text
+from (select ?::text as tenant, ?::text as type, ?::text as workflow, ?::boolean as is_suspended) as u
+where u.is_suspended <> coalesce((select s.is_suspended from holdfast.suspensions s
+    where s.tenant = u.tenant and s.type = u.type and s.workflow = u.workflow order by s.number desc limit 1), false)

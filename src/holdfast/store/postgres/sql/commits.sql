@@ -8,16 +8,16 @@
 -- name: born
 insert into holdfast.instances (
     id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, commits, parent, ended_at, partition,
-    started_by, paused_at, deadline_at, attributes, created_at, updated_at
+    started_by, paused_at, deadline_at, attributes, next_step, created_at, updated_at
 )
 select u.id, u.tenant, u.definition, u.definition_version, u.kind, u.key, u.status, u.reason, u.begun, u.version, u.issued, u.commits, u.parent,
-    u.ended_at, u.partition, u.started_by, u.paused_at, u.deadline_at, u.attributes::jsonb, t.at, t.at
+    u.ended_at, u.partition, u.started_by, u.paused_at, u.deadline_at, u.attributes::jsonb, u.next_step, t.at, t.at
 from unnest(
     ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::int4[], ?::uuid[],
-    ?::timestamptz[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::text[]
+    ?::timestamptz[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::text[], ?::text[]
 ) as u (
     id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, commits, parent, ended_at, partition,
-    started_by, paused_at, deadline_at, attributes
+    started_by, paused_at, deadline_at, attributes, next_step
 ), (select ?::timestamptz as at) as t
 
 -- name: moved
@@ -34,10 +34,10 @@ returning 1
 -- name: marked
 -- What few changes touch is written beside the gate, which locks the row, so that no other pays for it.
 update holdfast.instances i
-set paused_at = u.paused_at, deadline_at = u.deadline_at, attributes = u.attributes::jsonb
+set paused_at = u.paused_at, deadline_at = u.deadline_at, attributes = u.attributes::jsonb, next_step = u.next_step
 from unnest(
-    ?::uuid[], ?::timestamptz[], ?::timestamptz[], ?::text[]
-) as u (id, paused_at, deadline_at, attributes)
+    ?::uuid[], ?::timestamptz[], ?::timestamptz[], ?::text[], ?::text[]
+) as u (id, paused_at, deadline_at, attributes, next_step)
 where i.id = any (array[u.id])
 
 -- name: consumed_effects

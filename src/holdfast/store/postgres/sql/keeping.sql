@@ -70,6 +70,14 @@ delete from holdfast.receipts where ctid = any (array(
     ) limit ?::int8
 ))
 
+-- name: old_steps
+select instance, number, input, output, status in ('completed', 'failed', 'skipped', 'cancelled') and moved_at < $1::timestamptz
+from holdfast.steps where (instance, number) > ($2::uuid, $3::bigint) and instance < $4::uuid order by instance, number limit $5::bigint
+
+-- name: pack_step
+update holdfast.steps set input = $3::bytea, output = $4::bytea
+where instance = $1::uuid and number = $2::integer and input is not distinct from $5::bytea and output is not distinct from $6::bytea
+
 -- name: expired
 -- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended
 -- after the first event that one of them has not read is not even looked at.

@@ -1,10 +1,10 @@
 -- name: as_tenant
 -- Row-level security shows this transaction the rows of one tenant only.
-select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant', ?::text, true)
+select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant', %s, true)
 
 -- name: instances_of_parent
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from holdfast.instances i
 where i.parent = $12::uuid and i.tenant = $1::text and ($15::text is null or coalesce(i.partition, '') = $15::text) and ($13::text = '' or i.key = $13::text)
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
@@ -21,7 +21,7 @@ order by i.id desc limit $11::int8
 
 -- name: instances_by_key
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from holdfast.instances i
 where i.tenant = $1::text and i.key = $12::text and ($14::text is null or coalesce(i.partition, '') = $14::text)
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
@@ -39,7 +39,7 @@ order by i.id desc limit $11::int8
 -- name: instances_by_attribute
 -- Those that have the values are found by an index first, and then sorted: they are meant to be few.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from holdfast.instances_having($12::text::jsonb) as h (id)
 cross join lateral (select * from holdfast.instances n where n.id = h.id and n.tenant = $1::text offset 0) as i
 where ($13::text is null or coalesce(i.partition, '') = $13::text) and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
@@ -72,7 +72,7 @@ with recursive s (status) as (
 select n.* from s cross join (values (true), (false)) as b (begun)
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
     from holdfast.instances i
     where (i.tenant, i.definition, i.status, i.begun, i.id) >= ($1::text, $2::text, s.status, b.begun, $7::uuid)
         and (i.tenant, i.definition, i.status, i.begun, i.id) < ($1::text, $2::text, s.status, b.begun, $8::uuid)
@@ -108,7 +108,7 @@ with recursive s (kind, status) as (
 select n.* from s cross join (values (true), (false)) as b (begun)
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
     from holdfast.instances i
     where (i.tenant, i.kind, i.status, i.begun, i.id) >= ($1::text, s.kind, s.status, b.begun, $7::uuid)
         and (i.tenant, i.kind, i.status, i.begun, i.id) < ($1::text, s.kind, s.status, b.begun, $8::uuid)
@@ -133,7 +133,7 @@ select n.* from (
 ) as h
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
     from holdfast.instances i
     where i.id = h.instance and i.tenant = $1::text and ($11::text is null or coalesce(i.partition, '') = $11::text) and not i.begun and ($2::text = '' or i.definition = $2::text)
         and ($3::text[] = '{}' or i.status = any ($3::text[])) and ($4::text[] = '{}' or i.kind = any ($4::text[]))
@@ -187,7 +187,7 @@ order by published_at, instance limit $6::int8
 
 -- name: headers
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from holdfast.instances i where i.id = any ($2::uuid[]) and i.tenant = $1::text and ($3::text = '' or i.partition = $3::text)
 
 -- name: messages
@@ -201,7 +201,7 @@ where i.id = $2::uuid and i.tenant = $1::text and ($4::text = '' or i.partition 
 -- name: stuck
 -- An open step that waits for a person or a signal is reason enough to wait; one that waits for time or a child needs what will wake it.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from holdfast.instances i
 where i.tenant = $1::text and i.created_at < 'infinity' and i.kind = any ($2::text[]) and i.status = 'running' and i.id < $3::uuid
     and ($5::text = '' or i.partition = $5::text)

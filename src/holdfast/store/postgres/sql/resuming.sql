@@ -45,6 +45,18 @@ where i.tenant = $1::text and ($12::text = '' or i.partition = $12::text) and i.
     ))
 order by i.paused_at desc, i.id desc limit $9::int8
 
+-- name: paused_before
+select i.id from holdfast.instances i
+where i.tenant = $1::text and ($12::text = '' or i.partition = $12::text) and i.next_step = $13::text and ($14::text = '' or i.reason = $14::text)
+    and i.paused_at is not null
+    and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.kind = any ($3::text[]))
+    and ($4::timestamptz is null or i.paused_at >= $4::timestamptz) and ($5::timestamptz is null or i.paused_at < $5::timestamptz)
+    and ($6::timestamptz is null or (i.paused_at, i.id) < ($6::timestamptz, $7::uuid))
+    and (not $8::bool or i.reason = 'approved' or (i.reason = 'requested' and i.kind = $10::text and i.paused_at < $11::timestamptz) or exists (
+        select 1 from holdfast.resume_requests r where r.instance = i.id and r.tenant = $1::text and r.outcome = 'open'
+    ))
+order by i.paused_at desc, i.id desc limit $9::int8
+
 -- name: resume_requests
 select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
     error_message

@@ -11,6 +11,14 @@ select pg_try_advisory_lock(4773520041)
 -- name: unlock
 select pg_advisory_unlock(4773520041)
 
+-- name: make_roles
+do $$ begin
+    if not exists (select 1 from pg_roles where rolname = 'holdfast_engine') then create role holdfast_engine nologin; end if;
+    if not exists (select 1 from pg_roles where rolname = 'holdfast_tenant') then create role holdfast_tenant nologin; end if;
+    if not pg_has_role('holdfast_engine', 'holdfast_tenant', 'member') then grant holdfast_tenant to holdfast_engine; end if;
+    if not pg_has_role('holdfast_engine', 'member') then execute format('grant holdfast_engine to %I', current_user); end if;
+end $$
+
 -- name: prepare
 create schema if not exists holdfast
 

@@ -73,7 +73,8 @@ create table instances (
     started_by         text not null,
     paused_at          text,
     deadline_at        text,
-    attributes         text
+    attributes         text,
+    next_step          text
 ) strict, without rowid;
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
@@ -85,12 +86,19 @@ create index instances_by_attribute on instances (tenant, id) where attributes i
 -- For lists of processes: by status within a part of the tenant, and by who started them.
 create index instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
 create index instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
+-- For lists of active processes by when their time is over, of all tenants and of one.
+create index instances_expiring on instances (deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
+create index instances_expiring_of_tenant on instances (tenant, deadline_at, id)
+    where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_by_parent on instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
 -- For lists of what is paused, all of it or for one reason: those that were paused last first.
 create index instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
 create index instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+-- For lists of what goes on with one step, those that were paused last first.
+create index instances_by_next_step on instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
 -- For whoever lets paused instances of all tenants go on.
 create index instances_late on instances (reason, paused_at) where paused_at is not null;
 create index instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
@@ -125,8 +133,14 @@ create table events (
 ) strict;
 
 create table retention (instance text not null primary key) strict, without rowid;
+-- Whose values are being redacted: a row is there within such a transaction, and at no other time.
+create table redaction (instance text not null primary key) strict, without rowid;
 
 create trigger events_never_change before update on events
+when not exists (select 1 from redaction where instance = old.instance)
+    or new.position <> old.position or new.instance <> old.instance or new.sequence <> old.sequence or new.tenant <> old.tenant
+    or new.type <> old.type or new.version <> old.version or new.at <> old.at or new.actor <> old.actor or new.cause <> old.cause
+    or new.on_behalf_of is not old.on_behalf_of or new.trace is not old.trace
 begin select raise(abort, 'HF101 events are append-only'); end;
 create trigger events_never_go before delete on events
 when not exists (select 1 from retention where instance = old.instance)
@@ -718,6 +732,26 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger charters_never_go before delete on charters
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
+-- Seals: how far the history of an instance went when somebody sealed it, and the end of the chain of its events there. Those of a tenant are
+-- a chain themselves. They are only ever added to, and outlive what they are about.
+
+create table seals (
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    number    integer not null check (number >= 1),
+    instance  text not null,
+    version   integer not null,
+    digest    text not null,
+    link      text not null,
+    sealed_by text not null,
+    sealed_at text not null,
+    primary key (tenant, number)
+) strict, without rowid;
+create index seals_by_instance on seals (tenant, instance, number);
+create trigger seals_never_change before update on seals
+begin select raise(abort, 'HF108 a seal is never broken'); end;
+create trigger seals_never_go before delete on seals
+begin select raise(abort, 'HF108 a seal is never broken'); end;
+
 -- Blueprints of documents: contracts with the envelope that follows from them, bodies that organisations put into the slots, and what was compiled of both.
 -- The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the version 0. Envelopes are the defaults: nothing of them
 -- ever changes. What is published is only ever archived. `publishing_rules` are added to, and the last one of a tenant holds.
@@ -804,6 +838,25 @@ create trigger publishing_rules_never_change before update on publishing_rules
 begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
 create trigger publishing_rules_never_go before delete on publishing_rules
 begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
+
+-- Workflows of documents that a tenant has taken out of use, and put back: the last line of a workflow counts. The names of the
+-- batches that have paused its documents begin with `batch`.
+create table suspensions (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    type         text not null check (type <> ''),
+    workflow     text not null check (workflow <> ''),
+    number       integer not null check (number >= 1),
+    is_suspended integer not null check (is_suspended in (0, 1)),
+    set_by       text not null,
+    set_at       text not null,
+    why          text not null,
+    batch        text not null,
+    primary key (tenant, type, workflow, number)
+) strict, without rowid;
+create trigger suspensions_never_change before update on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
+create trigger suspensions_never_go before delete on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
 
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.

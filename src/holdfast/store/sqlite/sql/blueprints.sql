@@ -62,3 +62,15 @@ select tenant, two_person, set_by, set_at from publishing_rules where tenant = ?
 -- name: set_rule
 insert into publishing_rules (tenant, number, two_person, set_by, set_at)
 values (?1, (select coalesce(max(number), 0) + 1 from publishing_rules where tenant = ?1), ?2, ?3, ?4);
+
+-- name: suspensions
+select tenant, type, workflow, is_suspended, set_by, set_at, why, batch from suspensions
+where tenant = ?1 and (?2 = '' or type = ?2) order by set_at, type, workflow, number;
+
+-- name: suspend
+insert into suspensions (tenant, type, workflow, number, is_suspended, set_by, set_at, why, batch)
+select :tenant, :type, :workflow,
+    (select coalesce(max(s.number), 0) + 1 from suspensions s where s.tenant = :tenant and s.type = :type and s.workflow = :workflow),
+    :is_suspended, :set_by, :set_at, :why, :batch
+where :is_suspended <> coalesce((select s.is_suspended from suspensions s
+    where s.tenant = :tenant and s.type = :type and s.workflow = :workflow order by s.number desc limit 1), 0);

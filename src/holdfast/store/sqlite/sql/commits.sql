@@ -1,11 +1,11 @@
 -- name: instance_by_id
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances where id = :instance and tenant = :tenant and (:partition = '' or partition = :partition);
 
 -- name: instance_by_key
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances where tenant = ? and definition = ? and key = ? and coalesce(partition, '') = ?;
 
 -- name: snapshot
@@ -39,8 +39,8 @@ select 1 from events where instance = ? and cause = ? limit 1;
 -- name: insert_instance
 insert into instances (
     id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, commits, parent, created_at, updated_at, ended_at,
-    partition, started_by, paused_at, deadline_at, attributes
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    partition, started_by, paused_at, deadline_at, attributes, next_step
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_instance
 -- The gate of a commit: it changes the row only if nobody has changed it since it was read.
@@ -53,7 +53,7 @@ update instances set version = ?, issued = ?, commits = ?, updated_at = ? where 
 
 -- name: mark_instance
 -- What few changes touch is written beside the gate, so that no other pays for it.
-update instances set paused_at = ?, deadline_at = ?, attributes = ? where id = ?;
+update instances set paused_at = ?, deadline_at = ?, attributes = ?, next_step = ? where id = ?;
 
 -- name: insert_event
 insert into events (instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace)

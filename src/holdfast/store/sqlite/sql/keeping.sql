@@ -76,6 +76,13 @@ delete from receipts where (tenant, scope, key) in (
     ) limit ?
 );
 
+-- name: old_steps
+select instance, number, input, output, status in ('completed', 'failed', 'skipped', 'cancelled') and moved_at < ? from steps
+where (instance, number) > (?, ?) and instance < ? order by instance, number limit ?;
+
+-- name: pack_step
+update steps set input = ?, output = ? where instance = ? and number = ? and input is ? and output is ?;
+
 -- name: expired
 -- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended
 -- after the first event that one of them has not read is not even looked at.

@@ -1,6 +1,6 @@
 -- name: instances_of_parent
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances
 where parent = :parent and tenant = :tenant and (:partition is null or coalesce(partition, '') = :partition) and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
@@ -22,7 +22,7 @@ order by id desc limit :limit;
 
 -- name: instances_by_key
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances
 where tenant = :tenant and key = :key and (:partition is null or coalesce(partition, '') = :partition) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
@@ -45,7 +45,7 @@ order by id desc limit :limit;
 -- name: instances_by_attribute
 -- Along the index of those that have any, newest first.
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances indexed by instances_by_attribute
 where tenant = :tenant and attributes is not null and (:partition is null or coalesce(partition, '') = :partition) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
@@ -67,7 +67,7 @@ order by id desc limit :limit;
 
 -- name: instances_of_definition
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances indexed by instances_by_definition
 where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun and (:partition is null or coalesce(partition, '') = :partition)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
@@ -80,7 +80,7 @@ order by id desc limit :limit;
 
 -- name: instances_of_status
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances indexed by instances_by_status
 where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun and (:partition is null or coalesce(partition, '') = :partition)
     and (:begun is null or begun or not exists (
@@ -93,7 +93,7 @@ order by id desc limit :limit;
 -- name: instances_in_hand
 -- Those that have not begun although a worker has an effect of theirs in hand: from what workers have, which is little.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
-    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes, n.commits
+    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes, n.commits, n.next_step
 from (
     select distinct instance from effects indexed by effects_owned where owner is not null and +tenant = :tenant
 ) as h cross join instances n on n.id = h.instance
@@ -177,7 +177,7 @@ order by published_at, instance limit :limit;
 -- name: headers
 -- The cross join and the plus keep the planner from reading every instance of the tenant instead of those that are named.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
-    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes, n.commits
+    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes, n.commits, n.next_step
 from json_each(:instances) as i cross join instances n on n.id = i.value
 where +n.tenant = :tenant and (:partition = '' or n.partition = :partition);
 
@@ -192,7 +192,7 @@ where i.id = :instance and +i.tenant = :tenant and (:partition = '' or i.partiti
 -- name: stuck
 -- An open step that waits for a person or a signal is reason enough to wait; one that waits for time or a child needs what will wake it.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes, i.commits
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes, i.commits, i.next_step
 from instances i
 where i.tenant = :tenant and i.kind in (select value from json_each(:kinds)) and i.status = 'running' and i.id < :before
     and (:partition = '' or i.partition = :partition)

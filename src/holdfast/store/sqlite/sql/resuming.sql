@@ -43,6 +43,18 @@ where tenant = :tenant and (:partition = '' or partition = :partition) and reaso
     ))
 order by paused_at desc, id desc limit :limit;
 
+-- name: paused_before
+select id from instances
+where tenant = :tenant and (:partition = '' or partition = :partition) and next_step = :next_step and (:reason = '' or reason = :reason)
+    and paused_at is not null and (:definition = '' or definition = :definition)
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
+    and (:since is null or paused_at >= :since) and (:before is null or paused_at < :before)
+    and (:after is null or (paused_at, id) < (:after, :after_id))
+    and (not :resumable or reason = 'approved' or (reason = 'requested' and kind = :late_kind and paused_at < :late_before) or exists (
+        select 1 from resume_requests r where r.instance = instances.id and r.outcome = 'open'
+    ))
+order by paused_at desc, id desc limit :limit;
+
 -- name: resume_requests
 select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
     error_message

@@ -1,0 +1,90 @@
+"""A version of a document as a page that can be read and not edited: plain HTML, without styles, scripts or anything that is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import cast
+
+import msgspec
+
+from holdfast.app.desk import Desk
+from holdfast.app.document_views import MASKED
+from holdfast.app.documents import Found, kept_version
+from holdfast.kernel.actor import Actor
+from holdfast.machine.graphs.document import Field
+from holdfast.store.reading import Reader
+
+Data = dict[str, object]
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+_DEEPEST = 20
+"""Tables within tables; what lies deeper is shown as text."""
+
+
+def page_of(desk: Desk, reader: Reader, known: Found, number: int | None) -> str:
+    """One version, or the newest one; NotFoundError if the document never had it."""
+    document = known.document
+    row = kept_version(reader, known, document.version if number is None else number)
+    data, actor = _decode(row.data), desk.request.actor
+    title = f"{document.type} {document.id}, version {row.version}"
+    facts: Data = {
+        "document": f"{document.type}/{document.id}",
+        "version": row.version,
+        "status": row.status,
+        "hash": row.data_hash,
+        "written": f"{row.written_at.isoformat(timespec='seconds')} by {row.written_by or 'system'}",
+    }
+    if row.version != document.version:
+        facts["now"] = f"version {document.version}, {document.status}"
+    if document.superseded_by:
+        facts["replaced by"] = f"{document.type}/{document.superseded_by}"
+    shown = masked(data, known.parts.spec.fields, actor)
+    lines = [
+        "<!doctype html>",
+        '<html lang="en">',
+        f'<head><meta charset="utf-8"><title>{escape(title)}</title></head>',
+        "<body>",
+        f"<h1>{escape(title)}</h1>",
+        *_table(facts),
+        "<h2>Content</h2>",
+        *_table(shown),
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def masked(data: Mapping[str, object], fields: Mapping[str, Field], actor: Actor) -> Data:
+    """A content with every value masked, however deep, that is sensitive or not for somebody's eyes."""
+    return {name: _masked(value, fields.get(name), actor) for name, value in data.items()}
+
+
+def _masked(value: object, field: Field | None, actor: Actor) -> object:
+    if field is None or value is None:
+        return value
+    if field.sensitive or (field.visible_to and not actor.is_one_of(frozenset(field.visible_to))):
+        return MASKED
+    if isinstance(value, list):
+        return [_masked(each, field.items, actor) for each in cast("list[object]", value)]
+    if isinstance(value, dict):
+        return masked(cast("Data", value), field.fields, actor)
+    return value
+
+
+def _table(values: Mapping[str, object], depth: int = 0) -> Iterator[str]:
+    yield "<table>"
+    for name, value in values.items():
+        yield f'<tr><th scope="row">{escape(name)}</th><td>{_cell(value, depth)}</td></tr>'
+    yield "</table>"
+
+
+def _cell(value: object, depth: int) -> str:
+    if depth < _DEEPEST:
+        if isinstance(value, dict):
+            return "".join(_table(cast("Data", value), depth + 1))
+        if isinstance(value, list):
+            entries = "".join(f"<li>{_cell(each, depth + 1)}</li>" for each in cast("list[object]", value))
+            return f"<ol>{entries}</ol>"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return escape(text)
