@@ -19,6 +19,7 @@ from holdfast.app.document_views import (
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
     TransitionChoice,
 )
@@ -176,6 +177,7 @@ __all__ = [
     "DocumentSummary",
     "DocumentVersion",
     "DocumentView",
+    "EditCheck",
     "Effect",
     "EffectContext",
     "Engine",

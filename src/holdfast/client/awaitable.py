@@ -32,6 +32,7 @@ from holdfast.app.document_views import (
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
 )
 from holdfast.app.forking import ForkPreview
 from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
@@ -521,6 +522,17 @@ class AsyncCalls:
             )
         )
 
+    async def cancel_branch(self, id: UUID | str, *, reason: str, token: str) -> None:
+        """End one of several branches; the others go on, and are waited for without it."""
+        await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/executions/{placed(id)}/cancel-branch",
+                answer=type(None),
+                body=said({"reason": reason, "token": token}, {}),
+            )
+        )
+
     async def move_back(self, id: UUID | str, *, reason: str, save_point: str = "") -> None:
         """Undo what was done behind a save point, and go on from there."""
         await self._line.ask(
@@ -672,6 +684,7 @@ class AsyncCalls:
         wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
+        on_behalf_of: str = "",
         if_version: int | None = None,
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
@@ -681,7 +694,10 @@ class AsyncCalls:
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
                 query=said({"wait": wait}, {"wait": 5.0}),
-                body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
+                body=said(
+                    {"event": event, "input": input, "comment": comment, "on_behalf_of": on_behalf_of},
+                    {"input": None, "comment": "", "on_behalf_of": ""},
+                ),
                 version=if_version,
             )
         )
@@ -1205,6 +1221,43 @@ class AsyncCalls:
                 ),
                 key=idempotency_key or new_key(),
                 version=if_version,
+            )
+        )
+
+    async def check_edit(
+        self, type: str, document: str, *, changes: dict[str, object] | None = None, action: str = "update"
+    ) -> EditCheck:
+        """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
+                answer=EditCheck,
+                body=said({"changes": changes, "action": action}, {"changes": None, "action": "update"}),
+            )
+        )
+
+    async def notify_mutation(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/notify-mutation",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "action": action, "reason": reason},
+                    {"changes": None, "action": "update", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
             )
         )
 

@@ -32,6 +32,7 @@ from holdfast.app.document_views import (
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
 )
 from holdfast.app.forking import ForkPreview
 from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
@@ -509,6 +510,17 @@ class Calls:
             )
         )
 
+    def cancel_branch(self, id: UUID | str, *, reason: str, token: str) -> None:
+        """End one of several branches; the others go on, and are waited for without it."""
+        self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/executions/{placed(id)}/cancel-branch",
+                answer=type(None),
+                body=said({"reason": reason, "token": token}, {}),
+            )
+        )
+
     def move_back(self, id: UUID | str, *, reason: str, save_point: str = "") -> None:
         """Undo what was done behind a save point, and go on from there."""
         self._line.ask(
@@ -660,6 +672,7 @@ class Calls:
         wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
+        on_behalf_of: str = "",
         if_version: int | None = None,
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
@@ -669,7 +682,10 @@ class Calls:
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
                 query=said({"wait": wait}, {"wait": 5.0}),
-                body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
+                body=said(
+                    {"event": event, "input": input, "comment": comment, "on_behalf_of": on_behalf_of},
+                    {"input": None, "comment": "", "on_behalf_of": ""},
+                ),
                 version=if_version,
             )
         )
@@ -1189,6 +1205,43 @@ class Calls:
                 ),
                 key=idempotency_key or new_key(),
                 version=if_version,
+            )
+        )
+
+    def check_edit(
+        self, type: str, document: str, *, changes: dict[str, object] | None = None, action: str = "update"
+    ) -> EditCheck:
+        """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
+                answer=EditCheck,
+                body=said({"changes": changes, "action": action}, {"changes": None, "action": "update"}),
+            )
+        )
+
+    def notify_mutation(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/notify-mutation",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "action": action, "reason": reason},
+                    {"changes": None, "action": "update", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
             )
         )
 

@@ -321,10 +321,17 @@ class FutureRun(Handle, Generic[R]):
         """
         try:
             by, why = checked_key(outcome, "outcome", may_be_empty=True), checked_text(reason, "reason")
-            command = r.SkipStep(step=step_number(step, self.id), outcome=by, reason=why)
+            return repaired(self._desk, self.id, r.SkipStep(step=step_number(step, self.id), outcome=by, reason=why))
         except HoldfastError as error:
             return failed(error)
-        return repaired(self._desk, self.id, command)
+
+    def cancel_branch(self, token: str, *, reason: str) -> Reply[None]:
+        """End one of several branches, by its token; the others go on and are waited for without it. Never one with a gate or an approval ahead."""
+        try:
+            told = r.CancelBranch(token=checked_key(token, "token"), reason=checked_text(reason, "reason"))
+            return repaired(self._desk, self.id, told)
+        except HoldfastError as error:
+            return failed(error)
 
     def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> Reply[None]:
         """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""

@@ -62,6 +62,7 @@ from holdfast.app.document_views import (
     DocumentRound,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls
@@ -265,6 +266,10 @@ class Run(Handle, Generic[R]):
         """
         self._futures.skip(step, reason=reason, outcome=outcome).result()
 
+    def cancel_branch(self, token: str, *, reason: str) -> None:
+        """End one of several branches, by its token; the others go on and are waited for without it. Never one with a gate or an approval ahead."""
+        self._futures.cancel_branch(token, reason=reason).result()
+
     def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> None:
         """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
         self._futures.complete_step(step, output, reason=reason).result()
@@ -435,6 +440,7 @@ class Processes:
         input: dict[str, object] | None = None,
         *,
         comment: str = "",
+        on_behalf_of: str = "",
         expected_version: int | None = None,
         patience: timedelta | float = PATIENCE,
     ) -> ProcessInstance:
@@ -443,10 +449,17 @@ class Processes:
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
         capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
         open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
-        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew. Whoever stands in for
+        several of those who are asked says for whom by `on_behalf_of`.
         """
         return self._futures.advance(
-            instance, event, input, comment=comment, expected_version=expected_version, patience=patience
+            instance,
+            event,
+            input,
+            comment=comment,
+            on_behalf_of=on_behalf_of,
+            expected_version=expected_version,
+            patience=patience,
         ).result()
 
     def get(self, instance: InstanceLike) -> ProcessDescriptor:
@@ -576,6 +589,30 @@ class Documents:
             expected_version=expected_version,
             reason=reason,
             idempotency_key=idempotency_key,
+        ).result()
+
+    def check_edit(
+        self, type: str, id: str, changes: dict[str, object] | None = None, *, action: str = "update"
+    ) -> EditCheck:
+        """Whether another system, which keeps the data of a document, may change it so now; it asks before it writes, and nothing is written here."""
+        return self._futures.check_edit(type, id, changes, action=action).result()
+
+    def notify_mutation(
+        self,
+        type: str,
+        id: str,
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Tell of a change that the system has made which keeps the data of a document: it becomes a version here.
+
+        One that would have been refused is drift: the content here stays, and the run is paused until an operator has looked.
+        """
+        return self._futures.notify_mutation(
+            type, id, changes, action=action, reason=reason, idempotency_key=idempotency_key
         ).result()
 
     def transition(

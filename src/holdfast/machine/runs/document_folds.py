@@ -261,6 +261,7 @@ AUDITED: frozenset[type[e.Event]] = frozenset(
         e.StepFailed,
         e.StepPaused,
         e.StepSkipped,
+        e.BranchCancelled,
     }
 )
 """What the audit of a document tells of."""
