@@ -48,6 +48,7 @@ from holdfast.app.operator_views import (
     ProjectionInfo,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
@@ -251,6 +252,17 @@ class AsyncCalls:
         """The steps of a run, in the order in which they began."""
         return await self._line.ask(
             Request(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step])
+        )
+
+    async def get_state_at(self, id: UUID | str, *, at: int) -> PastState:
+        """A run as it was after an event of its history: how it stood, its data, its steps."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/executions/{placed(id)}/state",
+                answer=PastState,
+                query=said({"at": at}, {}),
+            )
         )
 
     async def get_trace(self, id: UUID | str) -> list[Step]:

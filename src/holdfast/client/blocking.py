@@ -48,6 +48,7 @@ from holdfast.app.operator_views import (
     ProjectionInfo,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
@@ -244,6 +245,17 @@ class Calls:
     def list_steps(self, id: UUID | str) -> list[Step]:
         """The steps of a run, in the order in which they began."""
         return self._line.ask(Request(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step]))
+
+    def get_state_at(self, id: UUID | str, *, at: int) -> PastState:
+        """A run as it was after an event of its history: how it stood, its data, its steps."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/executions/{placed(id)}/state",
+                answer=PastState,
+                query=said({"at": at}, {}),
+            )
+        )
 
     def get_trace(self, id: UUID | str) -> list[Step]:
         """The trace of a run: its steps with what went in and out."""

@@ -86,6 +86,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
@@ -291,6 +292,10 @@ class AsyncRun(Handle, Generic[R]):
         TimeoutError after `timeout` seconds says where it stands; the run goes on.
         """
         return await awaited(self._futures.fail(reason), timeout)
+
+    async def state_at(self, at: int) -> PastState:
+        """The run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        return await self._futures.state_at(at)
 
     async def fork_preview(self, at: int) -> ForkPreview:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
