@@ -15,6 +15,8 @@ from bench.cases import (
     CLAIM_MANY,
     DOCUMENTS_FEW,
     DOCUMENTS_MANY,
+    HTTP_FEW,
+    HTTP_MANY,
     INBOX_FEW,
     INBOX_MANY,
     LISTS_FEW,
@@ -31,6 +33,7 @@ from bench.figures import Figures, Row, medians
 from bench.printing import json_line, table
 from bench.rounds import Round
 from bench.single import RoundError, run_apart
+from bench.verdicts import verdicts
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -46,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(map(json_line, rows)) if wanted.json else table(rows))
+    for each in verdicts(rows):  # Beside the rows, so that programs that read them read nothing else.
+        _tell(str(each) if wanted.scale >= 1 else f"{each} (at {wanted.scale:g} of the sizes)")
     return 0
 
 
@@ -114,6 +119,7 @@ def _relate(found: dict[str, Figures]) -> None:
         (LISTS_FEW, LISTS_MANY),
         (MUTATE_FEW, MUTATE_MANY),
         (DOCUMENTS_FEW, DOCUMENTS_MANY),
+        (HTTP_FEW, HTTP_MANY),
     )
     for one, other in pairs:
         few, many = found.get(one), found.get(other)

@@ -44,6 +44,8 @@ MODULES = (
     "events",
     "instances",
     "invariants",
+    "seals",
+    "reports",
     "inbox",
     "pauses",
     "keys",

@@ -43,6 +43,7 @@ from holdfast.http.routes import ROUTES
 from holdfast.http.routing import Route
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.refusals import PeopleRefusal
+from holdfast.store.removing import RemovalRefusal
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
@@ -456,6 +457,8 @@ def rejections_page() -> str:
         "",
     ]
     lines += table(("code", "meaning"), refusal_rows("app/blueprint_refusals.py", BlueprintRefusal))
+    lines += ["", "## Dropping all tables", "", "The codes of `holdfast drop`; everything stays as it is:", ""]
+    lines += table(("code", "meaning"), refusal_rows("store/removing.py", RemovalRefusal))
     return "\n".join(lines) + "\n"
 
 

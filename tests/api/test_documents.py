@@ -159,6 +159,15 @@ def test_a_body_goes_its_way(own: World) -> None:
     assert ann.get("/api/v1/bodies").json()["items"][0]["version"] == 3
     assert own.client(tenant=RIVAL).get("/api/v1/bodies").json()["items"] == []
 
+    bad = {"workflow": "3-org", "reason": "bad"}
+    assert ann.post("/api/v1/bodies/invoice/suspend", bad).json()["is_suspended"] is True
+    assert ann.post(INVOICES, {"data": INVOICE, "id": "INV-7"}).json()["workflow_version"] == "2-org"
+    assert ann.post("/api/v1/bodies/invoice/lift", bad).json()["is_suspended"] is False
+    assert problem(ann.post("/api/v1/bodies/invoice/lift", bad))["code"] == "NOT_SUSPENDED"
+    assert len(ann.get("/api/v1/suspensions").json()["items"]) == 2
+    moved = ann.post("/api/v1/bodies/invoice/move", {"workflow": "2-org", "to": "3-org", "reason": "as before"}).json()
+    assert [(each["id"], each["is_moved"]) for each in moved["items"]] == [("INV-7", True)]
+
 
 def test_who_may_not_publish_is_told_by_the_engine_too(own: World) -> None:
     """Who drafts does not publish, and where two people are wanted, nobody publishes their own draft."""
@@ -213,6 +222,16 @@ def test_what_is_for_others_eyes_stays_so(own: World) -> None:
     assert (page["items"], page["checked"]) == ([], 1)
     assert ann.get("/api/v1/invariants/workflows").json()["items"] == []
     assert ann.get("/api/v1/invariants/documents?rules=WF-99").status_code == 422
+    walked = ann.post("/api/v1/invariants/patrol", {"limit": 1}).json()
+    assert (walked["items"], walked["checked"]) == ([], 1)
+    one = f"/api/v1/invariants/documents/{ann.get(ONE).json()['instance']}"
+    assert ann.get(one).json() == []
+    mended = ann.post(f"{one}/repair", {"reason": "to be sure"})
+    assert (mended.status_code, mended.json()["left"]) == (200, [])
+    assert ann.post(f"{one}/repair", {"reason": " "}).status_code == 422
+    assert own.client(tenant=RIVAL).post(f"{one}/repair", {"reason": "x"}).status_code == 404
+    assert ann.post("/api/v1/charters/refresh").status_code == 400
+    assert ann.ask("POST", "/api/v1/charters/refresh").status_code == 204
 
 
 def test_the_examples_can_be_sent(own: World) -> None:

@@ -80,6 +80,10 @@ def test_a_run_has_a_tag(world: World) -> None:
     tag = {"if-none-match": first.headers["etag"]}
     same = client.get(f"{RUNS}/{run}", headers=tag)
     assert (same.status_code, same.content) == (304, b"")
+    pause = client.post("/api/v1/pauses", {"definition": first.json()["definition"], "reason": "tags"}).json()
+    held = client.get(f"{RUNS}/{run}", headers=tag)  # Nothing has happened to the run, and another thing is shown.
+    assert (held.status_code, held.json()["version"]) == (200, first.json()["version"])
+    assert client.post(f"/api/v1/pauses/{pause['id']}/resume").status_code == 200
     assert is_done(client.post(f"{RUNS}/{run}/signal", {"name": "paid", "payload": {"amount": 1}}))
     assert client.get(f"{RUNS}/{run}", headers=tag).status_code == 200
 
@@ -184,6 +188,8 @@ def test_a_process_as_its_specification_has_it(world: World) -> None:
     shown = client.get(where)
     assert shown.json()["instance"]["subject_id"] == "cat"
     assert {each["event"] for each in shown.json()["choices"]} >= {"approved", "rejected"}
+    stranger, tag = world.client(actor="eve", capabilities=("process:use",)), {"if-none-match": shown.headers["etag"]}
+    assert [each.get(where, headers=tag).status_code for each in (client, stranger)] == [304, 200]
     listed = client.get("/ui/workflows", params={"status": "active"}).json()
     assert (process in [each["id"] for each in listed["items"]], listed["total"] >= 1) == (True, True)
     for body, code, status in (
@@ -196,7 +202,6 @@ def test_a_process_as_its_specification_has_it(world: World) -> None:
     stale = client.post(f"{where}/advance", {"event": "approved"}, headers={"if-match": '"v99"'})
     assert (stale.status_code, problem(stale)["code"]) == (412, "VERSION_CONFLICT")
     assert problem(stale)["message"] == "it has version 1 by now, not 99; look at it again"
-    stranger = world.client(actor="eve", capabilities=("process:use",))
     barred = stranger.post(f"{where}/advance", {"event": "approved"})
     assert (barred.status_code, problem(barred)["code"]) == (403, "FORBIDDEN")
     moved = client.post(f"{where}/advance", {"event": "rejected"}, headers={"if-match": shown.headers["etag"]})
@@ -283,6 +288,10 @@ def test_people_are_looked_after(world: World) -> None:
 def test_definitions_are_looked_at_and_published(world: World) -> None:
     """A definition is read as data, changed, validated with every finding, and published for the tenant alone."""
     client = world.client()
+    points = client.get("/api/v1/definitions/paid/pause-points", params={"trigger": "wait"}).json()
+    assert [(each["step_id"], each["resumption_behavior"]) for each in points] == [("wait", "continue")]
+    strange = client.get("/api/v1/definitions/paid/pause-points", params={"trigger": "timer"})
+    assert (strange.status_code, problem(strange)["code"]) == (400, "bad_query")
     source = client.get("/api/v1/definitions/paid/source").json()
     mine = {**source, "name": "paid-later"}
     assert client.post("/api/v1/definitions/validate", mine).json()["is_valid"] is True

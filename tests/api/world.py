@@ -184,6 +184,7 @@ def furnished(world: World) -> Mapping[str, str]:
     key = whole.keys.create("acme's key", actor="robot", capabilities=["execution:read"])
     session = whole.sessions.open(credential="key:of acme").session
     draft = documented(world)
+    paper = north.documents.get("acme_invoice", "acme-1").instance
     engine.drain()
     return {
         "run": str(ask.id),
@@ -206,6 +207,7 @@ def furnished(world: World) -> Mapping[str, str]:
         "type": "acme_invoice",
         "document": "acme-1",
         "draft": draft,
+        "paper": str(paper),
         "charter": "rules:acme_invoice",
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -35,7 +35,7 @@ from holdfast.authoring.definition import Definition
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
-from support.engines import Live, Place
+from support.engines import QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
 
 ROOT = Actor(id="root", roles=frozenset({"approver", "finance"}), capabilities=frozenset({"*"}))
@@ -153,6 +153,7 @@ OF_ONE: dict[str, Call] = {
     "processes.advance": lambda calls, on: calls.processes.advance(on.process, "approved"),
     "processes.resume": lambda calls, on: calls.processes.resume(on.process),
     "processes.cancel": lambda calls, on: calls.processes.cancel(on.process),
+    "documents.redact": lambda calls, on: calls.documents.redact("invoice", on.document, reason="r"),
     "documents.mutate": lambda calls, on: calls.documents.mutate("invoice", on.document, {"total": 1}),
     "documents.transition": lambda calls, on: calls.documents.transition("invoice", on.document, "submit"),
     "documents.amend": lambda calls, on: calls.documents.amend("invoice", on.document, {"total": 2}, reason="r"),
@@ -187,6 +188,10 @@ LISTS: dict[str, Call] = {
     "runs.stuck": lambda calls, _: calls.runs.stuck().items,
     "processes.list": lambda calls, _: calls.processes.list().items,
     "processes.expired": lambda calls, _: calls.processes.expired(before=datetime(9999, 1, 1, tzinfo=UTC)),
+    "instances.sent": lambda calls, on: [
+        each for each in calls.instances.sent([f"{on.run}:1"]) if each.state != "lost"
+    ],
+    "reports.of": lambda calls, _: list(range(calls.reports.of("ask").runs)),
     "documents.list": lambda calls, _: calls.documents.list("invoice").items,
     "documents.list by status": lambda calls, _: calls.documents.list("invoice", status="draft").items,
     "deciders.observations": lambda calls, _: calls.deciders.observations("puppet"),
@@ -242,11 +247,15 @@ REFUSED: dict[str, Callable[[Calls], object]] = {
     "pauses.pause": lambda calls: calls.pauses.pause("ask"),
     "pauses.resume": lambda calls: calls.pauses.resume("ask"),
     "refusals.list": lambda calls: calls.refusals.list(),
+    "seals.seal": lambda calls: calls.seals.seal(),
+    "seals.verify": lambda calls: calls.seals.verify(),
+    "seals.holds": lambda calls: calls.seals.holds(1, "x"),
+    "seals.head": lambda calls: calls.seals.head(),
 }
 """What is about the whole tenant, and would tell of other partitions or touch them."""
 
 OF_TENANT = {
-    "directory", "charters", "contracts", "bodies", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts",
+    "directory", "charters", "contracts", "bodies", "workflows", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts",
     "invariants.list", "invariants.workflows", "invariants.check", "invariants.patrol",
 }  # fmt: skip
 """What belongs to no partition, or to the engine itself; keys have a test of their own, and invariants are looked at by whoever sees the rows."""
@@ -561,8 +570,9 @@ def test_an_event_for_one_taker_is_taken_in_its_partition(place: Place, *, waits
 
 @pytest.mark.row("P-071")
 def test_nobody_waits_for_a_run_of_another_partition(live: Live) -> None:
-    """It is not there for them, however well this process knows it; in its partition, and for all of the tenant, it is waited for."""
-    engine = live.engine().register(Saga("rest").wait_for("wait", signal="go").build())
+    """It is not there for them, at once, however well this process knows it; in its partition, and for all of the tenant, it is waited for."""
+    unhurried = msgspec.structs.replace(QUICK, poll_interval=timedelta(minutes=1))  # Nobody is told by a later look.
+    engine = live.engine(unhurried).register(Saga("rest").wait_for("wait", signal="go").build())
     north, south, whole = (engine.acting(RequestContext(partition=each, actor=ROOT)) for each in ("north", "south", ""))
     run = north.start("rest")
     waiting = [calls.futures.run(run.id).result() for calls in (north, whole)]

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from bench.cases import CASES
+from bench.figures import Figures, Row
+from bench.verdicts import LIMITS, verdicts
 from support.repository import ROOT
 
 REQUIRED = {"workload", "store", "per_second", "p50_ms", "p99_ms", "rss_mb", "commits_per_step"}
@@ -47,6 +49,7 @@ ROWS = {
         "documents 1,000,000",
         "compile slots",
     ],
+    "http": ["http start", "http looks 1,000", "http looks 1,000,000", "http streams", "dev"],
 }
 """The rows that names of workloads stand for."""
 FIGURES = {
@@ -62,6 +65,8 @@ FIGURES = {
     "mutate alone 1,000,000": ("times_p50_of_few",),
     "mutate refused": ("accepted_p50_ms", "times_accepted"),
     "documents 1,000,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few"),
+    "http looks 1,000,000": ("run_p99_ms", "list_p99_ms", "times_p50_of_few"),
+    "http streams": ("times_alone", "streams"),
     "domain 200": ("cpu_ms",),
     "domain limits": ("cpu_ms",),
     "inbox 100,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few", "most_times_p50_of_few"),
@@ -103,12 +108,15 @@ def test_every_row_on_sqlite(tmp_path: Path, workloads: str) -> None:
 
 @pytest.mark.row("E-835", "E-893")
 @pytest.mark.parametrize(
-    "workloads", [pytest.param(each, marks=pytest.mark.long) if each.startswith("mutate") else each for each in ROWS]
+    "workloads",
+    [pytest.param(each, marks=pytest.mark.long) if each.startswith(("mutate", "http")) else each for each in ROWS],
 )
 def test_every_row_on_postgres(tmp_path: Path, postgres_dsn: str, workloads: str) -> None:
     """Every workload runs on the Postgres server that it is pointed at and reports the promised keys."""
     done = bench(tmp_path, "--store", "postgres", "--json", "--dsn", postgres_dsn, "--workload", *workloads.split())
     check_rows(done, ROWS[workloads], "postgres")
+    judged = [line.split()[0] for line in done.stderr.splitlines() if line.endswith(" of the sizes)")]
+    assert judged == (["R-123", "R-124", "R-123", "R-124", "R-125"] if workloads.startswith("pause") else [])
 
 
 def test_the_table_is_aligned(tmp_path: Path) -> None:
@@ -117,6 +125,39 @@ def test_the_table_is_aligned(tmp_path: Path) -> None:
     heading, row = done.stdout.splitlines()
     assert heading.index("store") == row.index("sqlite")
     assert "round 1 of 1" in done.stderr
+
+
+def row(workload: str, p99_ms: float | None, **extra: float) -> Row:
+    """A row that was measured."""
+    return Row(workload=workload, store="postgres", figures=Figures(p50_ms=1.0, p99_ms=p99_ms, extra=extra))
+
+
+@pytest.mark.row("R-123", "R-124", "R-125")
+def test_figures_are_judged_by_the_limits_of_the_specification() -> None:
+    """Pause below 100 ms, resume below 500 ms, approval to the next handler below a second; what is at its limit, or not there, has not kept it."""
+    assert {(each.requirement, each.workload, each.below) for each in LIMITS} >= {
+        ("R-123", "pause", 100.0),
+        ("R-124", "resume", 500.0),
+        ("R-125", "approval", 1000.0),
+    }
+    assert {each.workload for each in LIMITS} <= {case.name for case in CASES}
+    good = [row("pause", 99.9), row("resume", 499.0), row("approval", 999.0), row("limit", 5000.0)]
+    assert [(each.limit.requirement, each.is_kept) for each in verdicts(good)] == [
+        ("R-123", True),
+        ("R-124", True),
+        ("R-125", True),
+    ]
+    bad = [
+        row("pause", 100.0),
+        row("resume", 501.0),
+        row("approval", None),
+        row("paused 1,000", 7.0, paused_p99_ms=101),
+    ]
+    assert [each.is_kept for each in verdicts(bad)] == [False, False, False, False, True]
+    assert [str(each) for each in verdicts(bad[::2])] == [
+        "R-123  pause, postgres: p99 ms below 100: 100, NOT KEPT",
+        "R-125  approval, postgres: p99 ms below 1,000: not measured, NOT KEPT",
+    ]
 
 
 @pytest.mark.parametrize("arguments", [("--workload", "W9"), ("--rounds", "0"), ("--scale", "-1")])

@@ -70,6 +70,26 @@ def test_bodies_from_a_file_to_what_is_in_force(based: Holdfast, tmp_path: Path)
     assert based.json("bodies", "list", *ACME)["items"] == based.json("bodies", "recompile", *ACME)["items"] == []
 
 
+@pytest.mark.row("EO-11", "EO-12")
+def test_workflows_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
+    """Taken out of use and put back, with those under way; and documents are moved, or it is told why not."""
+    based("contracts", "publish", "--ready", "invoice")
+    based("bodies", "publish", saved(based, tmp_path), *ACME)
+    based("docs", "create", "invoice", json.dumps(DATA), "--id", "I-1", *CLERK)
+    based("bodies", "publish", saved(based, tmp_path), *ACME)
+    why = ("--reason", "bad")
+    assert "2-org" in based("bodies", "suspend", "invoice", "2-org", *why, *ACME).stdout
+    assert based.json("docs", "create", "invoice", json.dumps(DATA), *CLERK)["workflow_version"] == "1-org"
+    based("bodies", "suspend", "invoice", "9-org", *why, *ACME, code=Exit.NOT_FOUND)
+    assert based.json("bodies", "lift", "invoice", "2-org", *why, *ACME)["is_suspended"] is False
+    assert len(based.json("bodies", "suspensions", *ACME)["items"]) == 2
+    told = based.json("bodies", "move", "invoice", "1-org", "2-org", "--dry-run", *why, *ACME)["items"]
+    assert [each["is_moved"] for each in told] == [True, True]
+    based("bodies", "move", "invoice", "1-org", "2-org", "--node", "x=y", *why, *ACME, code=Exit.NO)
+    based("bodies", "move", "invoice", "1-org", "2-org", "--document", "I-1", *why, *ACME)
+    assert based.json("docs", "show", "invoice", "I-1", *ACME)["workflow_version"] == "2-org"
+
+
 def test_two_people_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     """The rule is in the database, so that it holds for whoever comes with whatever tool."""
     based("contracts", "publish", "--ready", "invoice")
@@ -92,11 +112,19 @@ def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     assert (made["status"], made["workflow_version"]) == ("draft", "1-org")
     based("docs", "edit", "invoice", "I-1", '{"grand_total": 50000}', "--expected-version", "1", *CLERK)
     again = based(
-        "docs", "edit", "invoice", "I-1", '{"note": "x"}', "--expected-version", "1", *CLERK, code=Exit.REFUSED
+        "docs", "edit", "invoice", "I-1", '{"note": "x"}', "--expected-version", "1", *CLERK, code=Exit.CONFLICT
     )
     assert "version_conflict" in again.stderr.lower()
     assert "▸ submit" in based("docs", "windows", "invoice", "I-1", *CLERK).stdout
     assert based.json("docs", "submit", "invoice", "I-1", *CLERK)["window"] == "amend_only"
+    (task,) = based.json("tasks", "list", *ACME)["items"]
+    assert "document version  2" in based("tasks", "show", task["step_id"], *ACME).stdout
+    boss = (*ACME, "--as", "mia", "--role", "manager")
+    stale = based("decide", task["step_id"], "rejected", "--comment", "no", *boss, code=Exit.REFUSED).stderr
+    assert "--document-version" in stale
+    decided = ("decide", task["step_id"], "rejected", "--comment", "no", "--document-version", "2")
+    assert "is answered" in based(*decided, *boss).stdout
+    based("docs", "submit", "invoice", "I-1", *CLERK)
     amended = based.json("docs", "edit", "invoice", "I-1", '{"grand_total": 60000}', *CLERK)
     assert (amended["is_amendment"], amended["status"]) == (True, "amended")
     shown = based("docs", "show", "invoice", "I-1", *ACME).stdout

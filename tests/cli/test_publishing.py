@@ -175,6 +175,10 @@ def test_published_workflows_are_shown(based: Holdfast) -> None:
     data = based("definitions", "show", "orders.approval", "--json").stdout
     assert "flowchart TD" in based("definitions", "show", "orders.approval", "1", "--format", "mermaid").stdout
     assert "unchanged" in based("publish", written(data, "again.json")).stdout
+    points = based.json("definitions", "pauses", "orders.approval", "1", "--trigger", "approval")["items"]
+    assert [(each["step_id"], each["pause_trigger"]) for each in points] == [("review", "approval")]
+    assert based("definitions", "pauses", "orders.approval", "--trigger", "timer", code=Exit.WRONG).stderr
+    assert based("definitions", "pauses", "nope", code=Exit.NOT_FOUND).stderr
     assert based("definitions", "show", "nope", code=Exit.NOT_FOUND).stderr
     assert "did you mean" in based("definitions", "list", "--name", "orders.approvl", code=Exit.NOT_FOUND).stderr
     page = based.json("definitions", "list", "--limit", "1")

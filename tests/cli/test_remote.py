@@ -10,11 +10,21 @@ import pytest
 from click.testing import Result
 
 from api.serving import served
+from app.documents.blueprints import BODY, SCENARIOS
 from cli.calling import Holdfast
+from cli.flows import ORDERS
 from cli.stage import Stage
 from holdfast import Engine
 from holdfast.app.faces import blocking
-from holdfast.cli import remote, remote_people
+from holdfast.cli import (
+    remote,
+    remote_directory,
+    remote_documents,
+    remote_people,
+    remote_plans,
+    remote_plant,
+    remote_publishing,
+)
 from holdfast.cli.exits import Exit
 from holdfast.http import HttpOptions
 from holdfast.store.opening import open_store
@@ -128,6 +138,176 @@ def test_processes_are_led_on(asked: Remote) -> None:
     assert "confirm" in asked.there("advance", run, "approved", "--comment", "fine").stdout
 
 
+def test_people_and_chains_are_kept(asked: Remote) -> None:
+    """Somebody is written, given roles, stood in for, away, and sent away; what is done there is shown alike here."""
+    there, same = asked.there, asked.same
+    for person in ("ann", "bob", "eve"):
+        assert there("directory", "put", person, "--name", person.title()).stdout == f"{person} is in the directory\n"
+    there("directory", "put", "ann", "--manager", "bob", "--attributes", '{"floor": 3}')
+    there("directory", "grant", "ann", "finance", "--until", "2099-01-01T00:00:00Z")
+    there("directory", "delegate", "ann", "bob", "--for-role", "finance", "--reason", "holiday")
+    there("directory", "absent", "eve", "--reason", "ill")
+    there("directory", "deactivate", "eve")
+    assert "eve" not in same("directory", "list", "--limit", "2")
+    assert "eve" in same("directory", "list", "--after", "bob")
+    for words in (
+        ("list", "--json"),
+        ("list", "--holders-of", "finance"),
+        ("show", "ann"),
+        ("show", "eve", "--json"),
+        ("changes", "--person", "ann"),
+        ("changes", "--limit", "3", "--json"),
+        ("stranded",),
+    ):
+        assert same("directory", *words)
+    absence = asked.here.json("directory", "show", "eve")["absences"][0]["id"]
+    assert there("directory", "end-absence", str(absence)).stdout == f"absence {absence} is over\n"
+    delegation = asked.here.json("directory", "show", "ann")["delegations"][0]["id"]
+    there("directory", "end-delegation", str(delegation))
+    there("directory", "activate", "eve")
+    assert there("directory", "revoke", "ann", "finance").stdout == "ann no longer has the role finance\n"
+    assert there("directory", "show", "nobody", code=Exit.NOT_FOUND).stderr
+    for stages in ('[{"asks": ["manager"]}]', '[{"asks": ["manager"]}, {"asks": ["role:finance"]}]'):
+        there("chains", "publish", "purchase", stages, "--description", "what is bought")
+    for words in (("list",), ("versions", "purchase"), ("versions", "purchase", "--after", "1"), ("show", "purchase")):
+        assert same("chains", *words)
+    assert same("chains", "show", "purchase", "1", "--json")
+    assert "chain" in there("chains", "show", "nothing", code=Exit.NOT_FOUND).stderr
+
+
+def test_files_are_published_compared_and_set_aside(asked: Remote, tmp_path: Path) -> None:
+    """A file of processes, as YAML with its comments, becomes a version of the key's tenant; a mistake is told with its place."""
+    there, same = asked.there, asked.same
+    file = tmp_path / "leave.yaml"
+    file.write_text(f"# Who may go when.\n{ORDERS.replace('orders', 'leave')}", encoding="utf-8")
+    assert "new" in there("publish", str(file), "--check").stdout
+    assert "published" in there("publish", str(file)).stdout
+    assert "unchanged" in there("publish", str(file)).stdout
+    assert "says the same" in there("diff", str(file)).stdout
+    file.write_text(file.read_text(encoding="utf-8").replace("confirm", "affirm"), encoding="utf-8")
+    assert "affirm" in there("diff", str(file), code=Exit.NO).stdout
+    assert "nothing was published" in there("publish", str(file), code=Exit.NO).stderr
+    file.write_text("domain: [", encoding="utf-8")
+    assert there("publish", str(file), code=Exit.NO).stderr
+    name = asked.there("definitions", "list", "--json").stdout.split('"name": "leave.')[1].partition('"')[0]
+    for words in (("list", "--name", "order"), ("show", "order"), ("show", "order", "--json")):
+        assert same("definitions", *words)
+    assert same("definitions", "show", "order", "--format", "dot")
+    assert "affirm" not in there("definitions", "show", f"leave.{name}").stdout
+    there("definitions", "archive", f"leave.{name}", "1")
+    assert f"leave.{name}" in there("definitions", "archived").stdout
+    there("definitions", "restore", f"leave.{name}", "1")
+    assert there("definitions", "show", "ordre", code=Exit.NOT_FOUND).stderr.count("order")
+
+
+def test_events_and_pauses(asked: Remote) -> None:
+    """Something is published once, and a definition is held back for a while, by the server's clock."""
+    there, same = asked.there, asked.same
+    told = ("events", "publish", "rain", "here", "--data", '{"mm": 3}', "--id", "rain-1", "--ttl", "1h")
+    assert there(*told).stdout == there(*told).stdout == "rain-1\n"
+    for number in range(3):
+        there("events", "publish", "snow", "--id", f"snow-{number}")
+    assert "snow-2" not in same("events", "list", "--event", "snow", "--limit", "2")
+    assert "snow-2" in same("events", "list", "--event", "snow", "--after", "snow-1")
+    assert same("events", "show", "rain-1")
+    held = there("pauses", "pause", "--definition", "import", "--for", "1h", "--reason", "audit").stdout
+    assert "import" in held
+    assert "until" in held
+    for words in (("list",), ("list", "--with-ended", "--json")):
+        assert "audit" in same("pauses", *words)
+    run = asked.stage.begun("order", amount=3)
+    there("pause", run, "--for", "1h")
+    assert asked.stage.status(run) == "paused"
+    there("pauses", "resume", "--definition", "import", "--reason", "done")
+    refused = there("pauses", "resume", "--definition", "import", code=Exit.REFUSED)
+    assert "there is no such pause" in refused.stderr
+
+
+def test_schedules_and_batches_are_led(asked: Remote) -> None:
+    """A schedule is put, looked at, triggered and deleted; a batch is begun, listed and followed item by item."""
+    there, same = asked.there, asked.same
+    there(
+        "schedules", "put", "nightly", "import", "--cron", "0 2 * * *", "--time-zone", "Europe/Berlin", "--jitter", "1m"
+    )
+    there("schedules", "put", "poll", "import", "--every", "15m", "--input", '{"row": 1}', "--window", "1h")
+    there("schedules", "put", "launch", "import", "--at", "2099-03-31T12:00:00Z")
+    assert "nightly" not in same("schedules", "list", "--limit", "2")
+    assert "nightly" in same("schedules", "list", "--after", "poll")
+    there("schedules", "pause", "nightly", "--reason", "broken")
+    assert "broken" in same("schedules", "show", "nightly")
+    there("schedules", "resume", "nightly")
+    first = there("schedules", "trigger", "poll", "--id", "t-1").stdout
+    assert there("schedules", "trigger", "poll", "--id", "t-1").stdout == first
+    for words in (("fires", "poll"), ("next", "nightly", "--from", "2026-01-01T00:00:00Z"), ("show", "poll", "--json")):
+        assert same("schedules", *words)
+    there("schedules", "backfill", "nightly", "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z")
+    there("schedules", "backfill", "nightly", "--stop")
+    taken = there("schedules", "delete", "launch", "--revision", "7", code=Exit.CONFLICT)
+    assert "it has version 1 by now" in taken.stderr
+    there("schedules", "delete", "launch")
+    assert "schedule" in there("schedules", "show", "launch", code=Exit.NOT_FOUND).stderr
+    inputs = '[{"row": 1}, {"row": 2}, {"row": 3}]'
+    there("batch", "begin", "start", "--definition", "import", "--inputs", inputs, "--id", "b-1")
+    asked.stage.engine.drain()
+    for said in (
+        ("list",),
+        ("show", "b-1"),
+        ("items", "b-1", "--limit", "2"),
+        ("items", "b-1", "--after", "2", "--json"),
+    ):
+        assert same("batch", *said)
+    there("batch", "begin", "start", "--inputs", '{"row": 1}', code=Exit.WRONG)
+    assert "DONE" in there("batch", "list").stdout
+
+
+def test_documents_go_their_way(asked: Remote, tmp_path: Path) -> None:
+    """A contract and a body are published, a document is created, edited and submitted, with everything that tells of it."""
+    there, same = asked.there, asked.same
+    there("contracts", "validate", "--ready", "invoice")
+    there("contracts", "publish", "--ready", "invoice", "--comment", "to begin with")
+    body = tmp_path / "body.yaml"
+    body.write_text(BODY + SCENARIOS, encoding="utf-8")
+    there("bodies", "validate", str(body))
+    draft = there("bodies", "draft", str(body), "--json").stdout.split('"id": "')[1].partition('"')[0]
+    there("bodies", "draft", str(body), "--draft", draft, "--revision", "1")
+    assert "YES" in there("bodies", "scenarios", "--draft", draft).stdout.upper()
+    there("bodies", "publish", draft)
+    there("docs", "create", "invoice", '{"number": "R-1", "vendor_id": "V-1", "grand_total": 500}', "--id", "I/1")
+    assert "V-1" in there("docs", "show", "invoice", "I/1").stdout
+    there("docs", "edit", "invoice", "I/1", '{"grand_total": 700}', "--expected-version", "1")
+    there("docs", "submit", "invoice", "I/1")
+    for words in (
+        ("contracts", "list"),
+        ("contracts", "export", "invoice"),
+        ("contracts", "versions", "invoice"),
+        ("bodies", "list"),
+        ("bodies", "show", "invoice", "--json"),
+        ("bodies", "diff", "invoice"),
+        ("bodies", "export", "invoice"),
+        ("bodies", "templates"),
+        ("bodies", "rules"),
+        ("bodies", "dry-run", "invoice", '{"grand_total": 500}'),
+        ("docs", "list", "invoice"),
+        ("docs", "versions", "invoice", "I/1"),
+        ("docs", "diff", "invoice", "I/1", "1", "2"),
+        ("docs", "mutations", "invoice", "I/1"),
+        ("docs", "audit", "invoice", "I/1", "--json"),
+    ):
+        assert there(*words).stdout
+    assert "keep all rules" in there("doctor", "--invariants").stdout
+    assert same("verify", asked.here.json("list")["items"][0]["id"])
+
+
+def test_the_plant_is_looked_at(asked: Remote) -> None:
+    """Who works, what waits and whether all is well, and maintenance is begun and ended."""
+    there = asked.there
+    assert "database" in there("doctor", code=Exit.NO).stdout
+    there("maintenance", "begin")
+    assert "pause" in there("maintenance", "show").stdout
+    there("maintenance", "end")
+    assert asked.same("projections", "list")
+
+
 def test_dead_letters_are_dealt_with(asked: Remote) -> None:
     """They are shown, put back to work, and found again if that does not help."""
     asked.stage.begun("import", row="z")
@@ -182,8 +362,9 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
         (("list", "--server", "http://h", "--as", "ann"), "the key says for whom"),
         (("list", "--server", "http://h", "--tenant", "acme"), "the key says for whom"),
         (("list", "--server", "holdfast.example.org"), "is no address of a server"),
-        (("directory", "list", "--server", "http://h"), "works on a database alone"),
-        (("chains", "list", "--server", "http://h"), "works on a database alone"),
+        (("inbox", "list", "--server", "http://h"), "works on a database alone"),
+        (("pauses", "list", "--of-tenant", "*", "--server", "http://h"), "leave out --of-tenant"),
+        (("docs", "create", "x", "{}", "--app", "shop:app", "--server", "http://h"), "leave out --app"),
         (("instances", "list", "--server", "http://h"), "works on a database alone"),
     ],
 )
@@ -213,9 +394,22 @@ def test_what_is_said_nearer_to_the_command_counts(
         (remote_people.RemoteTasks, blocking.Tasks),
         (remote_people.RemoteProcesses, blocking.Processes),
         (remote.RemoteDeadLetters, blocking.DeadLetters),
-        (remote.RemoteDefinitions, blocking.Definitions),
+        (remote_publishing.RemoteDefinitions, blocking.Definitions),
+        (remote_publishing.RemoteEvents, blocking.Events),
+        (remote_publishing.RemotePauses, blocking.Pauses),
+        (remote_directory.RemoteDirectory, blocking.Directory),
+        (remote_directory.RemoteChains, blocking.Chains),
+        (remote_plans.RemoteSchedules, blocking.Schedules),
+        (remote_plans.RemoteBatches, blocking.Batches),
+        (remote_documents.RemoteDocuments, blocking.Documents),
+        (remote_documents.RemoteContracts, blocking.Contracts),
+        (remote_documents.RemoteBodies, blocking.Bodies),
+        (remote_plant.RemoteAdmin, blocking.Admin),
+        (remote_plant.RemoteProjections, blocking.Projections),
+        (remote_plant.RemoteInstances, blocking.Instances),
+        (remote_plant.RemoteInvariants, blocking.Invariants),
         (remote.RemoteKeys, blocking.Keys),
-        (remote.RemoteCalls, blocking.Calls),
+        (remote.RemoteCalls, Engine),
     ],
 )
 def test_the_calls_of_a_server_are_those_of_the_engine(kind: type, own: type) -> None:

@@ -135,7 +135,7 @@ def test_an_advance_that_cannot_be_is_refused(stage: Stage) -> None:
     """By an event that the step does not have, or after somebody else changed it."""
     run = stage.holdfast("start", "orders.approval").stdout.strip()
     assert "INVALID_TRANSITION" in stage.holdfast("advance", run, "aproved", code=Exit.REFUSED).stderr
-    stale = stage.holdfast("advance", run, "approved", "--expect-version", "77", code=Exit.REFUSED).stderr
+    stale = stage.holdfast("advance", run, "approved", "--expect-version", "77", code=Exit.CONFLICT).stderr
     assert "VERSION_CONFLICT" in stale
     assert "current_step" not in stage.holdfast("advance", run, "rejected").stdout
     assert stage.engine.processes.get(run).instance.outcome == "rejected"

@@ -11,12 +11,13 @@ import pytest
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document import contract_format as c
 from holdfast.authoring.document import contract_names, template_names
+from holdfast.authoring.document import scenario_format as s
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs/reference/document-format.md").read_text(encoding="utf-8")
 CONCEPTS = (ROOT / "docs/concepts/documents.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
-PARTS = (c.Contract, c.Lifecycle, c.LifecycleState, c.LifecycleTransition, c.Slot, c.ContractAction, c.Policy)
+PARTS = (c.Contract, c.Lifecycle, c.LifecycleState, c.LifecycleTransition, c.Slot, c.ContractAction, c.Policy, c.Limits)
 BODIES = (
     b.Body,
     b.Base,
@@ -24,10 +25,10 @@ BODIES = (
     b.PatchEdge,
     b.Approver,
     b.FlatRule,
-    b.Scenario,
-    b.Act,
-    b.Expectation,
-    b.Player,
+    s.Scenario,
+    s.Act,
+    s.Expectation,
+    s.Player,
 )
 CHECKS = ("body_checks", "drafting", "patch_checks", "node_checks", "expressions")
 CODE = re.compile(r"(?:_report|report|_find)\(\s*\"(\w+)\"")

@@ -35,6 +35,8 @@ RUNNABLE = [
     "docs/how-to/operate-sagas.md",
     "docs/how-to/pause-and-resume.md",
     "docs/how-to/repair.md",
+    "docs/how-to/redact-and-seal.md",
+    "docs/how-to/reports.md",
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",

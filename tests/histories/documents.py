@@ -70,6 +70,18 @@ def ruled_documents(tape: Tape) -> None:
     tape.drain()
 
 
+def redacted_documents(tape: Tape) -> None:
+    """A document whose account was taken out of its history, and what happened to it afterwards."""
+    engine, bob = tape.engine, Actor(id="bob", capabilities=frozenset({"documents:redact"}))
+    engine.register(Definition(graph=invoice()))
+    mine = engine.acting(bob).documents
+    mine.create("invoice", {"vendor": "acme", "total": 500, "iban": "DE89370400440532013000"}, id="INV-1")
+    mine.mutate("invoice", "INV-1", {"iban": "GB29NWBK60161331926819"}, reason="DE89370400440532013000 was closed")
+    mine.redact("invoice", "INV-1", reason="erasure")
+    mine.transition("invoice", "INV-1", "submit")
+    tape.drain()
+
+
 _ORDER = """
 base: {entity_type: sales_order, envelope_version: 1}
 slots:

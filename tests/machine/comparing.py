@@ -15,6 +15,7 @@ from holdfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, Sub
 from holdfast.kernel.rows import Record, merge, writing_of
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.errands import FindEvents, FindPeople
@@ -301,12 +302,15 @@ class History:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._fresh = GraphMachine(host.graph, limit=host.limit)
+        self._fresh = GraphMachine(host.graph, limit=host.limit, others=self._other)
         self._events: list[Event] = []
         self._state = self._fresh.initial()
         self._decisions = 0
         self._statuses: dict[int, str] = {}
         self._seen = 0
+
+    def _other(self, tenant: str, version: str) -> GraphIndex | None:
+        return self._host.machine.routes.others(tenant, version)
 
     def problems(self) -> list[str]:
         """What does not fit together after a decision."""

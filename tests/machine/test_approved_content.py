@@ -8,12 +8,14 @@ from random import Random
 import msgspec
 import pytest
 
+from holdfast.kernel.actor import SYSTEM
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.document import DocumentAction
-from holdfast.machine.graphs.graph import Human, Node
+from holdfast.machine.graphs.graph import Edge, Human, Node
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document_commands import Mutate, RequestTransition
+from holdfast.machine.runs.repair_commands import RetryStep
 from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA
 from support.envelopes import (
@@ -21,11 +23,13 @@ from support.envelopes import (
     AMEND_SLOT,
     APPROVE_SLOT,
     SUBMIT_SLOT,
+    Body,
     approval,
     both,
     chain,
     invoice,
     value,
+    when,
 )
 
 ACTS = 60
@@ -40,13 +44,15 @@ def graph(rng: Random) -> g.Graph:
     def covers() -> list[str]:
         return rng.choice(([], [], ["total"], ["note", "vendor"]))
 
-    pause = Node(id="pause", op=g.WaitTimer(duration_ms=1000))
+    pause = Node(id="pause", op=rng.choice((g.WaitTimer(duration_ms=1000), g.Task(work=g.Work(handler="check")))))
     mark = Node(id="mark", op=g.Action(action="mark", payload={"posting": value("'GL-1'")}))
     bodies = {
         APPROVE_SLOT: rng.choice(
             (
                 both(approval("a", covers=covers()), approval("b", who="user:carl", covers=covers())),
+                _three(pause, approval("a", covers=covers()), approval("b", who="user:carl", covers=covers())),
                 chain(approval("a", covers=covers()), pause, approval("b", who="user:carl", covers=covers())),
+                _narrow(approval("a", covers=covers()), approval("b", who="user:carl", covers=covers())),
             )
         ),
         ACTIVE_SLOT: chain(mark),
@@ -61,6 +67,23 @@ def graph(rng: Random) -> g.Graph:
         on_edit=rng.choice(("keep", "restart")),
         actions=[DocumentAction(name="mark", workflow_allowed=True)],
     )
+
+
+def _three(first: Node, second: Node, third: Node) -> Body:
+    """A node beside two others, so that one branch fails or waits while people decide in the others."""
+    body = both(second, third)
+    edges = [*body.edges, Edge(source="fork", target=first.id, on=g.BRANCH), Edge(source=first.id, target="meet")]
+    return Body(nodes=(*body.nodes, first), first=body.first, last=body.last, edges=edges)
+
+
+def _narrow(first: Node, second: Node) -> Body:
+    """Two nodes one after the other, and no way to the second for documents of a certain total."""
+    body = chain(first, Node(id="look", op=g.Script(formula=value("1"))), second)
+    edges = [
+        msgspec.structs.replace(each, when=when("entity.total > 1")) if each.source == "look" else each
+        for each in body.edges
+    ]
+    return Body(nodes=body.nodes, first=body.first, last=body.last, edges=edges)
 
 
 def acts(case: Case, rng: Random) -> Iterator[None]:
@@ -81,9 +104,25 @@ def acts(case: Case, rng: Random) -> Iterator[None]:
             key, command = rng.choice(list(case.host.timers.items()))
             case.host.now = case.host.due[key]
             case.host.tell(command, OLGA, timer=key)
+        elif chance < 0.7:
+            _operate(case, rng)
         else:
             _decide(case, rng)
         yield
+
+
+def _operate(case: Case, rng: Random) -> None:
+    """A handler comes back or fails; an operator holds the run, has it go on, or has a step that failed tried again."""
+    state, calls = case.host.state, list(case.host.calls.items())
+    if calls and rng.random() < 0.7:
+        effect, call = rng.choice(calls)
+        call.is_begun = True
+        failed = c.FailStep(step=call.body.step, error="no", is_final=True)
+        case.tell(rng.choice((failed, c.CompleteStep(step=call.body.step))), SYSTEM, effect=effect)
+    elif state.dead and rng.random() < 0.5:
+        case.tell(RetryStep(step=next(iter(state.dead)), reason="again"), OLGA)
+    else:
+        case.tell(rng.choice((c.PauseWorkflow(reason="audit"), c.ResumeWorkflow(reason="done"))), OLGA)
 
 
 def _decide(case: Case, rng: Random) -> None:
@@ -135,7 +174,7 @@ def check(case: Case) -> None:
 @pytest.mark.row("E-751", "E-750", "E-026")
 @pytest.mark.parametrize("seed", range(60))
 def test_what_becomes_active_is_what_was_approved(seed: int) -> None:
-    """Over random edits, amendments, decisions, rejections, recalls and timers: nothing passes a gate that was not approved as it is."""
+    """Over random edits, amendments, decisions, rejections, recalls, timers, failures and pauses: nothing passes a gate that was not approved as it is."""
     rng = Random(seed)
     for _ in range(3):
         case = Case(graph(rng))
@@ -156,4 +195,5 @@ def test_the_interleavings_meet_what_they_are_to_meet() -> None:
         met |= {f"{event.node} {event.outcome}" for event in case.host.history if isinstance(event, e.StepCompleted)}
         met |= {f"moved {event.status}" for event in case.host.history if isinstance(event, e.DocumentMoved)}
     wanted = {"moved active", "ApprovalsVoided", "ApprovalsApplied", "SlotRejected", "sys:gate:submit again"}
+    wanted |= {"StepPaused", "WorkflowPaused", "WorkflowResumed", "TokenHeld"}
     assert wanted <= met

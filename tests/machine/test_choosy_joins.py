@@ -100,6 +100,24 @@ def test_what_was_done_is_undone_when_another_branch_ends_the_join() -> None:
     assert own == [("post", 2, "system"), ("unpost", 3, "system")]
 
 
+@pytest.mark.row("EC-14", "E-748")
+def test_what_is_being_undone_is_undone_before_another_document_takes_the_place() -> None:
+    """An amendment is refused while a branch gives back what it had done, since the run would end with it; a cancellation waits for it, and then the run ends."""
+    for ending in ("amended", "cancelled"):
+        case = Order(order(without=("reserved",)))
+        case.answer("reserve", {"posting": "R-1"})
+        case.answer("credit", {"verdict": "bad"})
+        assert case.supersede() == "rollback_in_progress"
+        if ending == "cancelled":
+            assert case.ask("cancel") == ""
+            assert (case.document.status, case.host.state.status) == ("cancelled", "running")
+        case.answer("undo reserve", {"posting": None})
+        assert "posting" not in case.document.data
+        assert case.supersede() == ("" if ending == "amended" else "WORKFLOW_EDIT_LOCKED")
+        assert case.host.state.is_terminal
+        assert (case.at, case.host.calls) == ([], {})
+
+
 @pytest.mark.row("E-555", "E-748")
 def test_also_a_branch_that_has_arrived_is_undone() -> None:
     """Where all are waited for, the reservation is there already when bad credit comes last."""

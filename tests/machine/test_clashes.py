@@ -13,6 +13,7 @@ from holdfast.machine.graphs.graph import DocumentRule, Edge, Node
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document_commands import Mutate, RequestTransition
+from holdfast.machine.runs.errands import Post
 from holdfast.machine.runs.repair_commands import RetryStep
 from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA, Host
@@ -26,6 +27,7 @@ from support.envelopes import (
     chain,
     invoice,
     value,
+    when,
 )
 
 MARK = DocumentAction(name="mark", workflow_allowed=True)
@@ -99,21 +101,6 @@ def test_a_step_that_is_repeated_is_a_step_of_its_own_through_pauses_and_repairs
     assert (case.document.status, case.host.state.status) == ("cancelled", "completed")
 
 
-@pytest.mark.row("EC-30")
-def test_a_slot_that_is_gone_through_again_voids_what_was_still_good() -> None:
-    """One of two approvals is void by an edit: the gate has both asked again, and the other one is told to count for nothing."""
-    rest = Node(id="rest", op=g.WaitTimer(duration_ms=1000))
-    body = chain(approval("first", covers=["total"]), approval("second", who="user:carl", covers=["note"]), rest)
-    case = submitted({SUBMIT_SLOT: body})
-    assert (case.decide("first", ANN), case.decide("second", CARL)) == ("", "")
-    assert case.edit(note="new") == ""
-    assert case.applied == [None, False]
-    ((key, command),) = case.host.timers.items()
-    case.host.now = case.host.due[key]
-    case.host.tell(command, OLGA, timer=key)
-    assert (case.at, case.applied) == (["first"], [False, False])
-
-
 # -- one way, all branches, one join
 
 
@@ -183,6 +170,21 @@ def test_a_rule_sets_nothing_where_the_document_cannot_be_edited() -> None:
     assert asked.warnings == ["the rule 'stamp' would set 'note', and the document cannot be edited where it is"]
 
 
+@pytest.mark.row("E-884", "E-009")
+def test_a_rule_sends_a_document_without_its_sensitive_fields() -> None:
+    """The receiver of a webhook gets the document as it is after the change, but for what is sensitive."""
+    case = Case(invoice(), iban="DE1")
+    hook = DocumentRule(name="hook", effect="webhook", url="https://example.com/hook")
+    assert case.code(case.tell(Mutate(payload={"total": 600}, rules=[hook]))) == ""
+    (post,) = [each for each in case.host.errands if isinstance(each, Post)]
+    document = post.payload["document"]
+    assert isinstance(document, dict)
+    assert (document["version"], document["data"]) == (
+        2,
+        {"vendor": "acme", "total": 600, "currency": "EUR", "large": False},
+    )
+
+
 @pytest.mark.row("ED-11")
 def test_a_gate_moves_a_document_only_from_where_its_transition_begins() -> None:
     """However a token has come to it: a draft that is led to the gate of the approval fails there, and stays a draft."""
@@ -245,6 +247,88 @@ def test_what_rests_says_what_it_waits_for() -> None:
         ("pending", "event"),
         ("pending", ""),
     ]
+
+
+CLOSED = Body(
+    nodes=(Node(id="script", op=g.Script(formula=value("1"))), approval("first")),
+    first="script",
+    last=("first:approved",),
+    edges=[Edge(source="script", target="first", when=when("entity.total > 9999"))],
+)
+"""Where no way leads on for most documents."""
+
+
+@pytest.mark.row("ED-11", "EC-31", "E-447")
+@pytest.mark.parametrize("held", ["by a failure", "by a missing way"])
+@pytest.mark.parametrize("wanted", ["recall", "cancel", "amendment"])
+def test_a_document_that_waits_for_an_operator_is_led_elsewhere_and_nowhere_else(held: str, wanted: str) -> None:
+    """What had it wait is ended with all else, and so is where its token was to go on: it goes one way, past no gate but the one that was asked for."""
+    body = CLOSED if held == "by a missing way" else both(work("check"), approval("first"))
+    case = submitted({APPROVE_SLOT: body}, amendment="in_place")
+    if held != "by a missing way":
+        fail(case)
+    assert (case.document.status, case.host.state.status) == ("submitted", "paused")
+    before = told(case, e.DocumentMoved)
+    assert (case.edit(total=900) if wanted == "amendment" else case.ask(wanted)) == ""
+    status, place = {
+        "recall": ("draft", ["sys:state:draft"]),
+        "cancel": ("cancelled", []),
+        "amendment": ("amended", ["sys:state:amended"]),
+    }[wanted]
+    assert (case.document.status, case.at, told(case, e.DocumentMoved) - before) == (status, place, 1)
+    assert case.host.state.status == ("completed" if wanted == "cancel" else "running")
+    if wanted != "cancel":
+        assert (list(case.host.state.tokens), case.edit(total=901), case.ask("submit")) == (["0"], "", "")
+        assert case.document.status == "submitted"
+
+
+@pytest.mark.row("EC-32")
+def test_a_rejection_ends_what_a_document_waits_for_an_operator_by() -> None:
+    """A branch has failed, and another one rejects: nothing of the slot is left, so that nobody has to see to it."""
+    case = submitted({APPROVE_SLOT: both(work("check"), approval("first"))})
+    fail(case)
+    assert case.decide("first", ANN, "rejected") == ""
+    assert (case.document.status, case.host.state.status, case.at) == ("draft", "running", ["sys:state:draft"])
+
+
+@pytest.mark.row("EC-31", "EC-32")
+@pytest.mark.parametrize("wanted", ["recall", "cancel", "amendment"])
+def test_a_rejection_that_an_operator_holds_counts_no_more_once_the_document_is_led_elsewhere(wanted: str) -> None:
+    """Rejected in a pause and then recalled, cancelled or amended: when the run goes on the document goes there, and is not rejected on the way."""
+    case = submitted({APPROVE_SLOT: both(work("check"), approval("first"))}, amendment="in_place")
+    assert case.code(case.tell(c.PauseWorkflow(reason="audit"), OLGA)) == ""
+    assert case.decide("first", ANN, "rejected") == ""
+    assert case.document.status == "submitted"
+    assert (case.edit(total=900) if wanted == "amendment" else case.ask(wanted)) == ""
+    assert case.code(case.tell(c.ResumeWorkflow(reason="done"), OLGA)) == ""
+    status = {"recall": "draft", "cancel": "cancelled", "amendment": "amended"}[wanted]
+    moves = [event for event in case.host.history if isinstance(event, e.DocumentMoved)][1:]
+    assert (case.document.status, [(each.status, each.how) for each in moves]) == (
+        status,
+        [(status, "amended" if wanted == "amendment" else "passed")],
+    )
+
+
+@pytest.mark.row("E-226", "EC-30")
+def test_a_slot_that_begins_anew_forgets_a_rejection_that_was_held() -> None:
+    """Rejected in a pause and edited: whoever is asked about what it is now decides, and not who rejected what it was."""
+    case = submitted({SUBMIT_SLOT: chain(approval("first"))}, on_edit="restart")
+    assert case.code(case.tell(c.PauseWorkflow(reason="audit"), OLGA)) == ""
+    assert case.decide("first", ANN, "rejected") == ""
+    assert case.edit(total=900) == ""
+    assert case.code(case.tell(c.ResumeWorkflow(reason="done"), OLGA)) == ""
+    assert (case.document.status, case.at) == ("draft", ["first"])
+    assert case.decide("first", ANN) == ""
+    assert case.document.status == "submitted"
+
+
+@pytest.mark.row("E-226")
+def test_a_slot_that_begins_anew_waits_for_no_operator_any_more() -> None:
+    """The step that had failed is ended by the edit, and called again."""
+    case = submitted({SUBMIT_SLOT: chain(work("check"), approval("first"))}, on_edit="restart")
+    fail(case)
+    assert case.edit(total=900) == ""
+    assert (case.host.state.status, case.at) == ("running", ["check"])
 
 
 # -- what the workflow does to its own document

@@ -501,6 +501,47 @@ def test_only_those_approvals_are_asked_again_that_are_void(shape: Callable[...,
     assert (len(applied.steps), given["seller"] in applied.steps, given["price"] in applied.steps) == (3, True, False)
 
 
+@pytest.mark.row("EO-18")
+def test_approvals_of_items_are_kept_branch_by_branch() -> None:
+    """Two lines are approved, each in its branch; the total is edited, and only who has approved that is asked again."""
+    nodes = [
+        Node(id="each", op=g.Split(items=value("entity.lines"), item="line")),
+        approval("ask", covers=["lines"]),
+        Node(id="meet", op=g.Join(split="each")),
+        approval("sum", who="user:carl", covers=["total"]),
+        approval("last", covers=["note"]),
+    ]
+    edges = [
+        Edge(source="each", target="ask", on=g.BRANCH),
+        Edge(source="ask", target="meet", on="approved"),
+        Edge(source="meet", target="sum"),
+        Edge(source="sum", target="last", on="approved"),
+    ]
+    fields = {**FIELDS, "lines": Field(type="list")}
+    case = Case(invoice({SUBMIT_SLOT: Body(nodes, "each", ["last:approved"], edges)}, fields=fields), lines=["a", "b"])
+    assert case.ask("submit") == ""
+    tokens = [step.token for step in case.host.state.open.values()]
+    assert [token.rpartition(".")[2] for token in tokens] == ["1", "2"]
+    assert (case.decide("ask", ANN), case.decide("ask", ANN), case.decide("sum", CARL)) == ("", "", "")
+    assert case.edit(total=600) == ""
+    assert (case.decide("last", ANN), case.at) == ("", ["sum"])
+    assert (case.decide("sum", CARL, version="2"), case.document.status) == ("", "submitted")
+    (applied,) = [event for event in case.host.history if isinstance(event, e.ApprovalsApplied)]
+    assert len(applied.steps) == 4
+
+
+@pytest.mark.row("EO-35")
+def test_a_run_has_only_so_many_tokens() -> None:
+    """A split that would make more of them has failed, and begins none of its branches."""
+    graph = invoice(PARALLEL)
+    for most, at in ((3, ["first", "second"]), (2, [])):
+        policies = msgspec.structs.replace(graph.policies, max_tokens=most)
+        case = Case(msgspec.structs.replace(graph, policies=policies))
+        assert case.ask("submit") == ""
+        assert case.at == at
+    assert (case.host.state.status, "at most 2 tokens" in case.host.state.error) == ("paused", True)
+
+
 def test_an_approval_that_another_way_does_not_come_to_is_not_used_up() -> None:
     """The slot is gone through again by another way: what was approved on the first one counts for nothing there."""
     nodes = [
@@ -651,6 +692,7 @@ def test_an_amendment_begins_in_its_own_state_and_is_approved_anew() -> None:
     assert host.state.document is not None
     assert (host.state.document.status, host.state.document.version) == ("amended", 1)
     assert [step.node for step in host.state.open.values()] == ["sys:state:amended"]
+    assert not any(isinstance(event, e.DocumentMoved) for event in host.history)
     host.tell(RequestTransition(transition="submit"), BOB)
     assert [step.node for step in host.state.open.values()] == ["first"]
 
@@ -706,6 +748,19 @@ def test_an_action_of_the_workflow_writes_where_people_may_not() -> None:
     ]
     assert case.applied == [True, True]
     assert case.edit(total=1) == "WORKFLOW_EDIT_LOCKED"
+
+
+@pytest.mark.row("E-751")
+def test_no_step_changes_what_was_approved_behind_the_gate() -> None:
+    """Nobody would be asked for it again; fields that only the workflow writes are no part of what was approved."""
+    mark = DocumentAction(name="mark", workflow_allowed=True)
+    change = Node(id="change", op=g.Action(action="mark", payload={"total": value("1"), "posting": value("'GL-1'")}))
+    bodies = {APPROVE_SLOT: chain(approval("first")), ACTIVE_SLOT: chain(change)}
+    case = submitted(bodies, actions=[mark])
+    assert case.decide("first", ANN) == ""
+    assert (case.host.state.status, case.host.state.reason) == ("paused", "step_failed")
+    assert "'total'" in case.host.state.error
+    assert (case.document.data["total"], "posting" in case.document.data) == (500, False)
 
 
 def test_an_action_that_the_contract_does_not_allow_there_fails() -> None:

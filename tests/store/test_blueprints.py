@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.store.blueprints import InForce, PublishingRule, StoredBlueprint
+from holdfast.store.blueprints import InForce, PublishingRule, StoredBlueprint, Suspension
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import SHARED_TENANT
 from support.desks import Desk
@@ -186,6 +186,23 @@ def test_what_is_in_force(desk: Desk) -> None:
     kept = desk.definitions.get("default", "invoice", "1-org")
     assert kept is not None
     assert kept.status == "retired"
+    line = Suspension(
+        tenant="rival",
+        type="invoice",
+        workflow="1-std",
+        is_suspended=True,
+        set_by="bob",
+        set_at=NOW,
+        why="bad",
+        batch="b",
+    )
+    assert (store.suspend(line), store.suspend(line)) == (True, False)
+    found = desk.reading("rival").in_force("invoice")
+    assert found is not None
+    assert (found.is_suspended, desk.reading("rival").stand_in("invoice", found)) == (True, "")
+    assert (store.suspensions("rival", ""), store.suspensions("default", "")) == ([line], [])
+    assert store.suspend(msgspec.structs.replace(line, is_suspended=False))
+    assert desk.reading("rival").in_force("invoice") == ("1-std", "published", True, 1, False)
     assert [each.tenant for each in store.listed("default", kind="effective")] == ["default", SHARED_TENANT]
     assert store.version("rival", "invoice", "effective", 1) is not None
     assert store.version("rival", "invoice", "body", 1) is None

@@ -374,7 +374,7 @@ def test_the_engines_role_cannot_rewrite_history(postgres_dsn: str) -> None:
     with login(postgres_dsn, "holdfast_engine") as dsn, closing(psycopg.connect(dsn, autocommit=True)) as user:
         for attempt in (
             "truncate holdfast.events",
-            "update holdfast.events set comment = ''",
+            "update holdfast.events set actor = ''",
             "alter table holdfast.events disable trigger all",
             "set session_replication_role = replica",
             "drop table holdfast.receipts",

@@ -127,6 +127,7 @@ def invoice(  # noqa: PLR0913 - what can be different, all by name
             sources=("draft", "submitted", "active", "amended"),
             target="cancelled",
             capability=may.get("cancel", ""),
+            kind="cancel",
         ),
         Transition(name="recall", sources=("submitted",), target="draft", kind="recall"),
     )

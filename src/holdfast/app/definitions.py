@@ -16,6 +16,7 @@ from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
+from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.service import Service
@@ -73,7 +74,7 @@ class Library:
         """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
         graph = definition.graph
         tenant = SHARED_TENANT if request is None else request.tenant
-        self._check_calls(tenant, graph)
+        self.check_calls(tenant, graph)
         assert self._service is not None
         now = self._service.shared.clock.now()
         stored = StoredDefinition(
@@ -220,7 +221,12 @@ class Library:
 
     def _add(self, tenant: str, graph: Graph) -> Program:
         # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
-        return self._keep(tenant, Program(GraphMachine(graph, limit=self._limit), self._codec, limit=sys.maxsize))
+        def others(whose: str, version: str) -> GraphIndex | None:
+            found = self.program(whose, graph.name, version)
+            return None if found is None or not isinstance(found.decider, GraphMachine) else found.decider.routes
+
+        machine = GraphMachine(graph, limit=self._limit, others=others)
+        return self._keep(tenant, Program(machine, self._codec, limit=sys.maxsize))
 
     def _keep(self, tenant: str, program: Program) -> Program:
         """Remember a program for a tenant; the one that is remembered already, if any."""
@@ -244,7 +250,7 @@ class Library:
                 kept[tenant, name] = version
             self._newest = kept
 
-    def _check_calls(self, tenant: str, graph: Graph) -> None:
+    def check_calls(self, tenant: str, graph: Graph) -> None:
         """Children must exist before their parents, so that no running workflow ever asks for one that does not."""
         missing = [
             Diagnostic(

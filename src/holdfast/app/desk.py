@@ -14,8 +14,10 @@ from holdfast.app.registry import Registry
 from holdfast.app.sequels import followed
 from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, indefinite
+from holdfast.expressions.characters import JOINERS, describe, is_hidden
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.people.authority import authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
@@ -290,6 +292,17 @@ def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
         raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {brief(given)}")
     check_key(given, what)
     return given
+
+
+def checked_name(given: object, what: str) -> str:
+    """Text that something is published under."""
+    name = checked_key(given, what)
+    hidden = next((each for each in name if is_hidden(each) and each not in JOINERS), None)
+    if hidden is not None:
+        raise PayloadError(f"the {what} holds {describe(hidden)}; remove it")
+    if is_misleading(name):
+        raise PayloadError(f"the {what}, {name!r}, {MISLEADING}")
+    return name
 
 
 def checked_tenant(given: object) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.app.document_views import AskedCondition, DocumentChoice
-from holdfast.app.documents import Found, is_hidden
+from holdfast.app.documents import Found
+from holdfast.app.visibility import unshown
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.history import StoredEvent
@@ -39,7 +40,7 @@ class _Asking:
 
     def __init__(self, known: Found, state: State, stored: StoredEvent, event: e.StepCompleted) -> None:
         self._known, self._state, self._stored, self._event = known, state, stored, event
-        self._routes = known.machine.routes
+        self._routes = known.machine.routes_of(state)
 
     def told(self, actor: Actor) -> Iterator[DocumentChoice]:
         """What it asked, if it asked anything."""
@@ -84,10 +85,7 @@ class _Asking:
         return namespaces_of(self._routes.graph.kind).values(asked)
 
     def _condition(self, edge: str, expression: Expression, asked: dict[str, object], actor: Actor) -> AskedCondition:
-        spec = self._known.parts.spec
-        hidden = {
-            f"entity.{name}" for name, each in spec.fields.items() if each.sensitive or is_hidden(spec, name, actor)
-        }
+        hidden = {f"entity.{name}" for name in unshown(self._known.parts.spec, actor)}
         told = expression.explain(asked, sensitive=hidden)
         return AskedCondition(
             expression=told.expression,

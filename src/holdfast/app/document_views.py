@@ -75,6 +75,32 @@ class DocumentSummary(msgspec.Struct, frozen=True, kw_only=True):
     updated_by: str
 
 
+class DocumentMove(msgspec.Struct, frozen=True, kw_only=True):
+    """What became, or would become, of a document that is to follow another version of its workflow."""
+
+    type: str
+    id: str
+    instance: InstanceId
+    status: str
+    places: list[str]
+    """The nodes that it is at, by their names before."""
+    workflow_version: str
+    """The version that it followed."""
+    to: str
+    is_moved: bool
+    """Whether it follows the other one now, or would."""
+    problem: str = ""
+    """Why it cannot; empty if it can."""
+
+
+class DocumentMoves(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of them, newest first."""
+
+    items: list[DocumentMove]
+    next: InstanceId | None
+    """Give it as `cursor` for the next page; None if there is none."""
+
+
 class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of a list."""
 

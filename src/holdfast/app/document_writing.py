@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import cast
 from uuid import UUID, uuid5
 
@@ -66,10 +66,56 @@ def shown(desk: Desk, reader: Reader, name: str, key: str, *, is_amendment: bool
     return view_of(desk, found(desk, reader, name, key, is_own=True), is_amendment=is_amendment)
 
 
-def said_of(command: Spoken) -> Spoken:
+class Amendment(msgspec.Struct, frozen=True, kw_only=True):
+    """An amendment that somebody asks for by name."""
+
+    changes: Data
+    new_id: str = ""
+    expected_version: int | None = None
+    reason: str = ""
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody said, by which a repetition is told: the same words of another are another's, and give nothing away."""
+
+    by: str
+    what: str
+    words: Spoken | Amendment
+
+
+def said_of(desk: Desk, said: Spoken | Amendment) -> Said:
     """What the caller said of a command: rules and settings come along with it, and may be others when it is said again."""
-    said = msgspec.structs.replace(command, rules=[], org=None)
-    return msgspec.structs.replace(said, looks_up=False) if isinstance(said, CreateDocument) else said
+    if not isinstance(said, Amendment):
+        said = msgspec.structs.replace(said, rules=[], org=None, related=None)
+    if isinstance(said, CreateDocument):
+        said = msgspec.structs.replace(said, looks_up=False)
+    return Said(by=desk.request.actor.id, what=type(said).__name__, words=said)
+
+
+def related_to(desk: Desk, reference: Reference, given: Data) -> dict[str, Data] | None:
+    """What the steps of a document read of those that it refers to, as they are now, with what is given laid over its content; None if they read nothing.
+
+    Of one that is not there nothing is known, so that whoever asks for something of it gets no answer.
+    """
+    name, key = reference
+    spec = spec_of(desk, name)
+    if not spec.reads:
+        return None
+    with desk.reader.look() as reader:
+        row = reader.document(name, key) if key else None
+        data = {**({} if row is None else msgspec.json.decode(row.data, type=dict[str, object])), **given}
+        return {
+            field: _read(reader, spec.fields[field].of, data.get(field), names) for field, names in spec.reads.items()
+        }
+
+
+def _read(reader: Reader, type_: str, id_: object, names: Sequence[str]) -> Data:
+    row = reader.document(type_, id_) if isinstance(id_, str) and id_ else None
+    if row is None:
+        return {}
+    known: Data = {"id": row.id, "status": row.status, "version": row.version}
+    content = known | msgspec.json.decode(row.data, type=dict[str, object])
+    return {name: content[name] for name in names if content.get(name) is not None}
 
 
 def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, *, version: str = "") -> DocumentView:
@@ -78,13 +124,15 @@ def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, 
     address, own = address_of(desk, name, key), desk.looked_up()
 
     def write(joint: Joint) -> DocumentView:
+        if not version and joint.look(address) is None:
+            raise NotFoundError("document", f"{name}/{key}")
         outcome = joint.carry_out(
             address,
             command,
             request=own.request,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
-            said=said_of(command),
+            said=said_of(desk, command),
             may_create=bool(version),
             definition_version=version,
         )
@@ -121,15 +169,6 @@ def seen_after(desk: Desk, reader: Reader, reference: Reference, version: int) -
 # -- amendments
 
 
-class Amendment(msgspec.Struct, frozen=True, kw_only=True):
-    """An amendment that somebody asks for by name."""
-
-    changes: Data
-    new_id: str = ""
-    expected_version: int | None = None
-    reason: str = ""
-
-
 def amend(
     desk: Desk, reference: Reference, command: Mutate, repeated: str = "", *, asked: Amendment | None = None
 ) -> DocumentView:
@@ -141,7 +180,7 @@ def amend(
     _, version = workflow_in_force(desk, name)
     own, address = desk.looked_up(), address_of(desk, name, key)
     receipt = receipt_key(address, repeated)
-    said = said_of(command) if asked is None else asked
+    said = said_of(desk, command if asked is None else asked)
     made = (asked.new_id if asked is not None else "") or made_id(desk, (name, key), repeated)
 
     def write(joint: Joint) -> str:
@@ -181,6 +220,7 @@ def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
         reason=command.reason,
         rules=command.rules,
         org=known.document.org if command.org is None else command.org,
+        related=known.document.related if command.related is None else command.related,
         looks_up=looks_up(desk),
     )
 
@@ -211,7 +251,10 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
         raise ConfigurationError(f"{told}; do it outside of `within`, or give the changes yourself")
     own, address = desk.looked_up(), address_of(desk, name, key)
     receipt = receipt_key(address, repeated)
-    if receipt is not None and desk.join(lambda joint: joint.repeated(receipt, address, said_of(command))) is not None:
+    if (
+        receipt is not None
+        and desk.join(lambda joint: joint.repeated(receipt, address, said_of(desk, command))) is not None
+    ):
         with desk.reader.look() as reader:
             return shown(own, reader, name, key)
     with desk.reader.look() as reader:
@@ -229,7 +272,7 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
             command, changes=changes_of(output, command.action), expected_version=known.document.version
         )
         joint.carry_out(
-            address, done, request=own.request, comment=command.reason, receipt=receipt, said=said_of(command)
+            address, done, request=own.request, comment=command.reason, receipt=receipt, said=said_of(desk, command)
         )
 
     desk.join(write)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from textwrap import shorten
-from typing import NamedTuple, Never, TypeAlias, cast
+from typing import NamedTuple, Never, TypeAlias
 
 import msgspec
 
 from holdfast.app.desk import Desk, checked_key
 from holdfast.app.document_views import (
-    MASKED,
     AuditLine,
     DocumentMutation,
     DocumentRound,
@@ -22,6 +20,7 @@ from holdfast.app.document_views import (
     TransitionChoice,
 )
 from holdfast.app.rights import check_reader
+from holdfast.app.visibility import changes_shown, compared, listed, visible
 from holdfast.app.workflow_reads import folded_workflow
 from holdfast.errors import NotFoundError, RejectedError
 from holdfast.kernel.actor import Actor
@@ -35,12 +34,13 @@ from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 from holdfast.machine.runs.document_folds import AUDITED
+from holdfast.machine.runs.fields import is_same
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.namespaces import actor_names
 from holdfast.machine.runs.policies import judged
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import State
-from holdfast.machine.runs.windows import window_of
+from holdfast.machine.runs.windows import is_behind_gate, window_of
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.submissions import View
 from holdfast.store.reading import Reader
@@ -71,10 +71,17 @@ class Found(NamedTuple):
         return self.program.decider
 
     @property
+    def workflow_version(self) -> str:
+        """The version of the workflow that it follows."""
+        followed = self.state.workflow
+        return self.header.definition_version if followed is None else followed.version
+
+    @property
     def parts(self) -> DocumentIndex:
         """What its graph says of it."""
-        assert self.machine.routes.documents is not None
-        return self.machine.routes.documents
+        parts = self.machine.routes_of(self.state).documents
+        assert parts is not None
+        return parts
 
 
 def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = False) -> Found:
@@ -122,7 +129,7 @@ def _is_touched_by(command: Spoken, known: Found) -> bool:
         case RequestTransition():
             return known.document.status == known.parts.transitions[command.transition].target
         case Mutate():
-            return window_of(known.machine.routes, known.state).window == "editable"
+            return window_of(known.machine.routes_of(known.state), known.state).window == "editable"
 
 
 def _in_hand(header: Header, program: Program, state: State) -> Found:
@@ -165,23 +172,11 @@ def spec_of(desk: Desk, row: StoredDocument) -> DocumentSpec | None:
 # -- what a caller sees
 
 
-def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
-    """The content, with the fields masked that are for others' eyes. It is the caller's own: lists and objects in it are new."""
-    shown = {name: MASKED if is_hidden(spec, name, actor) else value for name, value in data.items()}
-    return cast("Data", msgspec.to_builtins(shown))
-
-
-def is_hidden(spec: DocumentSpec | None, name: str, actor: Actor) -> bool:
-    """Whether the values of a field are not for somebody's eyes."""
-    field = None if spec is None else spec.fields.get(name)
-    return field is not None and bool(field.visible_to) and not actor.is_one_of(frozenset(field.visible_to))
-
-
 def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> DocumentView:
     """A document, and what the caller can do from here."""
     header, document, row = known.header, known.document, known.row
     actor = desk.request.actor
-    view = window_of(known.machine.routes, known.state)
+    view = window_of(known.machine.routes_of(known.state), known.state)
     status = known.machine.status(known.state)
     return DocumentView(
         type=document.type,
@@ -200,7 +195,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         run_status=status.word,
         run_reason=status.reason,
         instance=header.id,
-        workflow_version=header.definition_version,
+        workflow_version=known.workflow_version,
         created_at=row.created_at,
         updated_at=row.updated_at,
         updated_by=row.updated_by,
@@ -219,7 +214,8 @@ def _choices(known: Found, actor: Actor, now: datetime) -> list[TransitionChoice
         if document.status not in each.sources:
             continue
         is_under_way = document.way == each.name and not document.is_resting and not _waits(known)
-        why = "it is under way" if is_under_way else ""
+        is_early = not each.kind and is_behind_gate(known.machine.routes_of(known.state), known.state)
+        why = "it is under way" if is_under_way else "steps that come before it are under way" if is_early else ""
         if not actor.may(each.capability):
             why = f"it needs the capability {each.capability!r}"
         why = why or judged(known.parts, each.name, actor, asked).objection
@@ -240,7 +236,7 @@ def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
         id=row.id,
         status=row.status,
         version=row.version,
-        data=visible(spec_of(desk, row), _decode(row.data), desk.request.actor),
+        data=listed(spec_of(desk, row), _decode(row.data), desk.request.actor),
         amended_from=row.amended_from,
         superseded_by=row.superseded_by,
         requester=row.requester,
@@ -293,20 +289,21 @@ def differences(desk: Desk, reader: Reader, known: Found, pair: tuple[int, int])
     return [
         _difference(spec, name, (before, after), actor)
         for name in sorted({*before, *after})
-        if before.get(name) != after.get(name) or (name in before) != (name in after)
+        if not is_same(before.get(name), after.get(name)) or (name in before) != (name in after)
     ]
 
 
 def _difference(spec: DocumentSpec, name: str, pair: tuple[Data, Data], actor: Actor) -> FieldDifference:
     before, after = pair
     field = spec.fields.get(name)
-    is_masked = (field is not None and field.sensitive) or is_hidden(spec, name, actor)
+    old, is_masked = compared(field, before.get(name), actor) if name in before else (None, False)
+    new, hides_more = compared(field, after.get(name), actor) if name in after else (None, False)
     return FieldDifference(
         field=name,
         how="added" if name not in before else "removed" if name not in after else "changed",
-        before=MASKED if is_masked and name in before else before.get(name),
-        after=MASKED if is_masked and name in after else after.get(name),
-        is_masked=is_masked,
+        before=old,
+        after=new,
+        is_masked=is_masked or hides_more,
     )
 
 
@@ -351,7 +348,7 @@ def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutat
                 run_as=each.run_as,
                 step=each.step,
                 reason=each.reason,
-                changes=visible(spec, changes, actor),
+                changes=changes_shown(spec, changes, actor),
                 made_at=each.made_at,
                 trace=traces.get(each.sequence, ""),
             )
@@ -361,7 +358,8 @@ def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutat
 
 def _traces(reader: Reader, known: Found) -> dict[int, str]:
     """The trace of the request that each line of the audit follows from: lines are counted as the events are that they tell of."""
-    told = (each for each in reader.events(known.header.id) if type(known.program.decode(each)) in AUDITED)
+    events = (each for each in reader.events(known.header.id) if not each.is_system)
+    told = (each for each in events if type(known.program.decode(each)) in AUDITED)
     return {number: each.trace for number, each in enumerate(told, 1)}
 
 

@@ -12,9 +12,11 @@ from typing import NamedTuple, cast
 import msgspec
 
 from holdfast.app import views
+from holdfast.app.visibility import said
 from holdfast.app.words import words_of
 from holdfast.app.workflow_views import HistoryEntry
 from holdfast.authoring.words import Known
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
@@ -68,11 +70,12 @@ class _Fact(NamedTuple):
 
 
 class Teller:
-    """Tells events one after the other."""
+    """Tells events one after the other to somebody: of documents only what is for their eyes."""
 
-    def __init__(self, program: Program, graph: Graph | None) -> None:
+    def __init__(self, program: Program, graph: Graph | None, actor: Actor) -> None:
         self._program = program
         self._graph = graph
+        self._actor = actor
         self._words = words_of("" if graph is None else graph.kind)
         self._names: dict[int, str] = {}
         self._undone: dict[int, int] = {}
@@ -161,7 +164,7 @@ class Teller:
             on_behalf_of=event.on_behalf_of,
             trace=event.trace,
             comment=event.comment,
-            data=data,
+            data=said(None if self._graph is None else self._graph.document, event.type, data, self._actor),
         )
 
     def _learn(self, own: int, data: Mapping[str, object]) -> int:

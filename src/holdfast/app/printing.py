@@ -12,10 +12,11 @@ from holdfast.app.blueprint_views import BodyVersion, drafters_of
 from holdfast.app.blueprints import Shelf, body_of, contract_of
 from holdfast.app.bodies import played
 from holdfast.app.desk import Desk, checked_key
-from holdfast.app.documents import found, visible
+from holdfast.app.documents import found
 from holdfast.app.in_force import workflow_in_force
 from holdfast.app.publishing import Compiled, Publisher
 from holdfast.app.step_handlers import plain_data
+from holdfast.app.visibility import visible
 from holdfast.authoring.document import COMPILER_VERSION, Body, DryRun, dry_run, generate_envelope, graph_of
 from holdfast.authoring.document.body_format import Action
 from holdfast.authoring.document.scenarios import failures

@@ -18,10 +18,11 @@ from holdfast.app.blueprints import content_of
 from holdfast.app.desk import Desk
 from holdfast.authoring.document import Body, Contract, Effective, Envelope, effective_data, graph_of
 from holdfast.authoring.document.contract_loading import content_hash
-from holdfast.errors import ConfigurationError, ForbiddenError, RejectedError
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ForbiddenError, RejectedError
 from holdfast.kernel.canonical import canonical_bytes
 from holdfast.machine.graphs.compiler import graph_bytes
-from holdfast.machine.graphs.graph import IR_VERSION, Graph
+from holdfast.machine.graphs.graph import IR_VERSION, Call, Graph
+from holdfast.machine.runs.law import start_refusal
 from holdfast.store.blueprints import BlueprintChange, StoredBlueprint
 from holdfast.store.port import Parts
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
@@ -223,6 +224,7 @@ class Publisher:
             number = self._next_number(type_)
             graph = graph_of(effective, version=self._workflow(number))
             self._desk.registry.check_free(graph)
+            self._check_calls(graph)
 
             def attempt(unit: BlueprintChange, number: int = number, graph: Graph = graph) -> T:
                 if _next(unit.listed("effective")) != number:
@@ -238,6 +240,21 @@ class Publisher:
             return made
         told = f"others publish workflows of {type_!r} all the time; try again"
         raise refused(BlueprintRefusal.BODY_SUPERSEDED, told)
+
+    def _check_calls(self, graph: Graph) -> None:
+        """The workflows that steps start are there, manage no documents, and are such as whoever publishes may start."""
+        library = self._desk.registry.library
+        library.check_calls(self._owner, graph)
+        for node in graph.nodes.values():
+            if not isinstance(node.op, Call):
+                continue
+            called = library.graph(self._owner, node.op.definition, node.op.version)
+            if called.document is not None:
+                told = f"{node.id!r} starts {called.name!r}, whose documents are created by an action; call another workflow"
+                raise DefinitionError(graph.name, [Diagnostic("unknown_workflow", told, node.id)])
+            barred = start_refusal(called, self._actor)
+            if barred is not None:
+                raise ForbiddenError(reason=barred.code, message=f"{barred.message}, nor have steps start it")
 
     def _add_effective(self, unit: BlueprintChange, compiled: Compiled, number: int, graph: Graph) -> None:
         effective, actor, now = compiled.effective, self._actor.id, self._now

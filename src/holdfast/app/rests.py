@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from holdfast.errors import NotFoundError
+from holdfast.errors import HoldfastError, StoreUnavailableError
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.batch import Batch
@@ -98,19 +98,28 @@ class Rests:
                         each.bring(each.view(draft.header, draft.program, draft.state))
 
     def _step(self) -> float:
-        """Look at all of them: at the clock, and at the database."""
-        now = time.monotonic()
+        """Look at all of them: at the clock, and at the database. Without a database the time of those who wait is over all the same."""
+        now, failure = time.monotonic(), None
         for number, waiting in list(self._waiting.items()):
             if any(each.until <= now for each in waiting):
                 self._bring(number, until=now)
-            elif any(each.look_at <= now for each in waiting) and _is_over(waiting[0]):
-                self._bring(number)
-            else:
-                for each in waiting:
-                    each.look_at = each.look_at if each.look_at > now else now + self._pause
+            elif failure is None and any(each.look_at <= now for each in waiting):
+                try:
+                    self._look(number, waiting, now)
+                except StoreUnavailableError as error:
+                    failure = error
+        if failure is not None:
+            raise failure
         with self._lock:
             ends = [min(each.until, each.look_at) for waiting in self._waiting.values() for each in waiting]
         return max(0.0, min(ends) - time.monotonic()) if ends else 60.0
+
+    def _look(self, number: int, waiting: list[Waiting], now: float) -> None:
+        if _is_over(waiting[0]):
+            self._bring(number)
+            return
+        for each in waiting:
+            each.look_at = each.look_at if each.look_at > now else now + self._pause
 
     def _bring(self, number: int, *, until: float | None = None) -> None:
         for each in self._taken(number, until=until):
@@ -129,5 +138,7 @@ class Rests:
 def _is_over(waiting: Waiting) -> bool:
     try:
         return waiting.look()
-    except NotFoundError:  # Whoever waits is told so when it is read again.
+    except StoreUnavailableError:
+        raise
+    except HoldfastError:  # It is gone, or cannot be read: whoever waits is told so when it is read again.
         return True

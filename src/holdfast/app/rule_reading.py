@@ -104,6 +104,12 @@ class _Reader:
         if rule.field and rule.field not in self._spec.fields:
             known = ", ".join(sorted(self._spec.fields))
             self.find("document_rule", f"{position!r} names the field {rule.field!r}; there are {known}", position)
+        written = self._spec.fields.get(rule.field)
+        if rule.effect == "set_field" and written is not None and (written.system or written.type == "computed"):
+            who = "computed" if written.type == "computed" else "written by the workflow alone"
+            self.find(
+                "document_rule", f"{position!r} sets {rule.field!r}, which is {who}; take another field", position
+            )
         if rule.effect == "outcome":
             self.find("document_rule", f"{position!r} has an outcome, which only nodes have; block, or warn", position)
         texts = {name: str(getattr(rule, name)) for name in _TEXTS} | {

@@ -14,6 +14,7 @@ from holdfast.cli.dead_letters import dlq, requeue
 from holdfast.cli.directory import directory
 from holdfast.cli.doctor import doctor, verify
 from holdfast.cli.documents import docs
+from holdfast.cli.drop import drop
 from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
@@ -22,11 +23,13 @@ from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
 from holdfast.cli.publishing import definitions, diff, publish
-from holdfast.cli.rehearsing import bodies
 from holdfast.cli.repairs import abort, advance, cancel, pause, resume, retry, signal, skip
+from holdfast.cli.reports import report
 from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.schedules import schedules
+from holdfast.cli.seals import seals
 from holdfast.cli.serving import server
+from holdfast.cli.suspending import bodies
 from holdfast.cli.tasks import decide, tasks
 from holdfast.cli.templates import template
 from holdfast.cli.upkeep import inbox, instances, maintenance, projections
@@ -48,7 +51,7 @@ main.add_section("Beginning", init, dev)
 main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
 main.add_section("Runs", start, list_runs, show, watch, history, why)
 main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
-main.add_section("Many runs", schedules, batch)
+main.add_section("Many runs", schedules, batch, report)
 main.add_section("Documents", docs, contracts, bodies)
 main.add_section("People", tasks, decide, processes, advance, directory, chains)
 main.add_section(
@@ -57,9 +60,11 @@ main.add_section(
     server,
     keys,
     migrate,
+    drop,
     config,
     doctor,
     verify,
+    seals,
     dlq,
     pauses,
     events,

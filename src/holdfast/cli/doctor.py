@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, TextIO
 
 import click
 import msgspec
@@ -17,6 +17,7 @@ from holdfast.cli.invariants import look
 from holdfast.cli.options import listed
 from holdfast.cli.output import cell, json_option, print_json
 from holdfast.cli.place import Place, placed
+from holdfast.cli.restoring import compare
 from holdfast.errors import ConfigurationError
 
 _MARKS = {"well": "✓", "note": "·", "problem": "✗"}
@@ -32,21 +33,50 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
 
 
-@verb("doctor", "holdfast doctor", "holdfast doctor --json", "holdfast doctor --invariants --repair")
+@verb(
+    "doctor",
+    "holdfast doctor",
+    "holdfast doctor --json",
+    "holdfast doctor --invariants --repair",
+    "holdfast doctor --after-restore keys.txt",
+)
 @click.option("--invariants", "is_patrol", is_flag=True, help="Look at the rules that every document keeps instead.")
 @click.option("--repair", "repairs", is_flag=True, help="With --invariants: set right what the history tells.")
 @click.option(
     "--anew", is_flag=True, help="With --invariants: begin with the newest, wherever the last look was stopped."
 )
 @click.option("--rule", "rules", multiple=True, metavar="CODE", help="With --invariants: only this rule; repeatable.")
+@click.option(
+    "--after-restore",
+    "received",
+    type=click.File("r"),
+    metavar="FILE",
+    help="Compare with the idempotency keys that receivers have seen, one in each line, instead.",
+)
 @json_option
 @placed
-def doctor(place: Place, *, as_json: bool, is_patrol: bool, repairs: bool, anew: bool, rules: tuple[str, ...]) -> None:
+def doctor(
+    place: Place,
+    *,
+    as_json: bool,
+    is_patrol: bool,
+    repairs: bool,
+    anew: bool,
+    rules: tuple[str, ...],
+    received: TextIO | None,
+) -> None:
     """Look at a database as a whole: who works, what waits, what gave up, what is held back; or at the rules of all documents.
 
     Exit code 0: all is well. 1: there is a problem. The database itself is told by the codes 7 and 8. A look at the rules can be stopped at
-    any moment, takes no lock, and goes on where it was stopped.
+    any moment, takes no lock, and goes on where it was stopped. After a restore from a backup, --after-restore tells what receivers have seen
+    that the database knows nothing of.
     """
+    if received is not None:
+        if is_patrol or repairs or anew or rules:
+            raise ConfigurationError("--after-restore is a look of its own; leave out the others")
+        with place.calls() as calls:
+            compare(calls, received, as_json=as_json)
+        return
     if is_patrol:
         with place.calls() as calls:
             look(calls, rules=rules, repairs=repairs, anew=anew, as_json=as_json)
@@ -55,8 +85,8 @@ def doctor(place: Place, *, as_json: bool, is_patrol: bool, repairs: bool, anew:
         raise ConfigurationError(
             "--repair, --anew and --rule say how to look at the rules of documents; add --invariants"
         )
-    with place.engine() as engine:
-        found = [*_of_engine(engine), *_of_tenant(place.acting(engine))]
+    with place.plant() as (engine, calls):
+        found = [*_of_engine(engine), *_of_tenant(calls)]
     is_well = all(each.state != "problem" for each in found)
     if as_json:
         print_json({"is_well": is_well, "findings": found})

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import click
 
+from holdfast.app.configuration import FLAG
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -18,9 +19,10 @@ from holdfast.app.document_views import (
 from holdfast.app.faces.blocking import Calls
 from holdfast.cli.applications import equip
 from holdfast.cli.frame import verbs
-from holdfast.cli.options import JsonObject, listed, page_behind, reason_option
+from holdfast.cli.options import JsonObject, listed, needed_reason_option, page_behind, reason_option
 from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.errors import ConfigurationError
 
 LISTING: Columns[DocumentSummary] = {
     "ID": lambda each: each.id,
@@ -77,7 +79,13 @@ key_option = click.option("--idempotency-key", default="", help="Makes the comma
 
 @contextmanager
 def equipped(place: Place) -> Iterator[Calls]:
-    """The calls of an engine that knows what the application says of its documents, if one is named."""
+    """The calls of an engine that knows what the application says of its documents, if one is named; a server knows its own."""
+    if place.is_remote:
+        if place.source.rank("app") == FLAG:
+            raise ConfigurationError("a server has an application of its own: leave out --app, or work on a database")
+        with place.calls() as calls:
+            yield calls
+        return
     with place.engine() as engine:
         if place.configuration.app:
             equip(engine, place.configuration.app)
@@ -343,6 +351,34 @@ def list_audit(place: Place, *, kind: str, document: str, as_json: bool, limit: 
         found = calls.documents.audit(kind, document)
     page, following = page_behind(found, limit, after, lambda each: each.sequence)
     print_list(page, AUDIT, as_json=as_json, after=following)
+
+
+@docs.command(
+    "redact",
+    examples=[
+        "holdfast docs redact invoice I-1 --reason 'erasure request 7'",
+        "holdfast docs redact invoice I-1 --field iban --field contact --reason 'erasure request 7'",
+    ],
+)
+@type_argument
+@id_argument
+@click.option(
+    "--field", "fields", multiple=True, help="Only this field; repeatable. Without it, all that are sensitive."
+)
+@needed_reason_option
+@json_option
+@placed
+def redact_document(
+    place: Place, *, kind: str, document: str, fields: tuple[str, ...], reason: str, as_json: bool
+) -> None:
+    """Take the values of fields out of a document and its history for good."""
+    with place.calls() as calls:
+        found = calls.documents.redact(kind, document, fields, reason=reason)
+    if as_json:
+        print_json(found)
+        return
+    told = f"; look at {', '.join(map(cell, found.related))} too" if found.related else ""
+    click.echo(f"{', '.join(found.fields) or 'nothing'}: {found.events} events rewritten{told}")
 
 
 def print_document(found: DocumentView, *, as_json: bool) -> None:

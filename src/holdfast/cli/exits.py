@@ -63,10 +63,16 @@ OF_ERRORS: Final[Mapping[type[errors.HoldfastError], Exit]] = {
 }
 
 
+_OVERTAKEN: Final = "version_conflict"
+"""A refusal, in whichever words, that says that somebody else was first."""
+
+
 def exit_of(error: BaseException) -> Exit:
     """The exit code of an error; of a class that the table does not have, that of the nearest one above it."""
     if isinstance(error, TimeoutError):
         return Exit.UNAVAILABLE
     if isinstance(error, KeyboardInterrupt):
         return Exit.INTERRUPTED
+    if isinstance(error, errors.RejectedError) and error.reason.lower() == _OVERTAKEN:
+        return Exit.CONFLICT
     return next((OF_ERRORS[each] for each in type(error).__mro__ if each in OF_ERRORS), Exit.BROKEN)

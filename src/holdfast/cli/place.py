@@ -106,6 +106,16 @@ class Place:
         with self.engine() as engine:
             yield self.acting(engine)
 
+    @contextmanager
+    def plant(self) -> Iterator[tuple[Engine, Calls]]:
+        """What concerns all tenants, and the calls on behalf of whom the command is for."""
+        if self.is_remote:
+            with self.calls() as calls:
+                yield cast("Engine", calls), calls
+            return
+        with self.engine() as engine:
+            yield engine, self.acting(engine)
+
     def acting(self, engine: Engine) -> Calls:
         """The calls of an engine on behalf of whom the command is for: the engine itself, unless somebody is named."""
         told = self.configuration
@@ -118,7 +128,7 @@ class Place:
 
     def _check_bearer(self) -> None:
         """Who asks a server is who its key says; nobody believes that a flag changes that."""
-        for name in ("tenant", "partition", "actor", "roles", "capabilities"):
+        for name in ("tenant", "actor", "roles", "capabilities"):
             if self.source.is_said(name):
                 origin = self.source.origins[name,]
                 raise ConfigurationError(
@@ -147,7 +157,7 @@ def _client(told: Configuration) -> Iterator[Client]:
         raise ConfigurationError(
             f'asking a server takes {error.name}, which is not installed; `pip install "holdfast[client]"` brings it'
         ) from error
-    with Client(told.server, told.api_key, retries=Retries(attempts=3)) as client:
+    with Client(told.server, told.api_key, partition=told.partition, retries=Retries(attempts=3)) as client:
         yield client
 
 
@@ -174,8 +184,8 @@ def _option(name: str) -> str:
     return name.replace(".", "_")
 
 
-def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
-    """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
+def planted(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+    """Decorator: the same, and it may be a server instead of a database."""
     options = (
         click.option(
             "--server", metavar="URL", help="Ask this server, such as https://holdfast.example.org, and no database."
@@ -183,13 +193,20 @@ def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., Non
         click.option(
             "--api-key", metavar="SECRET", help="What the server is asked with; better said by HOLDFAST_API_KEY."
         ),
+    )
+    return functools.reduce(lambda made, option: option(made), reversed(options), located(function))
+
+
+def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+    """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
+    options = (
         click.option("--tenant", metavar="NAME", help="The tenant whose data it is about."),
         click.option("--partition", metavar="NAME", help="The part of the tenant."),
         click.option("--as", "actor", metavar="ID", help="Who acts; the engine itself if nobody is named."),
         click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of whoever acts; repeatable."),
         click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable."),
     )
-    return functools.reduce(lambda made, option: option(made), reversed(options), located(function))
+    return functools.reduce(lambda made, option: option(made), reversed(options), planted(function))
 
 
 def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:

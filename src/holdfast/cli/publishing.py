@@ -8,6 +8,7 @@ from holdfast.app.comparing import Change, compared
 from holdfast.app.definition_files import Prospect, definitions_of
 from holdfast.app.faces.blocking import Calls
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionInfo
+from holdfast.app.pause_points import TRIGGERS, PausePoint, PauseTrigger
 from holdfast.app.pictures import Format
 from holdfast.authoring.definition import Definition
 from holdfast.cli.authoring import picked
@@ -30,6 +31,13 @@ LISTING: Columns[DefinitionInfo] = {
     "PUBLISHED": lambda each: each.published_at,
     "BY": lambda each: each.published_by,
     "DESCRIPTION": lambda each: each.description,
+}
+
+PAUSES: Columns[PausePoint] = {
+    "STEP": lambda each: each.step_id,
+    "TRIGGER": lambda each: each.pause_trigger,
+    "GOES ON": lambda each: each.resumption_behavior,
+    "LEADS TO": lambda each: "; ".join(f"{on}: {', '.join(steps)}" for on, steps in each.leads_to.items()),
 }
 
 
@@ -173,6 +181,22 @@ def show_definition(place: Place, *, name: str, version: str, language: Format |
             click.echo()
             for line in drawn_run(calls.definitions.diagram(name, version, format="json"), {}):
                 click.echo(line)
+
+
+@definitions.command(
+    "pauses", examples=["holdfast definitions pauses order", "holdfast definitions pauses order 2 --trigger approval"]
+)
+@click.argument("name")
+@click.argument("version", default="")
+@click.option("--trigger", type=click.Choice(TRIGGERS), help="Only those at which a run rests for this.")
+@json_option
+@placed
+def list_pause_points(place: Place, *, name: str, version: str, trigger: PauseTrigger | None, as_json: bool) -> None:
+    """The steps at which runs of a workflow rest: what for, how they go on, and where each outcome leads."""
+    with place.calls() as calls:
+        _check_published(calls, name, version, [each for each in calls.definitions.list() if each.name == name])
+        found = calls.definitions.pause_points(name, version, trigger=trigger or "")
+    print_list(found, PAUSES, as_json=as_json)
 
 
 @definitions.command(

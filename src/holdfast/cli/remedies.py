@@ -70,6 +70,8 @@ def next_step(error: errors.HoldfastError) -> str:
             return "`holdfast migrate` brings the database to the schema of this code"
         case errors.ForbiddenError():
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
+        case errors.RejectedError(reason="APPROVAL_VERSION_STALE"):
+            return "`holdfast docs show TYPE ID --version N` shows it, `holdfast decide … --document-version N` decides on it"
         case errors.RejectedError(reason="dead_letters"):
             return "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
         case _:

@@ -15,13 +15,16 @@ from uuid import UUID
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey
-from holdfast.app.operator_views import DeadLetter, DefinitionInfo
+from holdfast.app.operator_views import DeadLetter
 from holdfast.app.places import written
 from holdfast.app.reasons import Why
+from holdfast.cli.remote_directory import RemoteChains, RemoteDirectory
+from holdfast.cli.remote_documents import RemoteBodies, RemoteContracts, RemoteDocuments
 from holdfast.cli.remote_lists import (
     MOST,
     Missing,
     cursor_of,
+    ending,
     gathered,
     object_of,
     paged,
@@ -30,15 +33,18 @@ from holdfast.cli.remote_lists import (
     run_of,
 )
 from holdfast.cli.remote_people import RemoteProcesses, RemoteTasks
-from holdfast.errors import ConfigurationError
+from holdfast.cli.remote_plans import RemoteBatches, RemoteSchedules
+from holdfast.cli.remote_plant import RemoteAdmin, RemoteInstances, RemoteInvariants, RemoteProjections
+from holdfast.cli.remote_publishing import RemoteDefinitions, RemoteEvents, RemotePauses
+from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.kernel.records import DeadLetterSource, PauseClock
+from holdfast.runtime.health import Health
 
 if TYPE_CHECKING:
     from holdfast.client import Client
     from holdfast.client.shapes import Listing
 
 _LOOK_SECONDS: Final = 0.2
-_ALL: Final = 1_000_000
 
 Format = Literal["mermaid", "dot", "json"]
 
@@ -87,9 +93,7 @@ class RemoteRun(Missing):
     def pause(
         self, reason: str = "", *, clock: PauseClock | None = None, until: datetime | timedelta | None = None
     ) -> None:
-        if isinstance(until, timedelta):
-            raise ConfigurationError("a server is told until when: say --until instead of --for")
-        self._client.pause_execution(self.id, reason=reason, clock=clock, until=until)
+        self._client.pause_execution(self.id, reason=reason, clock=clock, **ending(until))
 
     def resume(
         self,
@@ -222,6 +226,9 @@ class RemoteDeadLetters(Missing):
 
         return gathered(ask, written(after) if after else "", limit)
 
+    def count(self) -> int:
+        return sum(each.count for each in self._client.group_letters().items)
+
     def get(self, letter: int) -> DeadLetter:
         return self._client.get_letter(letter)
 
@@ -233,16 +240,6 @@ class RemoteDeadLetters(Missing):
 
     def discard(self, letter: int) -> None:
         self._client.discard_letter(letter)
-
-
-class RemoteDefinitions(Missing):
-    """What is published."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def list(self) -> Sequence[DefinitionInfo]:
-        return gathered(lambda cursor, size: self._client.list_definitions(cursor=cursor, limit=size), "", _ALL)
 
 
 class RemoteKeys(Missing):
@@ -293,7 +290,28 @@ class RemoteCalls(Missing):
         self.processes = RemoteProcesses(client)
         self.dead_letters = RemoteDeadLetters(client)
         self.definitions = RemoteDefinitions(client)
+        self.documents = RemoteDocuments(client)
+        self.contracts = RemoteContracts(client)
+        self.bodies = RemoteBodies(client)
+        self.directory = RemoteDirectory(client)
+        self.chains = RemoteChains(client)
+        self.pauses = RemotePauses(client)
+        self.events = RemoteEvents(client)
+        self.schedules = RemoteSchedules(client)
+        self.batches = RemoteBatches(client)
         self.keys = RemoteKeys(client)
+        self.instances = RemoteInstances(client)
+        self.invariants = RemoteInvariants(client)
+        self.projections = RemoteProjections(client)
+        self.admin = RemoteAdmin(client)
+
+    @property
+    def request(self) -> RequestContext:
+        told = self._client.tell_me()
+        return RequestContext(tenant=told.tenant, partition=told.partition, actor=Actor(id=told.id))
+
+    def health(self) -> Health:
+        return self._client.get_health()
 
     def start(
         self,

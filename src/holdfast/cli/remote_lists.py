@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, NoReturn, TypedDict, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -21,6 +22,14 @@ T = TypeVar("T")
 ON_DATABASES: Final = "this command works on a database alone: leave out --server, and say --database"
 MOST: Final = 10_000
 """What a page may be asked to have."""
+_ALL: Final = 1_000_000
+
+
+class Ending(TypedDict):
+    """When a pause ends by itself, as a server is told."""
+
+    until: datetime | None
+    for_seconds: float | None
 
 
 class Missing:
@@ -33,6 +42,11 @@ class Missing:
 def gathered(ask: Callable[[str, int], Listing[T]], cursor: str, limit: int) -> list[T]:
     """So many things of a list, however few of them a server gives at a time."""
     return paged(ask, cursor, limit)[0]
+
+
+def whole(ask: Callable[[str, int], Listing[T]]) -> list[T]:
+    """All of a list, page by page."""
+    return paged(ask, "", _ALL)[0]
 
 
 def paged(ask: Callable[[str, int], Listing[T]], cursor: str, limit: int) -> tuple[list[T], str | None]:
@@ -50,6 +64,18 @@ def object_of(value: object) -> dict[str, object] | None:
     if value is None or isinstance(value, dict):
         return value
     raise ConfigurationError("a server takes a JSON object, such as '{\"total\": 5}'")
+
+
+def ending(until: datetime | timedelta | None) -> Ending:
+    """When a pause ends by itself: at an instant, or after a while by the server's clock."""
+    if isinstance(until, timedelta):
+        return Ending(until=None, for_seconds=until.total_seconds())
+    return Ending(until=until, for_seconds=None)
+
+
+def seconds_of(length: timedelta | float) -> float:
+    """A length of time in seconds."""
+    return length.total_seconds() if isinstance(length, timedelta) else length
 
 
 def run_of(text: str) -> UUID:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.app.places import written
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessInstance, ProcessPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
-from holdfast.cli.remote_lists import Missing, cursor_of, gathered, place_in
+from holdfast.cli.remote_lists import Missing, cursor_of, gathered, place_in, seconds_of
 from holdfast.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -74,19 +74,17 @@ class RemoteTasks(Missing):
     def get(self, task: str) -> TaskDetails:
         return self._client.get_task(task)
 
-    def decide(
-        self, task: str, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
-    ) -> None:
-        self._client.decide_task(task, decision=decision, comment=comment, data=data, on_behalf_of=on_behalf_of)
+    def decide(self, task: str, decision: str, **given: Any) -> None:
+        self._client.decide_task(task, decision=decision, **given)
 
-    def approve(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.approve_task(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
+    def approve(self, task: str, **given: Any) -> None:
+        self._client.approve_task(task, **given)
 
-    def reject(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.reject_task(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
+    def reject(self, task: str, **given: Any) -> None:
+        self._client.reject_task(task, **given)
 
-    def abstain(self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
-        self._client.abstain(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
+    def abstain(self, task: str, **given: Any) -> None:
+        self._client.abstain(task, **given)
 
     def claim(self, task: str, *, on_behalf_of: str = "") -> None:
         self._client.claim_task(task, on_behalf_of=on_behalf_of)
@@ -172,11 +170,14 @@ class RemoteProcesses(Missing):
         expected_version: int | None = None,
         patience: timedelta | float = 0,
     ) -> ProcessInstance:
-        del patience  # A server is as patient as it likes.
         return self._client.advance_process(
-            instance, event=event, input=input, comment=comment, if_version=expected_version
+            instance,
+            event=event,
+            input=input,
+            comment=comment,
+            if_version=expected_version,
+            wait=seconds_of(patience),
         )
 
     def resume(self, instance: str, reason: str = "", *, patience: timedelta | float = 0) -> ProcessInstance:
-        del patience  # As above.
-        return self._client.resume_process(instance, reason=reason)
+        return self._client.resume_process(instance, reason=reason, wait=seconds_of(patience))

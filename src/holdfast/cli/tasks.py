@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import click
 from msgspec.structs import replace
@@ -147,6 +147,8 @@ def show_task(place: Place, *, task: str, as_json: bool) -> None:
         {
             "task": found.step_id,
             "workflow": found.definition,
+            "key": found.key,
+            "document version": found.document_version,
             "step": found.name,
             "subject": found.subject,
             "status": found.status,
@@ -176,19 +178,23 @@ def show_task(place: Place, *, task: str, as_json: bool) -> None:
 @click.argument("decision")
 @click.option("--comment", default="", help="A word for those who read it.")
 @click.option("--data", type=Json(), help="What the form asks for: JSON, @file, or -.")
+@click.option(
+    "--document-version", default="", help="The version of the document that was seen; an approval counts for that one."
+)
 @behalf_option
 @placed
-def decide(place: Place, *, task: str, decision: str, comment: str, data: object, on_behalf_of: str) -> None:
+def decide(place: Place, /, *, task: str, decision: str, **given: Any) -> None:
     """Answer a question by one of its outcomes, as whoever --as names.
 
-    The words approve, reject and abstain are understood whatever the definition has for them.
+    The words approve, reject and abstain are understood whatever the definition has for them. The approval of a document names the version that
+    was looked at: `holdfast tasks show TASK` tells which one is asked about, `holdfast docs show TYPE ID --version N` what it says.
     """
     with place.calls() as calls:
         words = {"approve": calls.tasks.approve, "reject": calls.tasks.reject, "abstain": calls.tasks.abstain}
         if decision in words:
-            words[decision](task, comment=comment, data=data, on_behalf_of=on_behalf_of)
+            words[decision](task, **given)
         else:
-            calls.tasks.decide(task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of)
+            calls.tasks.decide(task, decision, **given)
     click.echo(f"{task} is answered: {decision}")
 
 

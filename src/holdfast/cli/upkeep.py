@@ -9,7 +9,7 @@ from holdfast.app.operator_views import InboxMessage, InstanceInfo, ProjectionIn
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import listed, number_after, page_behind, page_of
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, located, placed
+from holdfast.cli.place import Place, located, placed, planted
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.decision import Attribute
 
@@ -21,10 +21,10 @@ def maintenance() -> None:
 
 @maintenance.command("begin", examples=["holdfast maintenance begin", "holdfast maintenance begin --refuse-commands"])
 @click.option("--refuse-commands", is_flag=True, help="Take no commands either.")
-@located
+@planted
 def begin(place: Place, *, refuse_commands: bool) -> None:
     """Begin no work until it has ended; commands are taken, and what they ask for waits."""
-    with place.engine() as engine:
+    with place.plant() as (engine, _):
         if refuse_commands:
             engine.admin.refuse_commands()
         else:
@@ -33,20 +33,20 @@ def begin(place: Place, *, refuse_commands: bool) -> None:
 
 
 @maintenance.command("end", examples=["holdfast maintenance end"])
-@located
+@planted
 def finish(place: Place) -> None:
     """Let all work go on."""
-    with place.engine() as engine:
+    with place.plant() as (engine, _):
         engine.admin.resume_processing()
     click.echo("maintenance has ended")
 
 
 @maintenance.command("show", examples=["holdfast maintenance show"])
 @json_option
-@located
+@planted
 def show_maintenance(place: Place, *, as_json: bool) -> None:
     """Whether there is maintenance, who works, and how much waits."""
-    with place.engine() as engine:
+    with place.plant() as (engine, _):
         workers, backlog = engine.admin.workers(), engine.admin.backlog()
         told = {"maintenance": engine.health().maintenance, "inbox": engine.admin.inbox_depth()}
     if as_json:
@@ -73,10 +73,10 @@ PROJECTIONS: Columns[ProjectionInfo] = {
 
 @projections.command("list", examples=["holdfast projections list"])
 @listed
-@located
+@planted
 def list_projections(place: Place, *, as_json: bool, limit: int, after: str) -> None:
     """Each projection, how much it has still to read, and why it does not go on if it does not."""
-    with place.engine() as engine:
+    with place.plant() as (engine, _):
         shown, more = page_behind(engine.projections.list(), limit, after, lambda each: each.name)
     print_list(shown, PROJECTIONS, as_json=as_json, after=more)
 

@@ -19,12 +19,14 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.charters import Charter
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentRound,
     DocumentSummary,
@@ -33,7 +35,7 @@ from holdfast.app.document_views import (
     EditCheck,
 )
 from holdfast.app.forking import ForkPreview
-from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -45,11 +47,15 @@ from holdfast.app.operator_views import (
     ProjectionInfo,
     WorkerInfo,
 )
+from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.redaction import Redaction
+from holdfast.app.reporting import Report
 from holdfast.app.schedule_views import FireInfo, Schedule
+from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
@@ -65,6 +71,7 @@ from holdfast.client.shapes import (
     Drawing,
     Exported,
     FieldDifferences,
+    LastSeal,
     Listing,
     Me,
     ProcessListing,
@@ -391,8 +398,9 @@ class AsyncCalls:
         id: UUID | str,
         *,
         reason: str = "",
-        clock: Literal["run_on", "stand_still"] | None = None,
         until: datetime | None = None,
+        for_seconds: float | None = None,
+        clock: Literal["run_on", "stand_still"] | None = None,
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         await self._line.ask(
@@ -401,7 +409,8 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/pause",
                 answer=type(None),
                 body=said(
-                    {"reason": reason, "clock": clock, "until": until}, {"reason": "", "clock": None, "until": None}
+                    {"reason": reason, "until": until, "for_seconds": for_seconds, "clock": clock},
+                    {"reason": "", "until": None, "for_seconds": None, "clock": None},
                 ),
             )
         )
@@ -660,6 +669,7 @@ class AsyncCalls:
         id: UUID | str,
         *,
         event: str,
+        wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
         if_version: int | None = None,
@@ -670,6 +680,7 @@ class AsyncCalls:
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
                 version=if_version,
             )
@@ -689,13 +700,14 @@ class AsyncCalls:
             )
         )
 
-    async def resume_process(self, id: UUID | str, *, reason: str = "") -> ProcessInstance:
+    async def resume_process(self, id: UUID | str, *, wait: float = 5.0, reason: str = "") -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again."""
         return await self._line.ask(
             Request(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/resume",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
             )
         )
@@ -811,6 +823,19 @@ class AsyncCalls:
                 path=f"/api/v1/definitions/{placed(name)}/source",
                 answer=dict[str, object],
                 query=said({"version": version}, {"version": ""}),
+            )
+        )
+
+    async def list_pause_points(
+        self, name: str, *, version: str = "", trigger: Literal["", "approval", "wait", "manual"] = ""
+    ) -> list[PausePoint]:
+        """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/definitions/{placed(name)}/pause-points",
+                answer=list[PausePoint],
+                query=said({"version": version, "trigger": trigger}, {"version": "", "trigger": ""}),
             )
         )
 
@@ -1291,6 +1316,17 @@ class AsyncCalls:
             )
         )
 
+    async def redact_document(self, type: str, document: str, *, reason: str, fields: Sequence[str] = ()) -> Redaction:
+        """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
+                answer=Redaction,
+                body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+            )
+        )
+
     async def list_document_versions(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentVersion]:
@@ -1642,6 +1678,76 @@ class AsyncCalls:
             )
         )
 
+    async def list_suspensions(
+        self, *, cursor: str = "", limit: int = 100, type: str = ""
+    ) -> Listing[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, oldest first."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/suspensions",
+                answer=Listing[WorkflowSuspension],
+                query=said({"cursor": cursor, "limit": limit, "type": type}, {"cursor": "", "limit": 100, "type": ""}),
+            )
+        )
+
+    async def suspend_workflow(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/suspend",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    async def lift_suspension(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back; the documents go on that were paused with it."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/lift",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    async def move_documents(
+        self,
+        type: str,
+        *,
+        workflow: str,
+        to: str,
+        reason: str,
+        nodes: dict[str, str] | None = None,
+        documents: Sequence[str] = (),
+        dry_run: bool = False,
+        cursor: UUID | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents follow another version of their workflow from where they are, or tell which could."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/move",
+                answer=DocumentMoves,
+                body=said(
+                    {
+                        "workflow": workflow,
+                        "to": to,
+                        "reason": reason,
+                        "nodes": nodes,
+                        "documents": documents,
+                        "dry_run": dry_run,
+                        "cursor": cursor,
+                        "limit": limit,
+                    },
+                    {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
+                ),
+            )
+        )
+
     async def list_contracts(self, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
         """List the newest version of each contract that the tenant has or shares, by type."""
         return await self._line.ask(
@@ -1728,6 +1834,10 @@ class AsyncCalls:
             )
         )
 
+    async def refresh_charters(self) -> None:
+        """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+        await self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None)))
+
     async def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
         return await self._line.ask(
@@ -1784,6 +1894,36 @@ class AsyncCalls:
             )
         )
 
+    async def check_document(self, id: UUID | str) -> list[Violation]:
+        """Where one document breaks a rule; it is named by the id of its run."""
+        return await self._line.ask(
+            Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
+        )
+
+    async def repair_document(self, id: UUID | str, *, reason: str) -> Mended:
+        """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/invariants/documents/{placed(id)}/repair",
+                answer=Mended,
+                body=said({"reason": reason}, {}),
+            )
+        )
+
+    async def patrol_documents(
+        self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False
+    ) -> InvariantPage:
+        """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/invariants/patrol",
+                answer=InvariantPage,
+                body=said({"limit": limit, "rules": rules, "anew": anew}, {"limit": 1000, "rules": (), "anew": False}),
+            )
+        )
+
     async def check_workflows(self, *, cursor: str = "", limit: int = 100) -> Listing[Violation]:
         """List where the published workflows of documents break a rule."""
         return await self._line.ask(
@@ -1792,6 +1932,54 @@ class AsyncCalls:
                 path="/api/v1/invariants/workflows",
                 answer=Listing[Violation],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    async def verify_seals(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
+        """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/seals",
+                answer=SealCheck,
+                query=said({"after": after, "limit": limit}, {"after": 0, "limit": 1000}),
+            )
+        )
+
+    async def last_seal(self) -> LastSeal:
+        """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
+        return await self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=LastSeal))
+
+    async def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
+        """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/seals",
+                answer=SealedPage,
+                body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
+            )
+        )
+
+    async def report(
+        self,
+        name: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        version: str = "",
+        limit: int = 10000,
+    ) -> Report:
+        """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/reports/{placed(name)}",
+                answer=Report,
+                query=said(
+                    {"since": since, "until": until, "version": version, "limit": limit},
+                    {"since": None, "until": None, "version": "", "limit": 10000},
+                ),
             )
         )
 
@@ -1963,11 +2151,12 @@ class AsyncCalls:
         self,
         *,
         reason: str = "",
+        until: datetime | None = None,
+        for_seconds: float | None = None,
         definition: str = "",
         version: str = "",
         step: str = "",
         clock: Literal["run_on", "stand_still"] = "run_on",
-        until: datetime | None = None,
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return await self._line.ask(
@@ -1978,13 +2167,22 @@ class AsyncCalls:
                 body=said(
                     {
                         "reason": reason,
+                        "until": until,
+                        "for_seconds": for_seconds,
                         "definition": definition,
                         "version": version,
                         "step": step,
                         "clock": clock,
-                        "until": until,
                     },
-                    {"reason": "", "definition": "", "version": "", "step": "", "clock": "run_on", "until": None},
+                    {
+                        "reason": "",
+                        "until": None,
+                        "for_seconds": None,
+                        "definition": "",
+                        "version": "",
+                        "step": "",
+                        "clock": "run_on",
+                    },
                 ),
             )
         )

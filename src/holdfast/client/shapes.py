@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.app.blueprint_views import BodyVersion
+from holdfast.app.calls.seals import Seal
 from holdfast.app.document_views import FieldDifference
 from holdfast.app.operator_views import Backlog
 from holdfast.app.process_views import ProcessSummary
@@ -64,6 +65,13 @@ class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
     """What is different in two versions."""
 
     fields: list[FieldDifference]
+
+
+class LastSeal(msgspec.Struct, frozen=True, kw_only=True):
+    """The last seal of a tenant."""
+
+    seal: Seal | None
+    """None if nothing is sealed yet."""
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.routing import Route as Address
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from holdfast.app.engine import Engine
+from holdfast.http import slashes
 from holdfast.http.endpoints import Endpoint, Sent, refusal
 from holdfast.http.openapi import document_of
 from holdfast.http.options import HttpOptions, checked_options
@@ -20,6 +23,7 @@ from holdfast.http.routes import ROUTES
 from holdfast.http.routes.platform import METRICS
 from holdfast.http.routing import Route
 from holdfast.http.server import Server
+from holdfast.http.slashes import Parted
 from holdfast.http.traces import trace_of
 
 
@@ -31,11 +35,11 @@ def create_app(engine: Engine, options: HttpOptions | None = None, *, insecure_d
     """
     server = Server(engine, checked_options(options or HttpOptions()), insecure_dev=insecure_dev)
     routes = offered(server.options)
-    server.document = document_of(routes)
-    app = Starlette(routes=addresses(routes, server))
+    server.document = functools.cache(lambda: document_of(routes))
+    app = Starlette(routes=addresses(routes, server), middleware=[Middleware(Parted)])
     app.state.server = server
     app.router.redirect_slashes = False
-    app.router.default = _Nowhere()
+    app.router.default = _Nowhere(server.options)
     return app
 
 
@@ -58,12 +62,17 @@ def addresses(routes: Sequence[Route], server: Server) -> list[Address]:
 class _Nowhere:
     """The answer at an address that there is not; it has the headers of all others."""
 
+    def __init__(self, options: HttpOptions) -> None:
+        self._options = options
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request."""
         if scope["type"] != "http":
             await WebSocketClose()(scope, receive, send)
             return
+        slashes.read(scope)
         request = Request(scope, receive)
         trace = trace_of(request.headers)
         response = refusal(EdgeError(EdgeCode.NO_ROUTE, "there is nothing at this address"), request, trace)
-        await response(scope, receive, Sent(send, trace, is_secure=scope.get("scheme") == "https"))
+        is_secure = self._options.is_secure(f"{scope.get('scheme')}://")
+        await response(scope, receive, Sent(send, trace, is_secure=is_secure))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from holdfast.app.access_views import ApiKey, Session
@@ -18,7 +21,7 @@ from holdfast.app.engine import Engine
 from holdfast.app.rates import Rate
 from holdfast.errors import NotFoundError, PayloadError
 from holdfast.http import cookies
-from holdfast.http.limits import check_rate
+from holdfast.http.limits import check_rate, network_of
 from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.tokens import Claims, InvalidTokenError, Tokens
@@ -30,6 +33,12 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "[::1]"})
 _KEY: Final = "hf_"
 _SESSION: Final = "hfs_"
 _LONGEST: Final = 9000
+_ESCAPED: Final = re.compile(r"(?:[!-$&-~ ]|%[0-9A-Fa-f]{2})+")
+_LONGEST_PARTITION: Final = 512
+
+
+PARTITION: Final = "holdfast-partition"
+"""The header in which whoever is of a whole tenant says which part of it they mean."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +61,21 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         """Under what limits count them: whoever opens many sessions with one key gets no more than the key."""
         return self.opened_with or self.credential
 
+    def narrowed(self, headers: Headers) -> Identity:
+        """The same in the part of the tenant that a request names: nobody gets out of theirs."""
+        said = headers.getlist(PARTITION)
+        if not said:
+            return self
+        partition = _unescaped(said[0]) if len(said) == 1 else ""
+        if not partition or not partition.isprintable() or len(partition.encode()) > _LONGEST_PARTITION:
+            raise EdgeError(
+                EdgeCode.BAD_HEADER, "Holdfast-Partition is the name of a partition, escaped as in an address"
+            )
+        if self.partition not in {"", partition}:
+            told = f"the credential is bound to {self.partition!r}, and to no other part of the tenant"
+            raise EdgeError(EdgeCode.OTHER_PARTITION, told)
+        return msgspec.structs.replace(self, partition=partition)
+
     def may(self, permission: str) -> bool:
         """Whether they have a permission; everybody has the empty one."""
         return self.actor.may(permission)
@@ -66,6 +90,8 @@ class Doorkeeper:
         self._tokens = Tokens(options.issuers)
         self._failures = Rate(options.failures_per_second, options.failures_burst)
         self._memory: OrderedDict[bytes, tuple[Identity, float]] = OrderedDict()
+        self._held: OrderedDict[bytes, None] = OrderedDict()
+        """Credentials that have held: those who have one are not kept out by what their neighbours try."""
         self._anybody = self._developer() if insecure_dev else None
 
     async def identify(self, request: Request) -> Identity:
@@ -89,8 +115,12 @@ class Doorkeeper:
         remembered = self._memory.get(mark)
         if remembered is not None and time.monotonic() < remembered[1]:
             return remembered[0]
-        with self.patience(address):
-            identity = await self._looked_up(secret)
+        with self.patience("" if mark in self._held else address):
+            try:
+                identity = await self._looked_up(secret)
+            except InvalidTokenError:
+                self._held.pop(mark, None)  # From now on it counts like any other.
+                raise
         self._remember(mark, identity)
         return identity
 
@@ -98,12 +128,13 @@ class Doorkeeper:
     def patience(self, address: str) -> Iterator[None]:
         """Refuse an address that has come with too much that does not hold; what does not hold in the block counts too."""
         # An address is empty for a socket file, which everybody would share.
-        check_rate(self._failures.wait(address) if address else 0.0, "this address")
+        network = network_of(address)
+        check_rate(self._failures.wait(network) if network else 0.0, "this address")
         try:
             yield
         except InvalidTokenError:
-            if address:
-                self._failures.take(address)
+            if network:
+                self._failures.take(network)
             raise
 
     async def admit_key(self, secret: str, address: str) -> Identity:
@@ -140,6 +171,10 @@ class Doorkeeper:
         self._memory.clear()
 
     def _remember(self, mark: bytes, identity: Identity) -> None:
+        self._held[mark] = None
+        self._held.move_to_end(mark)
+        if len(self._held) > _MOST_REMEMBERED:
+            self._held.popitem(last=False)
         seconds = self._options.credential_memory.total_seconds()
         if seconds > 0 and not identity.credential.startswith("jwt:"):  # A token knows by itself when it ends.
             self._memory[mark] = (identity, time.monotonic() + seconds)
@@ -251,6 +286,14 @@ class Doorkeeper:
         told = (ascii(request.method), ascii(request.url.path), _address(request), ascii(why))
         _log.warning("refused %s %s from %s: %s", *told)
         return EdgeError(EdgeCode.UNAUTHENTICATED, "the request has no credential that holds")
+
+
+def _unescaped(text: str) -> str:
+    """A text that is escaped as in an address; empty for what is none."""
+    try:
+        return unquote(text, errors="strict") if _ESCAPED.fullmatch(text) else ""
+    except UnicodeDecodeError:
+        return ""
 
 
 def _address(request: Request) -> str:

@@ -16,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.errors import ForbiddenError, HoldfastError
+from holdfast.http import slashes
 from holdfast.http.credentials import Identity
 from holdfast.http.limits import check_rate, read_body
 from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
@@ -56,6 +57,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        slashes.read(scope)
         request, trace, began = Request(scope, receive), trace_of(Request(scope).headers), time.perf_counter()
         route = self._methods.get(request.method)
         name = route.path if route is not None else next(iter(self._routes.values())).path
@@ -68,7 +70,7 @@ class Endpoint:
             else ((), trace.parent)
         )
         trace = renamed(trace, parent)
-        sent = Sent(send, trace, is_secure=scope.get("scheme") == "https")
+        sent = Sent(send, trace, is_secure=self._server.options.is_secure(f"{scope.get('scheme')}://"))
         try:
             response = await self._response(route, request, trace)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is told and the server goes on
@@ -89,6 +91,7 @@ class Endpoint:
         identity = await self._server.door.identify(request)
         check_rate(self._server.rate.take(identity.account), "this credential")
         try:
+            identity = identity.narrowed(request.headers)
             self._check(route, identity)
             call = await self._call(route, request, trace, identity)
             return _answered(await route.handler(call), route, request)

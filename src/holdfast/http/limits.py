@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
 
 from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
 
+_SIX: Final = 6
+_NETWORK_BITS: Final = 64
 _MEASURED = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+
+
+def network_of(address: str) -> str:
+    """What counts as one neighbour: an address, or of version 6 the network, all of whose addresses one host can have."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == _SIX and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((found, _NETWORK_BITS), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 def check_rate(seconds: float, what: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
+import time
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from hashlib import sha256
@@ -20,6 +22,7 @@ from holdfast.outbound.secrets import secret_of
 
 _LONGEST_RETURN: Final = 500
 _CHANCE_BYTES: Final = 32
+_AGAIN_SECONDS: Final = 10.0
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +54,9 @@ class Logins:
         self._providers = {each.name: each for each in providers}
         self._tokens = {each.name: Tokens([each.issuer]) for each in self._providers.values()}
         self._places: dict[str, _Places] = {}
+        self._turn = asyncio.Lock()
+        self._again_at: dict[str, float] = {}
+        """Before this time a provider that was away is not asked again."""
 
     def provider(self, name: str) -> LoginProvider | None:
         """The provider of this name."""
@@ -106,14 +112,33 @@ class Logins:
             return _Places(issuer, provider.authorization, provider.token)
         known = self._places.get(provider.name)
         if known is None:
-            address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-            known = msgspec.json.decode(await fetched(address), type=_Places)
-            if known.issuer != issuer:
-                raise ValueError(f"what is at {address} is of {known.issuer!r}")
-            if not is_trusted(known.authorization_endpoint) or not is_trusted(known.token_endpoint):
-                raise ValueError(f"what is at {address} leads to an address that is not https")
-            self._places[provider.name] = known
+            async with self._turn:  # Whoever waits here finds what the one before has found.
+                known = self._places.get(provider.name) or await self._told(provider)
         return known
+
+    async def _told(self, provider: LoginProvider) -> _Places:
+        """What a provider says of itself; OSError at once while it is known to be away."""
+        if time.monotonic() < self._again_at.get(provider.name, 0.0):
+            raise ConnectionError("it was away a moment ago, and is not asked again yet")
+        try:
+            known = await _introduced(provider)
+        except (OSError, ValueError, msgspec.MsgspecError):
+            self._again_at[provider.name] = time.monotonic() + _AGAIN_SECONDS
+            raise
+        self._places[provider.name] = known
+        return known
+
+
+async def _introduced(provider: LoginProvider) -> _Places:
+    """What a provider says of itself, if it can be believed."""
+    issuer = provider.issuer.issuer
+    address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+    known = msgspec.json.decode(await fetched(address), type=_Places)
+    if known.issuer != issuer:
+        raise ValueError(f"what is at {address} is of {known.issuer!r}")
+    if not is_trusted(known.authorization_endpoint) or not is_trusted(known.token_endpoint):
+        raise ValueError(f"what is at {address} leads to an address that is not https")
+    return known
 
 
 def written(pending: Pending) -> str:

@@ -55,9 +55,6 @@ def document_of(routes: Sequence[Route]) -> bytes:
             "info": {
                 "title": "Holdfast",
                 "version": "1",
-                "draft": "0193a2b4-0000-7000-8000-000000000005",
-                "template": "invoice_approval",
-                "charter": "rules:invoice",
                 "description": "Durable workflows: runs, processes, people, and those who look after them.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
@@ -143,6 +140,12 @@ def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[st
         if field.default is not msgspec.NODEFAULT:
             schema["default"] = field.default
         yield {"name": field.encode_name, "in": "query", "required": field.required, "schema": schema}
+    if not route.is_public and route.reach != "platform":
+        yield _header(
+            "Holdfast-Partition",
+            "Which part of the tenant is meant, for credentials that are bound to none; escaped as in an address.",
+            {"type": "string", "minLength": 1, "maxLength": 512, "pattern": "^[A-Za-z0-9_.~-]+$"},
+        )
     if route.takes_key:
         yield _header("Idempotency-Key", "Makes the request safe to repeat.", {"type": "string", "maxLength": 255})
     if route.takes_condition:

@@ -141,6 +141,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long a browser stays in at most."""
     session_idle: timedelta = timedelta(hours=1)
     """How long it stays in while nobody uses it."""
+    sessions_per_credential: int = 100
+    """How many browsers are in with one key, or as one person of a provider; one more sends the oldest away."""
     hooks: tuple[InboundHook, ...] = ()
     """Addresses that other systems post events to."""
     roles: Mapping[str, frozenset[str]] = ROLES
@@ -195,7 +197,16 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def checked_options(options: HttpOptions) -> HttpOptions:
     """Options that make sense together; ConfigurationError says which do not."""
-    for name in ("max_body_bytes", "max_depth", "max_page", "burst", "failures_burst", "max_streams", "stream_backlog"):
+    for name in (
+        "max_body_bytes",
+        "max_depth",
+        "max_page",
+        "burst",
+        "failures_burst",
+        "max_streams",
+        "stream_backlog",
+        "sessions_per_credential",
+    ):
         if getattr(options, name) < 1:
             raise ConfigurationError(f"the option {name!r} must be at least 1, not {getattr(options, name)!r}")
     for name in ("requests_per_second", "failures_per_second"):

@@ -6,6 +6,7 @@ Everything else follows from the table of them: dispatch, checks, the OpenAPI do
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack
 from uuid import UUID
@@ -14,7 +15,7 @@ import msgspec
 from starlette.datastructures import Headers
 
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls, AsyncRun
-from holdfast.errors import NotFoundError
+from holdfast.errors import NotFoundError, PayloadError
 from holdfast.http.credentials import Identity
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.server import Server
@@ -239,6 +240,24 @@ class Reasoned(Given, frozen=True, kw_only=True):
     """A body that says why."""
 
     reason: str = ""
+
+
+class Ending(Reasoned, frozen=True, kw_only=True):
+    """A body that says why, and when it ends by itself."""
+
+    until: datetime | None = None
+    """At this instant."""
+    for_seconds: Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)] | None = None
+    """After so long, by the server's clock; instead of `until`."""
+
+    @property
+    def ending(self) -> datetime | timedelta | None:
+        """What the engine is told; PayloadError for two ends of one thing."""
+        if self.for_seconds is None:
+            return self.until
+        if self.until is not None:
+            raise PayloadError("`until` and `for_seconds` say two ends; leave one of them out")
+        return timedelta(seconds=self.for_seconds)
 
 
 def run_id(text: str) -> UUID:

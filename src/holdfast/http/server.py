@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.app.engine import Engine
@@ -28,8 +29,8 @@ class Server:
         self.room = StreamRoom(options)
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}
-        self.document = b""
-        """The OpenAPI document."""
+        self.document: Callable[[], bytes] = bytes
+        """The OpenAPI document, which is made when somebody asks for it."""
         engine.listen(self.gauges.heard)
 
     def now(self) -> datetime:

@@ -58,7 +58,7 @@ def serve(  # noqa: PLR0913 - what a server is told
         told.load()
     except OSError as error:  # Those of certificates are of this kind too.
         raise ConfigurationError(f"the certificate cannot be used: {error}; see its files") from error
-    with _listening(host, port) as line:
+    with listening(host, port) as line:
         scheme = "https" if certificate else "http"
         shown = f"[{host}]" if ":" in host else host
         address = f"{scheme}://{shown}:{line.getsockname()[1]}"
@@ -100,7 +100,7 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that listens; ConfigurationError if the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -111,6 +111,8 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
             f"the server cannot listen at {host}, port {port}: {told}; say another one, or end the program that has it"
         ) from error
     with line:
+        # Head and body of an answer are written one after the other: without this the second waits until the first is acknowledged.
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield line
 
 
@@ -130,6 +132,7 @@ def configuration(
         raise ConfigurationError(
             "insecure_dev is for this machine alone, and a proxy asks for others: leave one of them out"
         )
+    check_proxies(trusted_proxies)
     if insecure_dev and not is_loopback(host):
         raise ConfigurationError(
             f"insecure_dev lets everybody in who can reach {host!r}: bind to 127.0.0.1, or leave it out and make a key"
@@ -152,6 +155,21 @@ def configuration(
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_LEAVE_SECONDS,
     )
+
+
+def check_proxies(trusted: str) -> None:
+    """ConfigurationError for proxies that are everybody, or none: whoever is believed chooses the address that limits count."""
+    for each in filter(None, map(str.strip, trusted.split(","))):
+        try:
+            is_sound = ipaddress.ip_network(each, strict=False).prefixlen > 0
+        except ValueError:
+            is_sound = (
+                "/" not in each and each != "*"
+            )  # The path of a socket file begins otherwise, and a host has a name.
+        if not is_sound:
+            raise ConfigurationError(
+                f"trusted_proxies cannot be {each!r}: name the addresses or networks of your proxies, such as 10.0.0.0/8"
+            )
 
 
 def is_loopback(host: str) -> bool:

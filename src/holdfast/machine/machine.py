@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import ClassVar
 
+from holdfast.errors import ReplayError
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
-from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.graphs.index import GraphIndex, Others
 from holdfast.machine.runs.commands import (
     Command,
     EndNotice,
@@ -48,7 +49,7 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
     deadline_timer: ClassVar[str] = DEADLINE
     language = GRAPH_LANGUAGE
 
-    def __init__(self, graph: Graph, *, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, graph: Graph, *, limit: int = DEFAULT_LIMIT, others: Others | None = None) -> None:
         self.graph = graph
         # Every graph has a type of its own, where a decider written by hand has one for its class.
         self.type = graph.name  # type: ignore[misc]
@@ -56,7 +57,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.state_version = 1 if graph.document is None else 2  # type: ignore[misc]
         self.definition_version = graph.version
         self.kind = graph.kind
-        self.routes = GraphIndex(graph, limit)
+        self.routes = GraphIndex(graph, limit, others=others)
+        """That of the version which runs begin with; `routes_of` tells that of one run."""
         self.asks_people = self.routes.asks_people
         """Whether a run, or one that it starts, may ask somebody in particular."""
 
@@ -66,15 +68,26 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def evolve(self, state: State, event: Event) -> State:
         """The run after an event."""
-        return evolve(self.routes, state, event)
+        return evolve(self.routes_of(state), state, event)
 
     def decide(self, state: State, command: Command, moment: Moment) -> Answer:
         """What happens next."""
-        return decide(self.routes, state, command, moment)
+        return decide(self.routes_of(state), state, command, moment)
 
     def status(self, state: State) -> Status:
         """Where the run stands."""
-        return status_of(self.routes, state)
+        return status_of(self.routes_of(state), state)
+
+    def routes_of(self, state: State) -> GraphIndex:
+        """The graph that a run follows: the one that it began with, or the version that its document was moved to."""
+        followed = state.workflow
+        if followed is None:
+            return self.routes
+        found = self.routes.others(followed.tenant, followed.version)
+        if found is None:
+            told = f"the version {followed.version!r} of {self.type!r} is not there, which a document was moved to"
+            raise ReplayError(f"{told}; restore its definition")
+        return found
 
     def key_of(self, command: Command) -> str:
         """Empty: a run is found by its id, or by the key it was started with; a command does not name it."""
@@ -109,4 +122,4 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def rows_of(self, state: State, event: Event) -> Sequence[Record]:
         """The rows that change with an event."""
-        return Projection(self.routes, kind_of, state).records_of(event)
+        return Projection(self.routes_of(state), kind_of, state).records_of(event)

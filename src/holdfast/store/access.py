@@ -97,8 +97,11 @@ class Access(Protocol):
         """A key was used; nothing is written if it was noted since the other instant."""
         ...
 
-    def add_session(self, session: StoredSession, *, keep_since: datetime) -> None:
-        """Store a new session, and forget those of its tenant that expired before the instant."""
+    def add_session(self, session: StoredSession, *, keep_since: datetime, most: int, kept: int) -> None:
+        """Store a new session, and forget those of its tenant that expired before the instant.
+
+        Of its actor and credential the newest `most` stay open, and the newest `kept` are remembered.
+        """
         ...
 
     def session(self, identity: str) -> StoredSession | None:

@@ -6,12 +6,14 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from holdfast.errors import ConfigurationError
+from holdfast.store.migrating import read_migrations
 from holdfast.store.port import Store
-from holdfast.store.sqlite.store import SQLiteStore, sqlite_script
+from holdfast.store.removing import Removal, made_by
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.removing import SQLiteRemoval
+from holdfast.store.sqlite.store import DEFAULT_PATIENCE, SQLiteStore, sqlite_script
 
 DEFAULT_URL = "sqlite:///holdfast.db"
-
-_NO_POSTGRES = "Postgres needs its driver: pip install 'holdfast[postgres]'"
 
 
 def open_store(
@@ -27,9 +29,27 @@ def open_store(
         case "postgresql" | "postgres":
             return _open_postgres(url, codec=codec, may_migrate=may_migrate, prepare=prepare, readers=readers)
         case _:
-            raise ConfigurationError(
-                f"{url!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database"
-            )
+            raise _unknown(url)
+
+
+def remove_schema(url: str, *, with_unfinished: bool = False) -> Removal:
+    """Take everything away that Holdfast has made in the database at `url`, and nothing else.
+
+    RejectedError, and everything stays, while workers are alive, while instances have not ended, unless they may be lost, or while somebody
+    else's tables or views build on ours. The roles of a Postgres server stay, which other databases of it may use.
+    """
+    match str(url).partition(":")[0]:
+        case "sqlite":
+            database = Database(_sqlite_path(url), patience=DEFAULT_PATIENCE)
+            try:
+                made = made_by(read_migrations("holdfast.store.sqlite"))
+                return SQLiteRemoval(database).remove(made, with_unfinished=with_unfinished)
+            finally:
+                database.close()
+        case "postgresql" | "postgres":
+            return _remove_postgres(url, with_unfinished=with_unfinished)
+        case _:
+            raise _unknown(url)
 
 
 def migration_script(driver: str, *, after: int = 0) -> str:
@@ -40,7 +60,7 @@ def migration_script(driver: str, *, after: int = 0) -> str:
         try:
             from holdfast.store.postgres.schema import postgres_script
         except ImportError as error:
-            raise ConfigurationError(_NO_POSTGRES) from error
+            raise _without_driver() from error
         return postgres_script(after)
     raise ConfigurationError(f"there is no driver {driver!r}; name sqlite or postgres")
 
@@ -55,8 +75,32 @@ def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool, re
     try:
         from holdfast.store.postgres.store import PostgresStore
     except ImportError as error:
-        raise ConfigurationError(_NO_POSTGRES) from error
+        raise _without_driver() from error
     return PostgresStore(url, codec=codec, may_migrate=may_migrate, prepare=prepare, readers=readers)
+
+
+def _remove_postgres(url: str, *, with_unfinished: bool) -> Removal:
+    try:
+        from holdfast.store.postgres.connections import Line
+        from holdfast.store.postgres.removing import PostgresRemoval
+    except ImportError as error:
+        raise _without_driver() from error
+    line = Line(url)
+    try:
+        made = made_by(read_migrations("holdfast.store.postgres"))
+        return PostgresRemoval(line).remove(made, with_unfinished=with_unfinished)
+    finally:
+        line.close()
+
+
+def _without_driver() -> ConfigurationError:
+    return ConfigurationError("Postgres needs its driver: pip install 'holdfast[postgres]'")
+
+
+def _unknown(url: object) -> ConfigurationError:
+    return ConfigurationError(
+        f"{url!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database"
+    )
 
 
 def _sqlite_path(url: str) -> str:

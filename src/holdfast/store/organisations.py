@@ -1,4 +1,4 @@
-"""What organisations have published for themselves: approval chains, rules and settings of their documents, contracts and bodies."""
+"""What organisations have published for themselves: approval chains, rules and settings of their documents, contracts and bodies; and the seals of their histories."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 from holdfast.store.blueprints import Blueprints
 from holdfast.store.chains import Chains
 from holdfast.store.charters import StoredCharters
+from holdfast.store.seals import Seals
 
 
 class OrganisationParts(Protocol):
@@ -18,6 +19,10 @@ class OrganisationParts(Protocol):
 
     def charters(self) -> StoredCharters:
         """For what organisations say of their documents."""
+        ...
+
+    def seals(self) -> Seals:
+        """For whoever seals histories."""
         ...
 
     def blueprints(self) -> Blueprints:

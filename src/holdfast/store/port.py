@@ -26,6 +26,7 @@ from holdfast.store.pauses import Pauses
 from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
 from holdfast.store.resuming import ResumingParts
+from holdfast.store.rewriting import Rewritten
 from holdfast.store.shapes import (
     Address,
     Borrower,
@@ -124,6 +125,14 @@ class Unit(Protocol):
         """Put the rows that a history tells in the place of all that an instance has of these kinds, with a change; its snapshot goes too.
 
         The only way in which rows are written that no commit wrote: what they were before is lost, so whoever calls it has compared them.
+        """
+        ...
+
+    def redact(self, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]) -> None:
+        """Put other content into events of an instance, and other words into what people were told of it.
+
+        The only way in which an event is written again. The guards let it in this transaction, for this instance, and for what an event
+        says, never for which, when and whose it is. Whoever calls it has the instance locked.
         """
         ...
 

@@ -171,8 +171,9 @@ def test_wrong_input_is_told_and_other_tenants_see_nothing(place: Place) -> None
         lambda: mine.version("invoice", "INV-1", 9),
     ]
     for call in unknown:
-        with pytest.raises(NotFoundError):
+        with pytest.raises(NotFoundError) as missing:
             call()
+        assert missing.value.kind in {"document", "document type", "version"}
     assert theirs.list("invoice", requester="bob").items == []
     wrong: list[Callable[[], object]] = [
         lambda: mine.create("", GIVEN),

@@ -201,3 +201,52 @@ def test_a_target_is_an_expression() -> None:
     """Anything else is no body."""
     with pytest.raises(DefinitionError):
         read_body(body(SLOT, "{id: a, type: action, action: stock_item.reserve, target: 7}"))
+
+
+CREDIT = body(
+    SLOT,
+    "{id: enough, type: condition, expression: entity.customer.credit_available >= entity.grand_total}, "
+    "{id: boss, type: approval, title: 'Credit of {entity.customer.name}', approvers: [{user: otto}]}",
+    "{from: enough, to: out, on: 'true'}, {from: enough, to: boss, on: 'false'}, {from: boss, to: out}",
+)
+
+
+@pytest.mark.row("E-619")
+def test_fields_of_another_document_are_read_as_they_were_when_it_was_asked_for(place: Place) -> None:
+    """The credit of the customer decides, as it is when the order is submitted; the history has it, and a later change of it counts for nothing before the next request."""
+    engine = place.engine()
+    register(engine, "customer")
+    register(engine, "sales_order", CREDIT)
+    seller = Actor(id="sam", capabilities=frozenset({"sales_order.*", "customer.*", "execution:read"}))
+    mine = asking(engine, seller).documents
+    mine.create("customer", {"name": "Mrs Smith", "credit_available": 50_000}, id="C-1")
+    for name in ("O-1", "O-2", "O-3"):
+        customer = "C-9" if name == "O-3" else "C-1"
+        mine.create("sales_order", {**GIVEN, "customer": customer}, id=name)
+    mine.transition("sales_order", "O-1", "submit")
+    mine.mutate("customer", "C-1", {"credit_available": 90_000})
+    mine.transition("sales_order", "O-2", "submit")
+    mine.transition("sales_order", "O-3", "submit")
+    seen = {name: mine.get("sales_order", name) for name in ("O-1", "O-2", "O-3")}
+    assert {name: (each.status, each.run_status) for name, each in seen.items()} == {
+        "O-1": ("submitted", "running"),
+        "O-2": ("active", "running"),
+        "O-3": ("submitted", "paused"),
+    }
+    (task,) = engine.tasks.list()
+    assert (task.key, task.subject) == ("O-1", "Credit of Mrs Smith")
+    (choice,) = [each for each in mine.choices("sales_order", "O-1") if each.node.endswith(":enough")]
+    assert 50_000 in choice.asked[0].values.values()
+    told = [
+        each.data for each in engine.run(seen["O-1"].instance).history() if each.event_type == "transition_requested"
+    ]
+    assert told[0]["related"] == {"customer": {"credit_available": 50_000, "name": "Mrs Smith"}}
+
+
+@pytest.mark.parametrize("path", ["entity.customer.credit_availble", "entity.customer.manager.name"])
+def test_what_cannot_be_read_of_another_document_is_found_when_it_is_written(path: str) -> None:
+    """A field that it does not have, and one that lies behind two documents."""
+    envelope = generate_envelope(ready_contract("sales_order"))
+    text = CREDIT.replace("entity.customer.credit_available", path)
+    found = check_body(envelope, text, related={"customer": ready_contract("customer")})
+    assert [each.code for each in found] == ["expression"]

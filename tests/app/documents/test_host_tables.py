@@ -107,8 +107,11 @@ def test_what_the_host_rolls_back_never_was(place: Place, host: Any) -> None:
     assert (seen(engine, "INV-2"), seen(engine)) == (("amended", 1), ("cancelled", 2))
 
 
-def test_an_edit_that_is_an_amendment_is_one_in_the_hosts_transaction_too(place: Place, host: Any) -> None:
-    """The answer is the document that takes the place, also when the call is made again with its key, inside or outside."""
+def test_an_edit_that_is_an_amendment_is_one_in_the_hosts_transaction_too(live: Live, place: Place, host: Any) -> None:
+    """The answer is the document that takes the place, also when the call is made again with its key, inside or outside.
+
+    It is made on the thread that the connection belongs to, also by an engine that has threads of its own.
+    """
     engine = opened(place)
     submitted(engine)
     with engine.within(host, request=MINE) as unit:
@@ -118,6 +121,14 @@ def test_an_edit_that_is_an_amendment_is_one_in_the_hosts_transaction_too(place:
     outside = asking(engine, BOB).documents.mutate("invoice", "INV-1", {"total": 900}, idempotency_key="k")
     assert {(each.id, each.is_amendment, each.version) for each in (new, again, outside)} == {(new.id, True, 1)}
     assert len(engine.documents.list("invoice").items) == 2
+    with live.engine().within(host, request=MINE) as unit:
+        unit.documents.create("invoice", GIVEN, id="INV-3")
+        unit.documents.transition("invoice", "INV-3", "submit")
+        assert unit.documents.mutate("invoice", "INV-3", {"total": 3}, idempotency_key="l").is_amendment
+        with pytest.raises(NotFoundError) as missing:
+            unit.documents.mutate("invoice", "INV-9", {"total": 3})
+        assert missing.value.kind == "document"
+    host.commit()
 
 
 def test_wrong_calls_of_a_unit_are_told_and_other_tenants_find_nothing(place: Place, host: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.documents.acting import BOB, GIVEN, active, asking, opened, submitted
+from app.documents.acting import BOB, EVE, GIVEN, active, asking, opened, submitted
 from holdfast import Actor, PayloadError
 from holdfast.errors import ReusedIdError
 from holdfast.machine.graphs.graph import DocumentRule
@@ -61,7 +61,7 @@ def test_a_document_without_an_id_is_made_once_for_a_key(place: Place) -> None:
 
 
 def test_a_repetition_is_told_by_what_the_caller_said(place: Place) -> None:
-    """Rules and settings of the organisation that have changed since make no other call of it."""
+    """Rules and settings of the organisation that have changed since make no other call of it; who calls does, and is shown nothing."""
     engine = opened(place)
     mine = asking(engine, BOB).documents
     mine.create("invoice", GIVEN, id="A", idempotency_key="c")
@@ -70,6 +70,14 @@ def test_a_repetition_is_told_by_what_the_caller_said(place: Place) -> None:
     engine.govern(rules=lambda *_: [cap], organisation=lambda _tenant: {"limit": 1})
     mine.create("invoice", GIVEN, id="A", idempotency_key="c")
     assert mine.mutate("invoice", "A", {"total": 700}, idempotency_key="m").version == 2
+    theirs = asking(engine, EVE).documents
+    calls: list[Callable[[], object]] = [
+        lambda: theirs.create("invoice", GIVEN, id="A", idempotency_key="c"),
+        lambda: theirs.mutate("invoice", "A", {"total": 700}, idempotency_key="m"),
+    ]
+    for call in calls:
+        with pytest.raises(ReusedIdError):
+            call()
 
 
 def test_an_action_with_a_key_calls_its_handler_once(place: Place) -> None:

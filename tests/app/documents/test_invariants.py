@@ -72,6 +72,13 @@ def amended(engine: ManualEngine, name: str) -> str:
     return str(new.instance)
 
 
+def sealed(engine: ManualEngine, name: str) -> str:
+    """A draft whose history was sealed."""
+    run = drafted(engine, name)
+    engine.seals.seal()
+    return run
+
+
 def _drift(ruin: Ruin, run: str) -> None:
     """An edit behind the kernel's back: an event at the end of the history, which the row counts."""
     ((last,),) = ruin.rows("select max(sequence) from {}events where instance = ?", run)
@@ -109,10 +116,26 @@ def _edited_before_gate(ruin: Ruin, run: str) -> None:
     ruin.run(statement, changed, run, sequence - 1)
 
 
+def _visited_twice(ruin: Ruin, run: str) -> None:
+    """The history says of the second question that it is the first one's visit of the same node by the same token."""
+    where = "where instance = ? and type = 'step_started' order by sequence"
+    told = ruin.rows(f"select sequence, data from {{}}events {where}", run)
+    first, second = told[-2:]
+    said = msgspec.json.decode(bytes(first[1])) | {"step": msgspec.json.decode(bytes(second[1]))["step"]}
+    statement = "update {}events set data = ? where instance = ? and sequence = ?"
+    ruin.run(statement, msgspec.json.encode(said), run, second[0])
+
+
 DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]] = {
+    "sealed": (  # The first one: what is made later is not sealed.
+        {"T1"},
+        sealed,
+        _sql("update {}events set comment = 'it was you' where sequence = 1 and instance = ?"),
+    ),
     "an event is gone": ({"WF-01"}, submitted, _sql("delete from {}events where instance = ? and sequence = 2")),
     "the row counts others": ({"WF-01"}, submitted, _sql("update {}instances set version = version + 3 where id = ?")),
     "a step twice": ({"WF-02"}, approved, _copied_step("first")),
+    "a visit twice": ({"WF-02"}, submitted, _visited_twice),
     "used up and not": ({"WF-03"}, approved, _sql("update {}task_decisions set applied = null where instance = ?")),
     "used up without": ({"WF-03", "WF-15", "K-01"}, approved, _told("step_answered", outcome="rejected")),
     "approved something else": (
@@ -138,6 +161,17 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
             "update {0}events set cause = (select cause from {0}events e where e.instance = events.instance and e.sequence = 1) "
             "where sequence = 6 and instance = ?"
         ),
+    ),
+    "another author": (
+        {"K-01"},
+        drafted,
+        _sql("update {}events set actor = 'eve' where type = 'document_changed' and instance = ?"),
+    ),
+    "another starter": ({"WF-15"}, drafted, _sql("update {}instances set started_by = 'eve' where id = ?")),
+    "an unreadable call": (
+        {"WF-11"},
+        approved,
+        lambda ruin, run: ruin.run("update {}effects set data = ? where instance = ?", b"{}", run),
     ),
     "another status": ({"WF-15"}, submitted, _sql("update {}documents set status = 'active' where instance = ?")),
     "another place": ({"WF-15"}, submitted, _sql("update {}instances set status = 'completed' where id = ?")),

@@ -10,6 +10,7 @@ from holdfast.testing import ManualEngine
 from support.engines import Place
 
 OPERATOR = Actor(id="olga", capabilities=frozenset({"bodies:publish", "execution:*"}))
+BOARD = Actor(id="ben", roles=frozenset({"board"}))
 MANAGER = Actor(id="mia", roles=frozenset({"manager"}))
 
 
@@ -23,8 +24,7 @@ def made(engine: ManualEngine, name: str) -> str:
 def decide(engine: ManualEngine, name: str) -> str:
     """A manager approves an invoice; the status that it has then."""
     calls = of(engine, MANAGER)
-    run = of(engine, CLERK).documents.get("invoice", name).instance
-    (task,) = of(engine, OPERATOR).run(run).tasks()
+    (task,) = [each for each in of(engine, OPERATOR).tasks.list() if each.key == name]
     calls.tasks.decide(task, "approved", document_version=task.document_version)
     return of(engine, CLERK).documents.get("invoice", name).status
 
@@ -82,3 +82,76 @@ def test_nothing_stands_in_where_there_is_nothing_before(place: Place) -> None:
     with pytest.raises(RejectedError, match="WORKFLOW_SUSPENDED"):
         of(engine, CLERK).documents.create("invoice", GIVEN)
     assert of(engine, BOTH, tenant="rival").workflows.suspensions() == []
+
+
+NEWER = """
+base: {entity_type: invoice, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    nodes:
+      - {id: boss, type: approval, approvers: [{role: manager}]}
+      - {id: board, type: approval, approvers: [{role: board}]}
+    edges: [{from: boss, to: board}]
+"""
+SLOT = "usr:slot:submitted_to_approved:"
+
+
+@pytest.mark.row("EO-11")
+def test_documents_are_moved_to_another_version(place: Place) -> None:
+    """Told first what would be; a step that has no counterpart keeps its document where it is, until the plan names one; the history says so."""
+    engine = opened(place)
+    acme = published(engine)
+    mine = of(engine, CLERK).documents
+    assert made(engine, "I-1") == "1-org"
+    mine.create("invoice", GIVEN, id="I-2")
+    acme.bodies.publish(acme.bodies.save(NEWER).id)
+    operator, names = of(engine, OPERATOR), {f"{SLOT}manager": f"{SLOT}boss"}
+    plan = operator.workflows.move("invoice", "1-org", "2-org", reason="a board", dry_run=True)
+    problems = {each.id: each.problem for each in plan.items}
+    assert (problems["I-2"], set(problems)) == ("", {"I-1", "I-2"})
+    assert "'usr:slot:submitted_to_approved:manager', which has no counterpart" in problems["I-1"]
+    better = operator.workflows.move("invoice", "1-org", "2-org", nodes=names, reason="a board", dry_run=True)
+    assert [each.is_moved for each in better.items] == [True, True]
+    assert [mine.get("invoice", each).workflow_version for each in ("I-1", "I-2")] == ["1-org", "1-org"]
+    done = operator.workflows.move("invoice", "1-org", "2-org", nodes=names, reason="a board")
+    assert [each.is_moved for each in done.items] == [True, True]
+    assert operator.workflows.move("invoice", "1-org", "2-org", nodes=names, reason="again").items == []
+    seen = mine.get("invoice", "I-1")
+    assert (seen.workflow_version, seen.places, seen.status) == ("2-org", [f"{SLOT}boss"], "submitted")
+    assert decide(engine, "I-1") == "submitted"
+    (task,) = [each for each in operator.tasks.list() if each.key == "I-1"]
+    assert task.name == f"{SLOT}board"
+    of(engine, BOARD).tasks.decide(task, "approved", document_version=task.document_version)
+    assert mine.get("invoice", "I-1").status == "active"
+    (line,) = [each for each in mine.audit("invoice", "I-1") if each.what.startswith("switch")]
+    assert (line.what, line.who, line.why) == ("switch workflow 1-org to 2-org", "olga", "a board")
+    later = of(place.engine(), CLERK).documents  # Another process, which has only the history.
+    assert later.mutate("invoice", "I-2", {"note": "x"}).workflow_version == "2-org"
+
+
+@pytest.mark.row("EO-11")
+def test_who_and_what_cannot_be_moved(place: Place) -> None:
+    """Without the right, to or from what is not there, with a map of something else: told, and nothing is moved."""
+    engine = opened(place)
+    acme = published(engine)
+    assert made(engine, "I-1") == "1-org"
+    acme.bodies.publish(acme.bodies.save(NEWER).id)
+    operator = of(engine, OPERATOR).workflows
+    with pytest.raises(ForbiddenError):
+        of(engine, CLERK).workflows.move("invoice", "1-org", "2-org", reason="why not")
+    for wrong in ("9-org", "x" * 300):
+        with pytest.raises((NotFoundError, PayloadError)):
+            operator.move("invoice", "1-org", wrong, reason="why not")
+    for nodes in ("manager", {"a": 1}, {str(n): "x" for n in range(2001)}):
+        with pytest.raises(PayloadError, match="`nodes`"):
+            operator.move("invoice", "1-org", "2-org", nodes=nodes, reason="why not")  # type: ignore[arg-type]
+    with pytest.raises(PayloadError, match="say why"):
+        operator.move("invoice", "1-org", "2-org", reason="")
+    (kept,) = operator.move(
+        "invoice", "1-org", "2-org", nodes={f"{SLOT}manager": f"{SLOT}nobody", "x": f"{SLOT}boss"}, reason="a slip"
+    ).items
+    assert ("'x'" in kept.problem, "nobody" in kept.problem, kept.is_moved) == (True, True, False)
+    with pytest.raises(NotFoundError):
+        of(engine, OPERATOR, tenant="rival").workflows.move("invoice", "1-org", "2-org", reason="why not")
+    assert operator.move("invoice", "1-org", "2-org", documents=["I-9"], reason="why not").items == []
+    assert of(engine, CLERK).documents.get("invoice", "I-1").workflow_version == "1-org"

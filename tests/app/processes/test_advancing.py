@@ -12,6 +12,7 @@ from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process,
 from holdfast import Actor, ForbiddenError, NotFoundError, ProcessInstance, RejectedError, Saga
 from holdfast.app import advancing, processes
 from holdfast.app.authorities import judged
+from holdfast.app.calls import processes as calls_of_processes
 from holdfast.app.desk import Desk
 from holdfast.kernel.history import StoredEvent
 from holdfast.testing import ManualEngine
@@ -65,8 +66,9 @@ def test_a_caller_who_waits_is_woken_by_the_commit(live: Live) -> None:
     ways = "a completed ask,ask sent b,b completed done"
     published(engine, process(system("a"), person("ask"), system("b"), *ends("done"), ways=ways))
     with engine:
-        begun = engine.processes.start("w", patience=50)
-        seen = engine.processes.advance(begun.id, "sent", patience=50)
+        calls = engine.futures.processes  # Whoever is not woken waits longer than anybody here.
+        begun = calls.start("w", patience=3600).result(50)
+        seen = calls.advance(begun.id, "sent", patience=3600).result(50)
         assert (begun.current_step, begun.version) == ("ask", 2)
         assert (seen.status, seen.current_step, seen.version) == ("completed", "done", 4)
         assert seen == engine.processes.get(begun.id).instance
@@ -167,11 +169,34 @@ def test_whoever_is_looked_up_is_judged_anew_when_others_were_faster(
         assert (refused.value.reason, left) == ("VERSION_CONFLICT", [95])
 
 
+@pytest.mark.row("P-136")
+def test_a_cancellation_of_a_version_that_was_seen_is_refused_if_another_is_there_at_its_commit(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if that came between the look and the commit."""
+    engine = place.engine()
+    published(engine, CIRCLE)
+    instance, sent = engine.processes.start("w").id, advancing.carried_out
+
+    def overtaken(*given: object, **named: object) -> object:
+        monkeypatch.undo()
+        engine.processes.advance(instance, "sent")
+        return sent(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(calls_of_processes, "carried_out", overtaken)
+    with pytest.raises(RejectedError) as refused:
+        engine.processes.cancel(instance, expected_version=1)
+    assert (refused.value.reason, engine.processes.get(instance).instance.status) == ("VERSION_CONFLICT", "active")
+
+
 @pytest.mark.row("P-006", "P-077")
 def test_nobody_is_let_through_because_it_was_suspended_when_they_were_looked_up(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever is deactivated does not advance an instance either that goes on between the look and the commit."""
+    """Whoever is deactivated does not advance an instance either that goes on between the look and the commit.
+
+    And they are told so of one alone that they can see.
+    """
     engine = place.engine()
     published(engine, CLERKS)
     engine.directory.put("dan")
@@ -185,8 +210,11 @@ def test_nobody_is_let_through_because_it_was_suspended_when_they_were_looked_up
         return sent(*given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(advancing, "carried_out", overtaken)
+    dan = Actor(id="dan", roles=frozenset({"clerk"}))
     with pytest.raises(ForbiddenError, match="deactivated"):
-        asking(engine, Actor(id="dan", roles=frozenset({"clerk"}))).processes.advance(instance, "sent")
+        asking(engine, dan).processes.advance(instance, "sent")
+    with pytest.raises(NotFoundError):
+        asking(engine, dan, partition="south").processes.advance(instance, "sent")
     assert engine.processes.get(instance).instance.current_step == "one"
 
 

@@ -289,6 +289,19 @@ def test_a_form_is_checked(place: Place) -> None:
     assert refused.value.reason == "VALIDATION_ERROR"
 
 
+@pytest.mark.row("P-132")
+def test_the_comment_is_the_reason_that_a_rejection_needs(place: Place) -> None:
+    """Where the step asks for one; without it nothing is changed."""
+    engine = place.engine()
+    step = person("one", type="approval", requires_reason=True)
+    published(engine, process(step, *ends("done", "no"), ways="one approved done,one rejected no"))
+    instance = engine.processes.start("w").id
+    with pytest.raises(RejectedError) as refused:
+        engine.processes.advance(instance, "rejected")
+    assert refused.value.reason == "VALIDATION_ERROR"
+    assert engine.processes.advance(instance, "rejected", comment="too dear").current_step == "no"
+
+
 @pytest.mark.row("P-122")
 def test_a_front_end_is_told_of_what_keeps_those_out_who_are_asked(place: Place) -> None:
     """A claim of somebody else, four eyes, and a decision of their own: an event that `advance` refuses is not shown as allowed."""

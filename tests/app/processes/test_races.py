@@ -6,11 +6,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from queue import Queue
+from uuid import UUID
 
 import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
-from holdfast import ProcessInstance, RejectedError
+from holdfast import HoldfastError, PayloadError, ProcessInstance, RejectedError, StoreUnavailableError
+from holdfast.app.advancing import landed
+from holdfast.app.rests import Waiting
+from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.clock import ManualClock
 from holdfast.testing.manual import START
 from support.engines import Live, Place
@@ -74,8 +79,30 @@ def test_a_call_hears_of_what_another_process_does(live: Live) -> None:
     published(worker)
     with worker:
         instance = asking(engine, ANN).processes.start("orders.approval", INPUT).id
-        seen = asking(engine, BOB).processes.advance(instance, "approved", patience=60)
+        # Nothing but a look into the database ends so long a wait here.
+        seen = asking(engine, BOB).futures.processes.advance(instance, "approved", patience=3600).result(60)
     assert (seen.status, seen.current_step) == ("completed", "approved")
+
+
+def test_nobody_waits_longer_because_another_instance_cannot_be_looked_at(live: Live) -> None:
+    """What cannot be read is told to whoever waits for it; and while there is no database, time passes for the others all the same."""
+    engine, answers = live.engine(), Queue[str]()
+
+    def wait(number: int, name: str, seconds: float, error: HoldfastError | None = None) -> None:
+        def look() -> bool:
+            if error is not None:
+                raise error
+            return False
+
+        waiting = Waiting(view=landed, look=look, bring=lambda _: answers.put(name), seconds=seconds)
+        engine._desk.endings.rests.wait(InstanceId(UUID(int=number)), 1, waiting)
+
+    with engine:
+        wait(1, "unreadable", 3600, PayloadError("spoilt"))
+        assert answers.get(timeout=30) == "unreadable"
+        wait(2, "without a database", 3600, StoreUnavailableError("gone"))
+        wait(3, "in time", 0.01)
+        assert answers.get(timeout=30) == "in time"
 
 
 @pytest.mark.row("P-081", "P-096", "C-26")

@@ -23,7 +23,7 @@ from app.processes.acting import (
     registered,
     system,
 )
-from holdfast import Actor, HoldfastError, NotFoundError, Saga
+from holdfast import Actor, HoldfastError, NotFoundError, RejectedError, Saga
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.telemetry import Happening, StepTimedOut
 from holdfast.testing import ManualEngine
@@ -85,6 +85,10 @@ def test_only_an_active_one_advances_and_only_one_that_has_not_ended_is_cancelle
             assert refusal(asking(engine, EVE).processes.resume, instance) == "WORKFLOW_NOT_ACTIVE"
         assert engine.processes.get(instance) == before
     assert refusal(engine.processes.resume, found["active"]) == "INVALID_TRANSITION"
+    aborted = engine.processes.start("w").id
+    engine.run(aborted).abort()
+    with pytest.raises(RejectedError, match="the instance is cancelled; it has ended"):  # In the words of processes.
+        engine.processes.advance(aborted, "sent")
     for status in ("active", "suspended"):
         assert asking(engine, BOB).processes.cancel(found[status]).status == "cancelled"
 

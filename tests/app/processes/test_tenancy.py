@@ -26,7 +26,7 @@ OF_ONE: dict[str, Callable[[Processes, InstanceId], object]] = {
     "resume": lambda calls, instance: calls.resume(instance),
 }
 """The calls that name an instance."""
-OF_NONE = {"start", "list", "process_timeouts"}
+OF_NONE = {"start", "list", "expired", "process_timeouts"}
 
 
 def told(call: Callable[[], object], instance: InstanceId) -> tuple[type, str, str]:

@@ -137,7 +137,7 @@ class _Writer:
 
     def part(self, before: list[Plain], depth: int) -> list[Plain]:
         """Put something behind loose ends; the loose ends that it leaves."""
-        kind = self.dice.choice(["step", "step", "step", "choice", "fork"]) if depth < 2 else "step"
+        kind = self.dice.choice(["step", "step", "step", "choice", "fork", "each"]) if depth < 2 else "step"
         for _ in range(self.dice.randint(1, 2)):
             before = getattr(self, f"_{kind}")(before, depth)
         return before
@@ -157,6 +157,7 @@ class _Writer:
             {"type": "webhook_out", "url": "https://x.example/{entity.number}"},
             {"type": "notification", "to": ["ann"], "subject": "hello"},
             {"type": "task", "handler": "h"},
+            {"type": "call", "workflow": "w", "input": {"x": "entity.total"}, "into": "came_to"},
         ]
         node = question if self.has_gate and self.dice.random() < 0.5 else self.dice.choice(others)
         name = self._enter(before, node)
@@ -175,6 +176,14 @@ class _Writer:
         name = self._enter(before, {"type": "parallel_split"})
         ends = [end for _ in range(self.dice.randint(2, 3)) for end in self.part([{"from": name}], depth + 1)]
         join = self._enter(ends, {"type": "parallel_join", "mode": self.dice.choice(["all", "any"])})
+        return [{"from": join, "on": "ok"}]
+
+    def _each(self, before: list[Plain], depth: int) -> list[Plain]:
+        item = self.dice.choice(["item", f"item_{len(self.nodes)}"])
+        given: Plain = {"type": "for_each", "items": "entity.tags", "item": item, "limit": self.dice.randint(1, 3)}
+        name = self._enter(before, given)
+        ends = self.part([{"from": name}], depth + 1)
+        join = self._enter(ends, {"type": "parallel_join"})
         return [{"from": join, "on": "ok"}]
 
 

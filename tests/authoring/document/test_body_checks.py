@@ -19,6 +19,7 @@ from authoring.document.examples import (
     body,
     body_data,
     codes,
+    compiled,
     contract,
     patch,
     problems,
@@ -31,12 +32,14 @@ from holdfast.authoring.document import (
     check_body,
     compile_effective,
     generate_envelope,
+    graph_of,
     read_body,
     ready_contract,
     rebased,
 )
 from holdfast.authoring.document.body_checks import MOST_PROBLEMS
 from holdfast.authoring.document.body_format import MOST_NODES
+from holdfast.machine.graphs.graph import Human, Split
 
 Plain = dict[str, object]
 
@@ -237,6 +240,24 @@ def test_splits_and_joins_belong_together(edges: list[str], code: str) -> None:
     assert code in codes(used, edges, entry="branch", exit="join")
 
 
+@pytest.mark.row("EO-18")
+def test_a_list_goes_on_by_one_edge_and_its_items_have_names_of_their_own() -> None:
+    """Several edges, two lists inside of one another with one name; an approval in it covers the list whose items it is about."""
+    each: Plain = {"id": "e", "type": "for_each", "items": "entity.tags"}
+    assert "branches" in codes([each, ask("a"), ask("b")], ["e a", "e b"], exit="join")
+    inner: Plain = {"id": "i", "type": "for_each", "items": "entity.tags"}
+    assert codes([each, inner, ask("a")], ["e i", "i a"]) == ["item_clash"]
+    assert codes([each, {**inner, "item": "tag"}, ask("a")], ["e i", "i a"]) == []
+    made = compiled({APPROVE: patch([each, ask("a", covers=["total"])], ["e a"])})
+    (node,) = [node for node in graph_of(made).nodes.values() if isinstance(node.op, Human)]
+    (split,) = [node for node in graph_of(made).nodes.values() if isinstance(node.op, Split)]
+    assert isinstance(node.op, Human)
+    assert isinstance(split.op, Split)
+    assert (node.op.covers, split.op.limit, split.op.most) == (("total", "tags"), 60, 60)
+    policies = graph_of(made).policies
+    assert (policies.max_visits, policies.max_tokens, policies.max_bytes) == (100, 64, 262_144)
+
+
 def test_a_branch_asks_nothing() -> None:
     """Every branch of a split is taken; a condition belongs into it."""
     nodes: list[Plain] = [{"id": "s", "type": "parallel_split"}, ask("a"), ask("b")]
@@ -285,6 +306,11 @@ def test_a_branch_asks_nothing() -> None:
         ({"type": "rule", "rules": [{"name": "r", "effect": "block", "outcome": "x"}]}, "rule"),
         ({"type": "rule", "rules": [{"name": "r", "effect": "block"}, {"name": "r", "effect": "warn"}]}, "rule"),
         ({"type": "task"}, "missing_field"),
+        ({"type": "call"}, "missing_field"),
+        ({"type": "call", "workflow": "w", "input": {"x": "entity.totl"}}, "expression"),
+        ({"type": "for_each"}, "missing_field"),
+        ({"type": "for_each", "items": "entity.tags", "limit": 0}, "number"),
+        ({"type": "for_each", "items": "entity.tagz"}, "expression"),
     ],
 )  # fmt: skip
 def test_what_a_node_needs_is_checked(node: Plain, code: str) -> None:
@@ -397,6 +423,7 @@ def test_a_body_is_rebased_and_judged_again() -> None:
     assert [each.code for each in check_body(later, rebased(kept, later))] == ["SLOT_UNKNOWN"]
 
 
+@pytest.mark.row("EO-35")
 def test_sizes_are_limited() -> None:
     """A patch has at most two hundred nodes."""
     many = [ask(f"n{number}") for number in range(MOST_NODES + 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from holdfast.app.desk import Desk, checked_key, checked_text
+from holdfast.app.desk import Desk, checked_key, checked_name, checked_text
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.asks import Stage
@@ -44,7 +44,7 @@ class FutureChains:
                 )
             given = StoredChain(
                 tenant=self._desk.tenant,
-                name=checked_key(name, "name of the chain"),
+                name=checked_name(name, "name of the chain"),
                 version=0,
                 stages=self._checked(stages),
                 description=checked_text(description, "description"),

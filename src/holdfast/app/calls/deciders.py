@@ -9,13 +9,17 @@ from typing import Any, TypeVar, cast
 from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed, nothing
 from holdfast.app.operator_views import Observation, Transition, shown
 from holdfast.app.references import InstanceLike, checked_decider, checked_instance
+from holdfast.app.rights import check_reader
 from holdfast.app.verification import Verification, verified
 from holdfast.app.views import Instance, Recorded, instance_view, recorded
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
-from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.errors import ForbiddenError, HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.actor import context_bytes
 from holdfast.kernel.decider import Decider
+from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.kernel.program import Program
+from holdfast.kernel.vocabulary import SYSTEM_PREFIX
+from holdfast.machine.machine import GraphMachine
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.replies import Reply
@@ -34,7 +38,10 @@ AnyKind = Kind[Any, Any, Any, Any]
 
 
 class FutureDeciders:
-    """What can be asked of deciders: their instances are named by key."""
+    """What can be asked of deciders: their instances are named by key.
+
+    To look at workflows so, and at what the engine keeps for itself, takes the capability `execution:read`, as elsewhere.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -50,7 +57,7 @@ class FutureDeciders:
         is a success. `command_id` makes the call idempotent.
         """
         try:
-            program = self._program(decider)
+            program = self._commanded(decider)
         except HoldfastError as error:
             return failed(error)
         return self._execute(program, command, command_id=command_id, comment=comment)
@@ -66,7 +73,7 @@ class FutureDeciders:
     ) -> Reply[None]:
         """Like `execute`, for callers without the classes: plain data, and the name of the command, given or as `type` in the data."""
         try:
-            program = self._program(decider)
+            program = self._commanded(decider)
             fields = dict(_plain(payload))
             name = command or str(fields.pop("type", ""))
             value = program.commands.from_plain(name, fields)
@@ -88,7 +95,7 @@ class FutureDeciders:
         With `connection`, an open connection to the same database, it is accepted in the caller's own transaction.
         """
         try:
-            message = self._message(self._program(decider), command, command_id=command_id, comment=comment)
+            message = self._message(self._commanded(decider), command, command_id=command_id, comment=comment)
         except HoldfastError as error:
             return failed(error)
         if connection is not None:  # On the connection's own thread.
@@ -101,7 +108,7 @@ class FutureDeciders:
 
     def state(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[S]:
         """The state of an instance: the fold of its events."""
-        return self._desk.look(lambda reader: cast("S", self._tracked(reader, self._program(decider), key).state))
+        return self._desk.look(lambda reader: cast("S", self._tracked(reader, self._looked_at(decider), key).state))
 
     def history(
         self, decider: Kind[S, C, E, F] | str, key: str, *, after: int = 0, limit: int | None = None
@@ -114,7 +121,7 @@ class FutureDeciders:
 
         def read(reader: Reader) -> list[Recorded]:
             start, most = checked_span(after, limit)
-            program = self._program(decider)
+            program = self._looked_at(decider)
             where = self._address(program, key)
             query = InstanceQuery(definition=where.definition, key=where.key, partition=where.partition, limit=1)
             found = reader.instances(query)
@@ -128,7 +135,7 @@ class FutureDeciders:
         """An instance with its state, its history and its pending work."""
 
         def read(reader: Reader) -> Instance[S]:
-            program = self._program(decider)
+            program = self._looked_at(decider)
             tracked = self._tracked(reader, program, key)
             header = tracked.header
             history, work = _history(reader, program, header), reader.work(header.id)
@@ -143,7 +150,7 @@ class FutureDeciders:
 
         def read() -> list[Observation]:
             identity = None if instance is None else checked_instance(instance)
-            found = self._desk.reader.observations(definition=checked_decider(decider), instance=identity)
+            found = self._desk.reader.observations(definition=self._observed(decider), instance=identity)
             return [shown(each, Observation) for each in found]
 
         return self._desk.read(read)
@@ -166,17 +173,46 @@ class FutureDeciders:
         """Fold the whole history of an instance again and compare it with what is stored: its row and its state."""
 
         def prove(reader: Reader) -> Verification:
-            return verified(reader, self._desk.registry, self._address(self._program(decider), key))
+            return verified(reader, self._desk.registry, self._address(self._looked_at(decider), key))
 
         return self._desk.look(prove)
 
     # -- how
 
     def _transitions(self, decider: object) -> list[Transition]:
-        return [shown(each, Transition) for each in self._desk.reader.transitions(checked_decider(decider))]
+        return [shown(each, Transition) for each in self._desk.reader.transitions(self._observed(decider))]
+
+    def _observed(self, decider: object) -> str:
+        """The name of a decider whose inputs the caller may look at; without one, those of workflows are among them."""
+        name = checked_decider(decider)
+        self._check_reader(name)
+        return name
 
     def _program(self, decider: object) -> Program:
         return self._desk.registry.get(self._desk.tenant, checked_decider(decider))
+
+    def _commanded(self, decider: object) -> Program:
+        """A decider that the caller may give commands; those of the engine's own get them from the calls that they are there for."""
+        program = self._program(decider)
+        if program.type.startswith(SYSTEM_PREFIX) and self._desk.request.actor.kind != "system":
+            told = f"{program.type!r} is a decider of the engine's own; use the calls of what it is there for"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+        return program
+
+    def _looked_at(self, decider: object) -> Program:
+        """A decider whose instances the caller may look at; of documents not everybody sees everything."""
+        program = self._program(decider)
+        machine = program.decider
+        if isinstance(machine, GraphMachine) and machine.graph.document and self._desk.request.actor.kind != "system":
+            told = f"{program.type!r} are documents, of which not everything is for everybody's eyes; read them with `documents`"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+        self._check_reader(program.type)
+        return program
+
+    def _check_reader(self, name: str) -> None:
+        """What is no decider of the application is looked at here by those alone who may do so by the calls of its own."""
+        if name.startswith(SYSTEM_PREFIX) or not self._desk.registry.is_decider(name):
+            check_reader(self._desk)
 
     def _execute(self, program: Program, command: object, *, command_id: str, comment: str) -> Reply[None]:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
+from typing import Literal
 
 from holdfast.app.definition_files import (
     FileChanges,
@@ -21,6 +22,7 @@ from holdfast.app.definition_files import (
 from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk, checked_flag, checked_text
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo, shown
+from holdfast.app.pause_points import PausePoint, PauseTrigger, pause_points
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
 from holdfast.authoring.definition import Definition, definition_of
@@ -161,6 +163,15 @@ class FutureDefinitions:
     ) -> Reply[str]:
         """A drawing of a workflow, as Mermaid, DOT or JSON; that of a run shows its live state."""
         return self._desk.read(lambda: drawn(self._graph(definition, version), format))
+
+    def pause_points(
+        self, definition: DefinitionLike, version: str | int = "", *, trigger: PauseTrigger | Literal[""] = ""
+    ) -> Reply[builtins.list[PausePoint]]:
+        """The steps at which runs of a workflow rest, each once: for people (`approval`), for an event or a time (`wait`), or for an operator (`manual`).
+
+        `trigger` asks for those of one of these words; PayloadError for any other.
+        """
+        return self._desk.read(lambda: pause_points(self._graph(definition, version), trigger))
 
     def _graph(self, definition: DefinitionLike, version: str | int) -> Graph:
         return self._desk.registry.library.graph(self._desk.tenant, *checked_definition(definition, version))

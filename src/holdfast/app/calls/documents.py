@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -31,19 +31,22 @@ from holdfast.app.document_writing import (
     handler_of,
     looks_up,
     made_id,
+    related_to,
     said_of,
     seen_after,
     spec_of,
 )
 from holdfast.app.hosted import DRIFT, checked_edit, drifted
 from holdfast.app.in_force import workflow_in_force, workflow_of
+from holdfast.app.redaction import Redaction, check_redactor, redacted
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed
 from holdfast.app.snapshot_pages import page_of
 from holdfast.app.step_handlers import plain_data
+from holdfast.app.visibility import refuse_masks
 from holdfast.app.workflow_reads import LARGEST_PAGE
-from holdfast.errors import HoldfastError, PayloadError, RejectedError
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
@@ -87,10 +90,11 @@ class FutureDocuments:
         try:
             name, version = workflow_in_force(self._desk, type)
             command = CreateDocument(
-                data=plain_data({} if data is None else data, "data", limit=self._desk.payload_limit),
+                data=self._given(name, {} if data is None else data, "data"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "create"),
                 org=self._org(),
+                related=related_to(self._desk, (name, ""), {} if data is None else data),
                 looks_up=looks_up(self._desk),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
@@ -122,6 +126,7 @@ class FutureDocuments:
                 version=_number(version, "version"),
                 reason=checked_text(reason, "reason"),
                 org=self._org(),
+                related=related_to(self._desk, (name, ""), data),
                 looks_up=looks_up(self._desk),
             )
             return self._done(name, checked_key(id, "document id"), command, "", version=pinned)
@@ -149,22 +154,23 @@ class FutureDocuments:
             key = checked_key(id, "document id")
             command = Mutate(
                 action=_verb(name, checked_key(action, "action")),
-                payload=plain_data({} if changes is None else changes, "changes", limit=self._desk.payload_limit),
+                payload=self._given(name, {} if changes is None else changes, "changes"),
                 expected_version=None if expected_version is None else _number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, _verb(name, action)),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), changes or {}),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
             if handler_of(self._desk, name, command.action):
-                return self._desk.read(lambda: act(self._desk, (name, key), command, repeated))
+                return self._made(lambda: act(self._desk, (name, key), command, repeated))
             sent = self._done(name, key, command, repeated)
         except HoldfastError as error:
             return failed(error)
 
         def amended(error: BaseException) -> Reply[DocumentView]:
             if isinstance(error, RejectedError) and error.reason == Refusal.AMENDMENT_REQUIRED:
-                return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated))
+                return self._made(lambda: amend(self._desk, (name, key), command, repeated))
             return failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
@@ -246,6 +252,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, transition),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), {}),
             )
             return self._done(name, key, command, idempotency_key)
         except HoldfastError as error:
@@ -271,11 +278,12 @@ class FutureDocuments:
             name, _ = workflow_of(self._desk, type)
             key = checked_key(id, "document id")
             command = Mutate(
-                payload=plain_data(changes, "changes", limit=self._desk.payload_limit),
+                payload=self._given(name, changes, "changes"),
                 expected_version=None if expected_version is None else _number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "amend"),
                 org=self._org() or None,
+                related=related_to(self._desk, (name, key), changes),
             )
             asked = Amendment(
                 changes=command.payload,
@@ -288,7 +296,34 @@ class FutureDocuments:
                 return self._done(name, key, msgspec.structs.replace(command, amends=True), repeated)
         except HoldfastError as error:
             return failed(error)
-        return self._desk.read(lambda: amend(self._desk, (name, key), command, repeated, asked=asked))
+        return self._made(lambda: amend(self._desk, (name, key), command, repeated, asked=asked))
+
+    def redact(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        fields: Sequence[str] = (),
+        *,
+        reason: str,
+    ) -> Reply[Redaction]:
+        """Take the values of fields out of a document for good, of all that are sensitive if none is named: hashes stand in their place.
+
+        It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
+        that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else
+        stays as it was and goes on being proven. ConflictError while something is under way, or if the document breaks a rule.
+        """
+
+        def act() -> Redaction:
+            check_redactor(self._desk)
+            if not checked_text(reason, "reason").strip():
+                raise PayloadError("say why: a redaction stands in the audit of the document")
+            named = _names(fields)
+            row = self._desk.reader.document(checked_key(type, "type"), checked_key(id, "document id"))
+            if row is None:
+                raise NotFoundError("document", f"{type}/{id}")
+            return redacted(self._desk, row, named, reason)
+
+        return self._desk.read(act)
 
     # -- reading
 
@@ -374,6 +409,16 @@ class FutureDocuments:
     def _rules(self, name: str, action: str) -> builtins.list[DocumentRule]:
         return self._desk.registry.charters.rules_for(self._desk.tenant, name, action)
 
+    def _made(self, make: Callable[[], DocumentView]) -> Reply[DocumentView]:
+        """What takes several commands: on the caller's own thread if it is their connection that it is done on."""
+        return answered(Reply(), make) if self._desk.is_within else self._desk.read(make)
+
+    def _given(self, name: str, given: object, what: str) -> Data:
+        """What a caller gives, made plain; what they were shown in the place of a value is none."""
+        made = plain_data(given, what, limit=self._desk.payload_limit)
+        refuse_masks(spec_of(self._desk, name), made, self._desk.request.actor)
+        return made
+
     def _org(self) -> Data:
         given = self._desk.registry.charters.org_of(self._desk.tenant)
         return plain_data(given, "organisation", limit=self._desk.payload_limit)
@@ -398,7 +443,7 @@ class FutureDocuments:
             _as_it_became,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
-            said=said_of(command),
+            said=said_of(self._desk, command),
             may_create=bool(version),
             definition_version=version,
             view=d.seen_in_hand(self._desk, command),
@@ -410,6 +455,8 @@ class FutureDocuments:
             return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
 
         def explain(error: BaseException) -> Reply[DocumentView]:
+            if isinstance(error, NotFoundError) and not version:
+                return failed(NotFoundError("document", f"{name}/{key}"))
             expected = None if isinstance(command, CreateDocument) else command.expected_version
             if expected is None or not isinstance(error, RejectedError) or error.reason != Refusal.VERSION_CONFLICT:
                 return failed(error)
@@ -429,6 +476,12 @@ def _as_it_is(view: DocumentView) -> Reply[DocumentView]:
 def _verb(name: str, action: str) -> str:
     """What is done, without the type that may stand before it: `invoice.post` is `post`."""
     return action.removeprefix(f"{name}.")
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise PayloadError(f"fields are a list of names, not {given!r:.200}")
+    return [checked_key(each, "field") for each in given]
 
 
 def _number(given: object, what: str) -> int:

@@ -28,9 +28,11 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
+from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
+from holdfast.app.calls.seals import FutureSeals
 from holdfast.app.calls.sessions import FutureSessions
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
@@ -82,6 +84,10 @@ class FutureCalls:
     """Instances of any kind, for operators."""
     invariants: FutureInvariants
     """Whether the rules hold that every document keeps, and what sets it right."""
+    seals: FutureSeals
+    """What tells whether anybody rewrote a history."""
+    reports: FutureReports
+    """What runs of a period tell of work as a whole."""
     inbox: FutureInbox
     """Commands that were accepted and wait."""
     pauses: FuturePauses
@@ -117,6 +123,8 @@ class FutureCalls:
         self.events = FutureEvents(desk)
         self.instances = FutureInstances(desk)
         self.invariants = FutureInvariants(desk)
+        self.seals = FutureSeals(desk)
+        self.reports = FutureReports(desk)
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
         self.keys = FutureKeys(desk)

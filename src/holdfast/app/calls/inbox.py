@@ -7,6 +7,7 @@ import builtins
 from holdfast.app.desk import Desk, checked_after, checked_limit
 from holdfast.app.operator_views import InboxMessage, inbox_message
 from holdfast.app.references import MessageLike, checked_message
+from holdfast.app.rights import check_reader, check_repairer
 from holdfast.errors import NotFoundError
 from holdfast.runtime.mishaps import GivenUpError
 from holdfast.runtime.replies import Reply
@@ -15,7 +16,7 @@ from holdfast.store.port import Parts
 
 
 class FutureInbox:
-    """What operators ask of commands that wait for their turn."""
+    """What operators ask of commands that wait for their turn. To look takes the capability `execution:read`, to bury one `execution:repair`."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -31,6 +32,7 @@ class FutureInbox:
         """Commands that were accepted and wait, in order; give the last id as `after` for the next page. `type` is the name of a command."""
 
         def read() -> list[InboxMessage]:
+            check_reader(self._desk, what="look at commands that wait")
             found = self._desk.service.survey(
                 lambda parts: parts.inbox().waiting(
                     self._desk.tenant,
@@ -49,6 +51,7 @@ class FutureInbox:
         """Move a command that waits, for example because no code can read it, to the dead letters: it can be discarded or requeued there."""
 
         def move() -> None:
+            check_repairer(self._desk)
             number = checked_message(message)
             now, partition = self._desk.service.shared.clock.now(), self._desk.request.partition
 

@@ -11,8 +11,10 @@ import msgspec
 from holdfast.app.desk import Desk, checked_instant, checked_limit
 from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
-from holdfast.app.rights import check_reader
-from holdfast.app.verification import Verification, verified
+from holdfast.app.restoring import SentEffect, sent
+from holdfast.app.rights import check_reader, check_repairer
+from holdfast.app.sealing import proved
+from holdfast.app.verification import Verification
 from holdfast.app.workflow_reads import KINDS
 from holdfast.errors import ConflictError, NotFoundError, PayloadError
 from holdfast.kernel.decider import Decider
@@ -21,7 +23,6 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.replies import Reply
 from holdfast.store.findings import Remains
 from holdfast.store.port import NeededError
-from holdfast.store.reading import Reader
 from holdfast.store.shapes import InstanceQuery
 
 
@@ -76,18 +77,30 @@ class FutureInstances:
         return tuple({*KINDS, Decider.kind, *self._desk.registry.kinds()})
 
     def verify(self, instance: InstanceLike) -> Reply[Verification]:
-        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, and what a workflow shows."""
+        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, its seals, and what a workflow shows."""
 
-        def prove(reader: Reader) -> Verification:
+        def prove() -> Verification:
             check_reader(self._desk)
-            address = self._desk.address(instance=checked_instance(instance))
-            return verified(reader, self._desk.registry, address)
+            return proved(self._desk, checked_instance(instance))
 
-        return self._desk.look(prove)
+        return self._desk.read(prove)
+
+    def sent(self, keys: Sequence[str]) -> Reply[builtins.list[SentEffect]]:
+        """What the database knows of effects that receivers have seen, by their idempotency keys: for whoever has restored it from a backup.
+
+        Those that are `again` or `lost` were sent after the restore point, and nothing here knows that; at most 10,000 keys at once.
+        """
+
+        def read() -> builtins.list[SentEffect]:
+            check_reader(self._desk)
+            return sent(self._desk, keys)
+
+        return self._desk.read(read)
 
     def delete(self, instance: InstanceLike, *, force: bool = False) -> Reply[None]:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
+        It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
         projection has not read its events. `force` deletes it with all that.
         """
@@ -96,6 +109,7 @@ class FutureInstances:
 
 def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
     """Delete an instance that has ended, unless it is needed."""
+    check_repairer(desk)
     if desk.request.partition and not desk.reader.headers([identity]):
         raise NotFoundError("finished instance", identity)
     try:

@@ -64,7 +64,8 @@ class FutureInvariants:
 
         def read() -> InvariantPage:
             check_reader(self._desk)
-            name = f"patrol:{self._desk.tenant}"
+            request = self._desk.request
+            name = ":".join(filter(None, ("patrol", request.tenant, request.partition)))  # Each goes its own way.
             said = "" if anew else self._desk.keep(lambda keeper: keeper.noted(name), may_repeat=True)
             after = checked_instance(said) if said else None
             found = patrol.page(self._desk, after, checked_limit(limit), _checked_rules(rules))

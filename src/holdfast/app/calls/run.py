@@ -130,7 +130,7 @@ class FutureRun(Handle, Generic[R]):
                 graph = graph_of(self._desk, header)
             except HoldfastError:
                 graph = None  # Written by newer code: the events can be told without it.
-            teller = Teller(self._desk.registry.library.speaker, graph)
+            teller = Teller(self._desk.registry.library.speaker, graph, self._desk.request.actor)
             return teller.page(reader, header.id, after=start, limit=most)
 
         return self._look(read)
@@ -394,7 +394,7 @@ class FutureRun(Handle, Generic[R]):
     # -- its end
 
     def delete(self, *, force: bool = False) -> Reply[None]:
-        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
+        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
         return self._desk.read(lambda: deleted(self._desk, self.id, force=force))
 
     # -- how

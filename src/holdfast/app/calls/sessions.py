@@ -19,6 +19,10 @@ from holdfast.store.access import Access, StoredSession
 PREFIX = "hfs"
 LIFETIME = timedelta(hours=12)
 """How long a session lasts at most, unless whoever opens it says otherwise."""
+OPEN = 100
+"""How many sessions of one actor and credential are open, unless whoever opens one says otherwise."""
+_REMEMBERED = 10
+"""For each of them so many more are listed that have ended."""
 _KEPT = timedelta(days=30)
 """How long one that has expired is still listed."""
 _LONGEST = timedelta(days=30)
@@ -33,10 +37,11 @@ class FutureSessions:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    def open(self, *, credential: str, lifetime: timedelta = LIFETIME) -> Reply[NewSession]:
+    def open(self, *, credential: str, lifetime: timedelta = LIFETIME, most: int = OPEN) -> Reply[NewSession]:
         """Begin a session of the actor of these calls, with the rights that they have now; `credential` says what they came in with.
 
-        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key.
+        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key. Of one actor
+        and credential the newest `most` stay open: the oldest ends where there would be more.
         """
         service, request = self._desk.service, self._desk.request
         now = service.shared.clock.now()
@@ -44,6 +49,7 @@ class FutureSessions:
         def write() -> NewSession:
             if not timedelta(0) < lifetime <= _LONGEST:
                 raise PayloadError(f"a session lasts up to {_LONGEST.days} days, not {lifetime}")
+            many = checked_limit(most)
             actor = request.actor
             if actor.kind not in {"user", "service"}:
                 raise PayloadError("the engine itself has no session: call on behalf of somebody")
@@ -64,7 +70,11 @@ class FutureSessions:
                 last_used_at=now,
                 ended_at=None,
             )
-            service.operate(lambda parts: parts.access().add_session(stored, keep_since=now - _KEPT))
+            service.operate(
+                lambda parts: parts.access().add_session(
+                    stored, keep_since=now - _KEPT, most=many, kept=many * _REMEMBERED
+                )
+            )
             return NewSession(session=session_of(stored), secret=f"{PREFIX}_{identity}_{secret}")
 
         return self._desk.read(write)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
 
 from holdfast.app.blueprint_refusals import DESIGN, PUBLISH, permit
 from holdfast.app.blueprint_views import WorkflowSuspension
-from holdfast.app.desk import Desk, checked_key, checked_text
-from holdfast.app.rights import check_unbound
+from holdfast.app.desk import Desk, checked_flag, checked_key, checked_limit, checked_text
+from holdfast.app.document_views import DocumentMoves
+from holdfast.app.moving import Asked, Moving
+from holdfast.app.references import InstanceLike, checked_instance
+from holdfast.app.rights import check_repairer, check_unbound
 from holdfast.app.suspending import Suspending
+from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import PayloadError
+from holdfast.machine.runs.document_commands import SwitchWorkflow
 from holdfast.machine.runs.law import PAUSE, READ, RESUME
 from holdfast.runtime.replies import Reply
+
+_MOST_NODES: Final = 2000
+"""Names that a map of nodes has."""
 
 
 class FutureWorkflows:
@@ -60,6 +70,44 @@ class FutureWorkflows:
 
         return self._desk.read(read)
 
+    # -- to another version
+
+    def move(  # noqa: PLR0913 - all that can be said of a move, by name
+        self,
+        type: str,  # noqa: A002 - see suspend
+        workflow: str,
+        to: str,
+        *,
+        nodes: Mapping[str, str] | None = None,
+        documents: Sequence[str] = (),
+        reason: str,
+        dry_run: bool = False,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> Reply[DocumentMoves]:
+        """Have documents that are under way follow another version of their workflow from where they are; all others stay pinned.
+
+        `nodes` says what a node is called there that is called otherwise now; the others keep their names. One whose gates, or whose
+        present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
+        waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
+        The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and the history of each
+        document keeps it.
+        """
+
+        def write() -> DocumentMoves:
+            check_unbound(self._desk, "workflows")
+            check_repairer(self._desk)
+            desk = self._desk.looked_up()
+            name, version = _named(type, workflow)
+            command = SwitchWorkflow(version=checked_key(to, "other version"), nodes=_nodes(nodes), reason=_why(reason))
+            asked = Asked(name, version, _ids(documents), command, checked_flag(dry_run, "`dry_run`"))
+            for each in (version, command.version):
+                desk.registry.library.find(desk.tenant, name, each)
+            before = None if cursor is None else checked_instance(cursor)
+            return Moving(desk, asked).page(before, min(checked_limit(limit), LARGEST_PAGE))
+
+        return self._desk.read(write)
+
     # -- how
 
     def _permitted(self, what: str, capability: str) -> Desk:
@@ -72,6 +120,23 @@ class FutureWorkflows:
 
 def _named(type_: object, workflow: object) -> tuple[str, str]:
     return checked_key(type_, "type"), checked_key(workflow, "version of the workflow")
+
+
+def _nodes(given: object) -> dict[str, str]:
+    if given is None:
+        return {}
+    is_plain = isinstance(given, Mapping) and all(isinstance(each, str) for pair in given.items() for each in pair)
+    if not is_plain or len(cast("Mapping[str, str]", given)) > _MOST_NODES:
+        raise PayloadError(
+            f"`nodes` gives, by the name of a node, what it is called there, for at most {_MOST_NODES} of them"
+        )
+    return dict(cast("Mapping[str, str]", given))
+
+
+def _ids(given: object) -> frozenset[str]:
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise PayloadError(f"`documents` is a list of ids, not {given!r:.200}")
+    return frozenset(checked_key(each, "document id") for each in given)
 
 
 def _why(reason: object) -> str:

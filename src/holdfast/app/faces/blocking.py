@@ -44,16 +44,19 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
-from holdfast.app.calls.sessions import LIFETIME, FutureSessions
+from holdfast.app.calls.seals import FutureSeals, Seal
+from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentMoves,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -82,13 +85,18 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
+from holdfast.app.redaction import Redaction
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
+from holdfast.app.reporting import Report
+from holdfast.app.restoring import SentEffect
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
+from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -296,7 +304,7 @@ class Run(Handle, Generic[R]):
         return Run(self._futures.fork(at, reason=reason, data=data, key=key).result())
 
     def delete(self, *, force: bool = False) -> None:
-        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
+        """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
         self._futures.delete(force=force).result()
 
 
@@ -639,6 +647,15 @@ class Documents:
             idempotency_key=idempotency_key,
         ).result()
 
+    def redact(self, type: str, id: str, fields: Sequence[str] = (), *, reason: str) -> Redaction:
+        """Take the values of fields out of a document for good, of all that are sensitive if none is named: hashes stand in their place.
+
+        It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
+        that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else
+        stays as it was and goes on being proven. ConflictError while something is under way, or if the document breaks a rule.
+        """
+        return self._futures.redact(type, id, fields, reason=reason).result()
+
     def get(self, type: str, id: str) -> DocumentView:
         """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
         return self._futures.get(type, id).result()
@@ -852,7 +869,10 @@ class Bodies:
 
 
 class Deciders:
-    """What can be asked of deciders: their instances are named by key."""
+    """What can be asked of deciders: their instances are named by key.
+
+    To look at workflows so, and at what the engine keeps for itself, takes the capability `execution:read`, as elsewhere.
+    """
 
     def __init__(self, futures: FutureDeciders) -> None:
         self._futures = futures
@@ -1354,6 +1374,39 @@ class Workflows:
         """Which workflows were taken out of use and put back, of one type or of all, by whom and why, oldest first."""
         return self._futures.suspensions(type).result()
 
+    def move(
+        self,
+        type: str,
+        workflow: str,
+        to: str,
+        *,
+        nodes: Mapping[str, str] | None = None,
+        documents: Sequence[str] = (),
+        reason: str,
+        dry_run: bool = False,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> DocumentMoves:
+        """Have documents that are under way follow another version of their workflow from where they are; all others stay pinned.
+
+        `nodes` says what a node is called there that is called otherwise now; the others keep their names. One whose gates, or whose
+        present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
+        waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
+        The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and the history of each
+        document keeps it.
+        """
+        return self._futures.move(
+            type,
+            workflow,
+            to,
+            nodes=nodes,
+            documents=documents,
+            reason=reason,
+            dry_run=dry_run,
+            cursor=cursor,
+            limit=limit,
+        ).result()
+
 
 class DeadLetters:
     """What operators ask of work that gave up.
@@ -1478,6 +1531,15 @@ class Definitions:
         """A drawing of a workflow, as Mermaid, DOT or JSON; that of a run shows its live state."""
         return self._futures.diagram(definition, version, format=format).result()
 
+    def pause_points(
+        self, definition: DefinitionLike, version: str | int = "", *, trigger: PauseTrigger | Literal[""] = ""
+    ) -> builtins.list[PausePoint]:
+        """The steps at which runs of a workflow rest, each once: for people (`approval`), for an event or a time (`wait`), or for an operator (`manual`).
+
+        `trigger` asks for those of one of these words; PayloadError for any other.
+        """
+        return self._futures.pause_points(definition, version, trigger=trigger).result()
+
 
 class Events:
     """What can be asked of events that are published to whoever waits for them."""
@@ -1562,12 +1624,20 @@ class Instances:
         ).result()
 
     def verify(self, instance: InstanceLike) -> Verification:
-        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, and what a workflow shows."""
+        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, its seals, and what a workflow shows."""
         return self._futures.verify(instance).result()
+
+    def sent(self, keys: Sequence[str]) -> builtins.list[SentEffect]:
+        """What the database knows of effects that receivers have seen, by their idempotency keys: for whoever has restored it from a backup.
+
+        Those that are `again` or `lost` were sent after the restore point, and nothing here knows that; at most 10,000 keys at once.
+        """
+        return self._futures.sent(keys).result()
 
     def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
+        It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
         projection has not read its events. `force` deletes it with all that.
         """
@@ -1615,8 +1685,57 @@ class Invariants:
         return self._futures.repair(document, reason=reason).result()
 
 
+class Seals:
+    """Seals of the tenant's histories. They are a chain that is only ever added to; those of the whole tenant, whatever its partitions."""
+
+    def __init__(self, futures: FutureSeals) -> None:
+        self._futures = futures
+
+    def seal(self, *, cursor: str | None = None, limit: int = 1000) -> SealedPage:
+        """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last.
+
+        It takes the capability `execution:repair`; have it called every night, say, until `next` is None.
+        """
+        return self._futures.seal(cursor=cursor, limit=limit).result()
+
+    def verify(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
+        """Look at the seals behind a number: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        return self._futures.verify(after=after, limit=limit).result()
+
+    def holds(self, number: int, link: str) -> bool:
+        """Whether the seal with a number is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
+        return self._futures.holds(number, link).result()
+
+    def head(self) -> Seal | None:
+        """The last seal; None if there is none. Whoever keeps its number and link elsewhere can tell later whether seals were taken away or made anew."""
+        return self._futures.head().result()
+
+
+class Reports:
+    """What runs of a period tell of work as a whole. It takes the capability `execution:read`; a partition is told of its own runs."""
+
+    def __init__(self, futures: FutureReports) -> None:
+        self._futures = futures
+
+    def of(
+        self,
+        definition: DefinitionLike,
+        *,
+        version: str | int = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 10000,
+    ) -> Report:
+        """Runs of a workflow, or documents of a type, that began in a period, the last thirty days if none is given.
+
+        How long they took, at which nodes, who decided how much and how fast, and how many were done twice. At most `limit` runs are
+        counted, the newest ones. They are read some two hundred at a time, without a lock.
+        """
+        return self._futures.of(definition, version=version, since=since, until=until, limit=limit).result()
+
+
 class Inbox:
-    """What operators ask of commands that wait for their turn."""
+    """What operators ask of commands that wait for their turn. To look takes the capability `execution:read`, to bury one `execution:repair`."""
 
     def __init__(self, futures: FutureInbox) -> None:
         self._futures = futures
@@ -1748,12 +1867,13 @@ class Sessions:
     def __init__(self, futures: FutureSessions) -> None:
         self._futures = futures
 
-    def open(self, *, credential: str, lifetime: timedelta = LIFETIME) -> NewSession:
+    def open(self, *, credential: str, lifetime: timedelta = LIFETIME, most: int = OPEN) -> NewSession:
         """Begin a session of the actor of these calls, with the rights that they have now; `credential` says what they came in with.
 
-        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key.
+        Its secret is in the answer and nowhere else. One that was opened with a key (`key:` and its id) ends with the key. Of one actor
+        and credential the newest `most` stay open: the oldest ends where there would be more.
         """
-        return self._futures.open(credential=credential, lifetime=lifetime).result()
+        return self._futures.open(credential=credential, lifetime=lifetime, most=most).result()
 
     def list(self, *, actor: str = "", after: str | Session = "", limit: int = 100) -> builtins.list[Session]:
         """Sessions, oldest first, ended ones included: one's own, those of `actor`, or all for whoever looks after keys."""
@@ -2071,6 +2191,10 @@ class Calls:
     """Instances of any kind, for operators."""
     invariants: Invariants
     """Whether the rules hold that every document keeps, and what sets it right."""
+    seals: Seals
+    """What tells whether anybody rewrote a history."""
+    reports: Reports
+    """What runs of a period tell of work as a whole."""
     inbox: Inbox
     """Commands that were accepted and wait."""
     pauses: Pauses
@@ -2110,6 +2234,8 @@ class Calls:
         self.events = Events(futures.events)
         self.instances = Instances(futures.instances)
         self.invariants = Invariants(futures.invariants)
+        self.seals = Seals(futures.seals)
+        self.reports = Reports(futures.reports)
         self.inbox = Inbox(futures.inbox)
         self.pauses = Pauses(futures.pauses)
         self.keys = Keys(futures.keys)

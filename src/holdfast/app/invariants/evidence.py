@@ -10,9 +10,10 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.rows import Record, RowKind, kinds
 from holdfast.store.reading import Reader
+from holdfast.store.seals import StoredSeal
 from holdfast.store.shapes import Header, Receipt, Snapshot, StoredEffect, escaped, within
 
-S = TypeVar("S", StoredEvent, StoredEffect, Record)
+S = TypeVar("S", StoredEvent, StoredEffect, StoredSeal, Record)
 
 
 class Evidence(NamedTuple):
@@ -24,14 +25,18 @@ class Evidence(NamedTuple):
     rows: Mapping[RowKind[Record], Sequence[Record]]
     effects: Sequence[StoredEffect]
     receipts: Sequence[Receipt]
+    seals: Sequence[StoredSeal]
 
 
-def gathered(reader: Reader, headers: Sequence[Header], receipts: Sequence[Receipt]) -> list[Evidence]:
-    """What is stored of these; the reader answers as of one moment, and the receipts are older than that."""
+def gathered(
+    reader: Reader, headers: Sequence[Header], receipts: Sequence[Receipt], seals: Sequence[StoredSeal]
+) -> list[Evidence]:
+    """What is stored of these; the reader answers as of one moment, and receipts and seals are older than that."""
     names = [each.id for each in headers]
     events = _by_instance(reader.histories(names))
     effects = _by_instance(reader.effects_of(names))
     snapshots = reader.snapshots(names)
+    sealed = _by_instance(seals)
     rows = {kind: _by_instance(reader.rows_of(kind, names)) for kind in kinds()}
     by_scope: defaultdict[str, list[Receipt]] = defaultdict(list)
     for receipt in receipts:
@@ -43,6 +48,7 @@ def gathered(reader: Reader, headers: Sequence[Header], receipts: Sequence[Recei
             snapshot=snapshots.get(header.id),
             rows={kind: found[header.id] for kind, found in rows.items() if header.id in found},
             effects=effects.get(header.id, ()),
+            seals=sealed.get(header.id, ()),
             receipts=[each for scope in scopes_of(header) for each in by_scope.get(scope, ())],
         )
         for header in headers

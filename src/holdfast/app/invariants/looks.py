@@ -19,6 +19,7 @@ from holdfast.kernel.rows import Record, RowKind, kinds
 from holdfast.machine.graphs.graph import Join
 from holdfast.machine.machine import GraphMachine
 from holdfast.store.reading import Reader
+from holdfast.store.shapes import StoredEffect
 
 _OF_KIND: dict[RowKind[Record], str] = {
     DOCUMENT_VERSIONS: "K-01",
@@ -91,6 +92,9 @@ def places(evidence: Evidence, program: Program, walk: Walk) -> Iterator[Found]:
     document = walk.state.document
     if document is not None and header.key != document.id:
         yield Found("WF-15", f"the key of the row is {header.key!r}, and the document is {document.id!r}")
+    if header.started_by != evidence.events[0].actor:
+        first = evidence.events[0].actor
+        yield Found("WF-15", f"the row says that {header.started_by!r} began it, and the history says {first!r}")
     snapshot = evidence.snapshot
     if snapshot is None or snapshot.state_version != program.state_version:
         return
@@ -158,7 +162,11 @@ def work(evidence: Evidence, speaker: Program, walk: Walk) -> Iterator[Found]:
         if each.number >= issued:
             told = f"effect {each.number} was never asked for: the document has asked for {issued}"
             yield Found("WF-11", told, effect=each.number)
-    calls = calls_of(evidence.effects, speaker)
+    readable = [each for each in evidence.effects if _is_readable(each, speaker)]
+    for each in evidence.effects:
+        if each not in readable:  # Newer code may know better, so that nothing is withdrawn.
+            yield Found("WF-11", f"effect {each.number} cannot be read, so that nobody who runs this code can make it")
+    calls = calls_of(readable, speaker)
     awaited = {number for number, step in state.open.items() if step.effect is not None}
     known = awaited | {*state.stopping} | {*state.dead} | {*state.frozen}
     for number in sorted(calls.keys() - known):
@@ -166,10 +174,20 @@ def work(evidence: Evidence, speaker: Program, walk: Walk) -> Iterator[Found]:
         if effect < issued:
             yield Found("WF-11", f"effect {effect} would call step {number}, which has ended", effect=effect)
     buried = {getattr(row, "number", None) for row in evidence.rows.get(DEAD_LETTERS, ())}
+    unread = {each.number for each in evidence.effects} - {each.number for each in readable}
+    buried |= {number for number in awaited if state.open[number].effect in unread}
     for number in sorted(awaited - calls.keys() - buried):
         step = state.open[number]
         told = f"the call of step {number} at {step.node!r}, effect {step.effect}, is gone, and nobody will make it"
         yield Found("WF-10", told, step=number)
+
+
+def _is_readable(effect: StoredEffect, speaker: Program) -> bool:
+    try:
+        speaker.effects.decode(effect.type, effect.version, effect.data)
+    except HoldfastError:
+        return False
+    return True
 
 
 def amendments(walk: Walk, reader: Reader, partition: str) -> Iterator[Found]:

@@ -10,6 +10,7 @@ from holdfast.app.invariants.evidence import Evidence, gathered, scopes_of
 from holdfast.app.invariants.looks import looked_at
 from holdfast.app.invariants.rules import RULES, Found
 from holdfast.app.invariants.views import InvariantPage, Violation
+from holdfast.app.sealing import flaws, seals_of
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
@@ -53,9 +54,10 @@ def evidences(desk: Desk, names: Sequence[InstanceId]) -> Iterator[tuple[Evidenc
     scopes = [scope for header in desk.reader.headers(names) for scope in scopes_of(header)]
     # Before the look begins: a receipt that came later would be of a commit that the look does not see.
     receipts = desk.service.survey(lambda parts: parts.keeper().receipted(desk.tenant, scopes))
+    seals = seals_of(desk, names)
     with desk.reader.look() as reader:
         headers = sorted(reader.headers(names), key=lambda header: header.id, reverse=True)
-        for evidence in gathered(reader, headers, receipts):
+        for evidence in gathered(reader, headers, receipts, seals):
             yield evidence, reader
 
 
@@ -74,6 +76,8 @@ def findings(desk: Desk, evidence: Evidence, reader: Reader, published: set[Pin]
             yield Found("WF-07", "its workflow is not published")
             return
         published.add(pin)
+    for told in flaws(evidence.events, evidence.seals, desk.registry.codec):
+        yield Found("T1", told)
     yield from looked_at(evidence, program, desk.registry.library.speaker, reader)
 
 

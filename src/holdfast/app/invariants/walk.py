@@ -10,7 +10,8 @@ from holdfast.errors import HoldfastError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.program import Program
 from holdfast.kernel.rows import Record, merge
-from holdfast.machine.graphs.graph import Human, Join
+from holdfast.machine.graphs.graph import Gate, Human, Join
+from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data
@@ -28,7 +29,6 @@ class Walk:
     def __init__(self, program: Program, events: Sequence[StoredEvent]) -> None:
         assert isinstance(program.decider, GraphMachine)
         self._program, self._machine = program, program.decider
-        self._routes = program.decider.routes
         self.state = State()
         self.found: list[Found] = []
         self.is_whole = True
@@ -45,6 +45,11 @@ class Walk:
         self._drift: tuple[str, str] | None = None
         """The cause of a change that only an amendment in place may have made, and what is wrong with it otherwise."""
         self._fold(events)
+
+    @property
+    def _routes(self) -> GraphIndex:
+        """The graph that the document follows at this point."""
+        return self._machine.routes_of(self.state)
 
     def _fold(self, events: Sequence[StoredEvent]) -> None:
         records: list[Record] = []
@@ -87,6 +92,10 @@ class Walk:
         return True
 
     def _looked_at(self, stored: StoredEvent, event: e.Event) -> Iterator[Found]:
+        named = _named_in(event)
+        if named not in {"", stored.actor}:
+            told = f"event {stored.sequence}, {stored.type}, is by {named!r} and stored as that of {stored.actor!r}"
+            yield Found("K-01", told)
         match event:
             case e.StepStarted():
                 yield from self._entered(event, event.node)
@@ -145,6 +154,17 @@ class Walk:
             transition is None or transition.target != event.status or status not in transition.sources
         ):
             yield Found("N1", f"{event.transition!r} has moved it from {status!r} to {event.status!r}")
+        for number, each in self.state.document.approvals.items():
+            slot = self._routes.node(each.node).region
+            if event.how == "passed" and each.verdict == "void" and self._leads_to(slot, event.transition):
+                yield Found(
+                    "WF-03", f"{event.transition!r} has let it pass although the approval of step {number} is void"
+                )
+
+    def _leads_to(self, slot: str, transition: str) -> bool:
+        region = index_of(self._routes).regions.get(slot)
+        op = None if region is None else self._routes.node(region.exit).op
+        return isinstance(op, Gate) and op.transition == transition
 
     def _applied(self, event: e.ApprovalsApplied) -> Iterator[Found]:
         document = self.state.document
@@ -166,6 +186,19 @@ class Walk:
             if changed:
                 told = f"step {number} approved version {approval.version}, and {', '.join(changed)} changed before the gate"
                 yield Found("WF-03", told)
+
+
+def _named_in(event: e.Event) -> str:
+    """Who brought an event about, as it says itself; empty if it was a step, or says nothing."""
+    match event:
+        case e.DocumentCreated() | e.TransitionRequested():
+            return event.by
+        case e.DocumentChanged():
+            return "" if event.step else event.by
+        case e.TaskDecided() | e.StepAnswered():
+            return event.actor
+        case _:
+            return ""
 
 
 _UNFOLDABLE = frozenset({"WF-02", "WF-16"})

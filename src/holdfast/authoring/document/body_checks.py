@@ -17,6 +17,7 @@ from holdfast.authoring.document.formulas import Related
 from holdfast.authoring.document.node_checks import check_nodes
 from holdfast.authoring.document.patch_checks import Shape, check_shape
 from holdfast.authoring.document.problems import Problem, ordered
+from holdfast.authoring.document.scenario_format import MOST_SCENARIOS
 from holdfast.authoring.files.parsing import parse, shown
 from holdfast.authoring.files.reading import EnoughError, Findings, Reader
 from holdfast.authoring.files.schema import schema_of
@@ -143,12 +144,12 @@ class _Examination:
 
     def _scenarios(self) -> None:
         """There are not so many, and none is so long, that publishing would take for ever."""
-        if len(self._body.scenarios) > b.MOST_SCENARIOS:
-            told = f"there are {len(self._body.scenarios)} scenarios, and {b.MOST_SCENARIOS} is the most; keep those that matter"
+        if len(self._body.scenarios) > MOST_SCENARIOS:
+            told = f"there are {len(self._body.scenarios)} scenarios, and {MOST_SCENARIOS} is the most; keep those that matter"
             self._report("too_many", told, part=self._body, field="scenarios")
         for each in self._body.scenarios:
-            if len(each.acts) > b.MOST_SCENARIOS:
-                told = f"the scenario {shown(each.name)} has {len(each.acts)} acts, and {b.MOST_SCENARIOS} is the most; make it shorter"
+            if len(each.acts) > MOST_SCENARIOS:
+                told = f"the scenario {shown(each.name)} has {len(each.acts)} acts, and {MOST_SCENARIOS} is the most; make it shorter"
                 self._report("too_many", told, part=each, field="acts")
 
     def _unique(self, drafts: Mapping[str, Draft]) -> None:

@@ -11,23 +11,15 @@ import msgspec
 from msgspec import Meta, field
 
 from holdfast.authoring.document.contract_format import Window
+from holdfast.authoring.document.scenario_format import MOST_SCENARIOS, NodeId, Scenario
 from holdfast.authoring.files.values import SLOT, WORD, Capability, Condition, Duration, Formula, Name, Plain, Text
 
 MOST_NODES: Final = 200
 """Nodes of one patch."""
 MOST_EDGES: Final = 1000
 """Edges of one patch."""
-MOST_SCENARIOS: Final = 200
-"""Scenarios of one body, and acts of one scenario."""
-
-NodeId = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=200,
-        description="usr:<slot>:<name>, or the name alone: letters, digits, _ and -, at most 64.",
-    ),
-]
+MOST_BRANCHES: Final = 60
+"""Branches for items of a list at the same time; a run has some tokens besides."""
 End = Annotated[
     str,
     Meta(
@@ -175,6 +167,19 @@ class ParallelJoin(_Node, frozen=True, kw_only=True, tag="parallel_join"):
     ] = None
 
 
+class ForEach(ParallelSplit, frozen=True, kw_only=True, tag="for_each"):
+    """Goes on in a branch for each item of a list, all of them by the one edge that leaves it. Its branches meet like those of a split."""
+
+    items: Annotated[Name, Meta(description="The list: an expression, such as entity.lines.")]
+    item: Annotated[Context, Meta(description="The name under context. by which a branch finds its item.")] = "item"
+    limit: Annotated[int, Meta(ge=1, le=MOST_BRANCHES, description="Branches at the same time; without it, all.")] = (
+        MOST_BRANCHES
+    )
+    most: Annotated[
+        int, Meta(ge=1, le=10_000, description="Items that there may be; with more of them the step fails.")
+    ] = MOST_BRANCHES
+
+
 class WaitTimer(_Node, frozen=True, kw_only=True, tag="wait_timer"):
     """Waits for a time, until an instant, or for the next time of a calendar rule: one of the three."""
 
@@ -246,11 +251,22 @@ class Task(_Node, frozen=True, kw_only=True, tag="task"):
     into: Annotated[Context | None, Meta(description="The name under context. that keeps its answer.")] = None
 
 
+class Call(_Node, frozen=True, kw_only=True, tag="call"):
+    """Starts another workflow and waits for its end; it is cancelled if that is not waited for any more. Left by `ok`, `error`, `timeout`."""
+
+    workflow: Annotated[Name, Meta(description="The workflow: a saga or a process.")]
+    version: Annotated[Name | None, Meta(description="Its version; without it, the newest.")] = None
+    input: Annotated[dict[str, Formula], Meta(description="What it begins with: expressions, by name.")] = {}
+    timeout: Annotated[Duration | None, Meta(description="How long its end is waited for.")] = None
+    into: Annotated[Context | None, Meta(description="The name under context. that keeps what it came to.")] = None
+
+
 PatchNode: TypeAlias = (
     Action
     | Approval
     | ConditionNode
     | ParallelSplit
+    | ForEach
     | ParallelJoin
     | WaitTimer
     | WaitEvent
@@ -259,6 +275,7 @@ PatchNode: TypeAlias = (
     | Script
     | Rule
     | Task
+    | Call
 )
 
 
@@ -313,69 +330,6 @@ class Base(_Part, frozen=True, kw_only=True):
 
 
 SlotName = Annotated[str, Meta(max_length=64, pattern=SLOT)]
-
-
-# -- scenarios
-
-
-class Player(_Part, frozen=True, kw_only=True):
-    """Somebody in a scenario."""
-
-    roles: Annotated[list[Name], Meta(description="Their roles.")] = []
-    capabilities: Annotated[list[Capability], Meta(description="What they may do.")] = []
-
-
-class Act(_Part, frozen=True, kw_only=True):
-    """Something that happens in a scenario: one of `ask`, `decide`, `edit`, `event` and `wait`."""
-
-    ask: Annotated[Name | None, Meta(description="A transition that is asked for, such as submit.")] = None
-    decide: Annotated[NodeId | None, Meta(description="The approval that is decided.")] = None
-    decision: Annotated[Name, Meta(description="How it is decided.")] = "approved"
-    edit: Annotated[dict[str, Plain] | None, Meta(description="Fields that are changed.")] = None
-    event: Annotated[Name | None, Meta(description="An event that comes from outside.")] = None
-    key: Annotated[Name | None, Meta(description="Its key; without it, the one that is waited for.")] = None
-    payload: Annotated[dict[str, Plain], Meta(description="What it brings.")] = {}
-    wait: Annotated[Duration | None, Meta(description="Time that goes by.")] = None
-    by: Annotated[
-        Name | None,
-        Meta(
-            description="Who does it, one of `people`; without it, the requester, or for a decision those who are asked."
-        ),
-    ] = None
-    reason: Annotated[Text, Meta(description="Why they do it.")] = ""
-    refused: Annotated[Name | None, Meta(description="The code by which it is refused; without it, it is not.")] = None
-
-
-class Expectation(_Part, frozen=True, kw_only=True):
-    """How a scenario comes out. What is not said does not matter."""
-
-    status: Annotated[Name | None, Meta(description="The status of the document.")] = None
-    data: Annotated[dict[str, Plain], Meta(description="Fields with these values; null means that there is none.")] = {}
-    path: Annotated[list[NodeId], Meta(description="Nodes that it came through in this order, others in between.")] = []
-    avoids: Annotated[list[NodeId], Meta(description="Nodes that it never came to.")] = []
-    asks: Annotated[list[NodeId], Meta(description="The approvals that are open then, all of them.")] = []
-    asks_nobody: Annotated[bool, Meta(description="Whether no approval is open then.")] = False
-    paused: Annotated[bool, Meta(description="Whether it waits for an operator, because a step cannot go on.")] = False
-
-
-class Scenario(_Part, frozen=True, kw_only=True):
-    """A test of the body: a document, what happens to it, and how that comes out."""
-
-    name: Annotated[Name, Meta(description="What it shows, in a sentence.")]
-    data: Annotated[dict[str, Plain], Meta(description="The fields of the document.")] = {}
-    expect: Annotated[Expectation, Meta(description="How it comes out.")]
-    acts: Annotated[list[Act], Meta(max_length=MOST_SCENARIOS, description="What happens, one after the other.")] = []
-    org: Annotated[dict[str, Plain], Meta(description="The settings of the organisation, read as org.")] = {}
-    people: Annotated[
-        dict[str, Player],
-        Meta(
-            description="Who takes part, by id; `requester` wants the document, and may do everything unless it is said."
-        ),
-    ] = {}
-    answers: Annotated[
-        dict[str, dict[str, Plain]], Meta(description="What handlers answer, by their names; without it, nothing.")
-    ] = {}
-    failing: Annotated[list[Name], Meta(description="Handlers that fail for good.")] = []
 
 
 class Body(_Part, frozen=True, kw_only=True):

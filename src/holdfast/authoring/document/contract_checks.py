@@ -95,6 +95,11 @@ class ContractChecks:
         self._expression(
             partial(self._language.mapping, field.formula), f"the formula of {shown(name)}", field, "formula"
         )
+        if field.times is not None:
+            self._expression(partial(self._language.mapping, field.times), f"`times` of {shown(name)}", field, "times")
+        if (field.times is not None or field.per > 1) and field.gives not in {"int", "money"}:
+            message = f"{shown(name)} gives {field.gives}, and only int and money are taken times or divided; drop it"
+            self._find("computed", message, field, "times" if field.times is not None else "per")
         for given in ("default", "required"):
             if self._reader.has(field, given):
                 self._find("computed", f"{shown(name)} is computed, so `{given}` has no meaning; drop it", field, given)

@@ -108,6 +108,13 @@ class ComputedField(_Field, frozen=True, kw_only=True, tag="computed"):
     gives: Annotated[
         Literal["string", "int", "money", "bool", "date", "datetime"], Meta(description="The type of the value.")
     ] = field(name="as", default="bool")
+    times: Annotated[
+        Formula | None,
+        Meta(description="A whole number that it is taken times, such as entity.exchange_rate; for int and money."),
+    ] = None
+    per: Annotated[
+        int, Meta(ge=1, le=10**12, description="What the product is divided by; halves are rounded to the even number.")
+    ] = 1
 
 
 Field: TypeAlias = (
@@ -254,6 +261,18 @@ class Policy(_Part, frozen=True, kw_only=True):
     )
 
 
+class Limits(_Part, frozen=True, kw_only=True):
+    """How far the workflow of one document may go, whatever an organisation puts into its slots."""
+
+    visits: Annotated[
+        int, Meta(ge=1, le=10_000, description="How often one step may be come to before the document is paused.")
+    ] = 100
+    tokens: Annotated[int, Meta(ge=1, le=1000, description="Branches, and what they come from, at the same time.")] = 64
+    context: Annotated[
+        int, Meta(ge=1, le=1_048_576, description="Bytes of the content, and of what steps keep under context.")
+    ] = 262_144
+
+
 class Contract(_Part, frozen=True, kw_only=True):
     """What a type of documents is."""
 
@@ -282,6 +301,7 @@ class Contract(_Part, frozen=True, kw_only=True):
     self_approval: Annotated[
         bool, Meta(description="Whether those may approve who wrote the document, or ask for its transition.")
     ] = False
+    limits: Annotated[Limits, Meta(description="How far the workflow of one document may go.")] = Limits()
     hash: Annotated[
         Name | None, Meta(description="Written by an export; what was changed since is refused until it is removed.")
     ] = None

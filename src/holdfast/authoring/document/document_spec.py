@@ -16,8 +16,10 @@ from holdfast.authoring.document.contract_format import (
     RefField,
 )
 from holdfast.authoring.document.effective import Effective
-from holdfast.authoring.document.formulas import Language, schema_type
+from holdfast.authoring.document.formulas import RELATED, Language, Stored, schema_type
 from holdfast.authoring.document.ids import IN, gate_id, proxy_id
+from holdfast.expressions import Expression
+from holdfast.expressions.tree import variables
 from holdfast.machine.graphs import document as d
 from holdfast.machine.graphs.document_checks import BUILT_IN
 
@@ -46,7 +48,20 @@ def document_spec(effective: Effective) -> d.DocumentSpec:
         contract_version=str(contract.version),
         envelope_version=str(effective.envelope_version),
         compiler_version=effective.compiler_version,
+        reads=_reads(effective),
     )
+
+
+def _reads(effective: Effective) -> dict[str, tuple[str, ...]]:
+    """Which fields of the documents that it refers to the steps read, by the field that refers to them."""
+    stored = [each for node in effective.nodes_by_id.values() for each in node.formulas.values()]
+    stored += [edge.when for edge in effective.edges_by_id.values() if edge.when is not None]
+    found: dict[str, set[str]] = {}
+    for each in stored:
+        for variable in variables(Expression.from_data(each).tree):
+            if variable.path[0] == RELATED:
+                found.setdefault(variable.path[1], set()).add(variable.path[2])
+    return {name: tuple(sorted(names)) for name, names in sorted(found.items())}
 
 
 def verb(contract: Contract, action: str) -> str:
@@ -72,11 +87,17 @@ def _field(field: Field, language: Language, *, is_system: bool = False) -> d.Fi
         else {},
         of=field.of if isinstance(field, RefField) else "",
         formula=language.mapping(field.formula) if isinstance(field, ComputedField) else None,
+        times=_times(field, language),
+        per=field.per if isinstance(field, ComputedField) else 1,
         sensitive=field.sensitive,
         visible_to=tuple(field.visible_to),
         default=field.default,
         system=is_system,
     )
+
+
+def _times(field: Field, language: Language) -> Stored | None:
+    return language.mapping(field.times) if isinstance(field, ComputedField) and field.times is not None else None
 
 
 def _transition(effective: Effective, transition: LifecycleTransition) -> d.Transition:

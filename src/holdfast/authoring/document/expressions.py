@@ -46,6 +46,8 @@ def writes_of(node: b.PatchNode) -> tuple[str, ...]:
             | b.WebhookOut(into=str(name))
             | b.Script(into=str(name))
             | b.Task(into=str(name))
+            | b.Call(into=str(name))
+            | b.ForEach(item=name)
         ):
             return (name,)
         case _:
@@ -109,6 +111,8 @@ def _mappings(node: b.PatchNode) -> Iterator[Formula]:
             yield Formula("until", "until", node, until, "mapping")
         case b.Script():
             yield Formula("formula", "formula", node, node.formula, "mapping")
+        case b.ForEach():
+            yield Formula("items", "items", node, node.items, "mapping")
         case _:
             pass
 
@@ -163,7 +167,9 @@ class _Expressions:
         key = None if names is None else names | frozenset(more)
         if key not in self._known:
             context = None if key is None else {**dict.fromkeys(key, Type("any")), **self._outside}
-            self._known[key] = Language(self._contract, schema_type(self._contract, context), self._related)
+            self._known[key] = Language(
+                self._contract, schema_type(self._contract, context), self._related, reads_others=True
+            )
         return self._known[key]
 
     def read(self, language: Language, formula: Formula, *, node: str = "", edge: str = "") -> Stored | None:

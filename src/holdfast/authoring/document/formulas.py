@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+import msgspec
+
 from holdfast.authoring.document.contract_format import (
     ComputedField,
     Contract,
@@ -20,7 +22,7 @@ from holdfast.authoring.files.values import Condition, Formula
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression, Options, Reason, Spelling, Type, parse
 from holdfast.expressions.suggestions import suggestion
-from holdfast.expressions.tree import variables
+from holdfast.expressions.tree import Node, variables
 
 Stored: TypeAlias = dict[str, object]
 """The stored form of an expression, as graphs have it."""
@@ -28,6 +30,8 @@ Related: TypeAlias = Mapping[str, Contract]
 """The contracts of other types, by name, as far as they are known."""
 
 ENTITY: Final = "entity"
+RELATED: Final = "related"
+"""What compiled expressions call the documents that a document refers to, as they were."""
 SYSTEM: Final[dict[str, Type]] = {
     "id": Type("string"),
     "version": Type("number"),
@@ -106,7 +110,9 @@ def schema_type(contract: Contract, context: Mapping[str, Type] | None = None) -
 class Language:
     """The expressions that one place of a document's workflow can have."""
 
-    def __init__(self, contract: Contract, schema: Type, related: Related) -> None:
+    def __init__(self, contract: Contract, schema: Type, related: Related, *, reads_others: bool = False) -> None:
+        self._reads_others = reads_others
+        """Whether fields of other documents can be read there, which a document has with it as they were."""
         self._refs = {name: each.of for name, each in contract.fields.items() if isinstance(each, RefField)}
         self._schema = schema
         self._related = related
@@ -115,19 +121,39 @@ class Language:
         """The stored form of a condition, as text or as an object; ExpressionError if it is none."""
         read = _parsed(given, "native") if isinstance(given, str) else _parsed(_json(given), "json")
         self._check_references(read)
-        return read.check(self._schema, expects="bool").to_data()
+        return self._stored(read.check(self._schema, expects="bool"))
 
     def mapping(self, given: Formula) -> Stored:
         """The stored form of a value; what is no text stands for itself."""
         read = _parsed(given if isinstance(given, str) else _json(given), "mapping")
         self._check_references(read)
-        return read.check(self._schema).to_data()
+        return self._stored(read.check(self._schema))
 
     def template(self, given: str) -> Stored:
         """The stored form of a text with `{path}` holes."""
         read = _parsed(given, "template")
         self._check_references(read)
-        return read.check(self._schema).to_data()
+        return self._stored(read.check(self._schema))
+
+    def _stored(self, read: Expression) -> Stored:
+        if not self._reads_others or not any(map(self._leads_on, _paths(read))):
+            return read.to_data()
+        tree: Node = msgspec.convert(self._through(msgspec.to_builtins(read.tree)), Node)
+        return Expression(read.source, read.spelling, tree).to_data()
+
+    def _leads_on(self, path: tuple[tuple[str, ...], int]) -> bool:
+        names, _ = path
+        return len(names) == _DEEPEST_REF and names[0] == ENTITY and names[1] in self._refs
+
+    def _through(self, part: object) -> object:
+        """A tree whose paths through references lead to what the document has with it of the others."""
+        if isinstance(part, list | tuple):
+            return [self._through(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if isinstance(path := part.get("path"), list | tuple) and self._leads_on((tuple(path), 0)):
+            return {**part, "path": [RELATED, *path[1:]]}
+        return {name: self._through(each) for name, each in part.items()}
 
     def _check_references(self, read: Expression) -> None:
         for path, at in _paths(read):
@@ -140,6 +166,10 @@ class Language:
             if other is not None and path[2] not in {*other.fields, *RESERVED}:
                 told = suggestion(path[2], other.fields)
                 message = f"there is no '{path[2]}' in '{other.entity_type}', which '{path[0]}.{path[1]}' is{told}"
+                raise ExpressionError(message, reason=Reason.UNKNOWN_NAME, source=read.source, position=at)
+            field = None if other is None else other.fields.get(path[2])
+            if field is not None and (field.sensitive or field.visible_to):
+                message = f"'{path[2]}' of '{path[0]}.{path[1]}' is not for everybody's eyes, and would stand in the history; take another"
                 raise ExpressionError(message, reason=Reason.UNKNOWN_NAME, source=read.source, position=at)
 
 

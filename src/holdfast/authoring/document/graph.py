@@ -29,10 +29,6 @@ from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.graphs.kinds.rule import DocumentRule
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 
-MOST_VISITS: Final = 100
-"""How often a token may enter one node before the run waits for an operator."""
-
-_POLICIES: Final = g.Policies(on_failure="pause", on_cancel="none", on_no_edge="pause", max_visits=MOST_VISITS)
 _ALWAYS: Final = parse("true").to_data()
 _RESPONSE: Final = parse("response", spelling="mapping", options=Options(namespaces=frozenset({"response"}))).to_data()
 _EVENT: Final = parse("event.payload", spelling="mapping", options=Options(namespaces=frozenset({"event"}))).to_data()
@@ -49,8 +45,20 @@ def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
         entry=START,
         nodes=[machine_node(contract, each) for each in effective.nodes_by_id.values()],
         edges=list(_edges(effective)),
-        policies=_POLICIES,
+        policies=_policies(contract),
         document=document_spec(effective),
+    )
+
+
+def _policies(contract: Contract) -> g.Policies:
+    limits = contract.limits
+    return g.Policies(
+        on_failure="pause",
+        on_cancel="none",
+        on_no_edge="pause",
+        max_visits=limits.visits,
+        max_tokens=limits.tokens,
+        max_bytes=limits.context,
     )
 
 
@@ -127,7 +135,7 @@ def machine_node(contract: Contract, node: Node) -> g.Node:
         id=node.id,
         op=_op(contract, node, written),
         region=region,
-        timeout_ms=milliseconds(written.timeout) if isinstance(written, b.Approval | b.WaitEvent) else None,
+        timeout_ms=milliseconds(written.timeout) if isinstance(written, b.Approval | b.WaitEvent | b.Call) else None,
         capability=(written.capability or "") if isinstance(written, b.Approval) else "",
         run_as=_run_as(written.run_as) if isinstance(written, b.Action) else "",
         compensation=_undo(contract, written) if isinstance(written, b.Action) else None,
@@ -177,7 +185,7 @@ def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
         case b.ConditionNode():
             return g.Condition(expression=node.formulas.get("expression", _ALWAYS))
         case b.ParallelSplit():
-            return g.Split()
+            return _split(node, written)
         case b.Script():
             return g.Script(formula=node.formulas["formula"], into=written.into or "")
         case b.Rule():
@@ -186,6 +194,12 @@ def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
             return _wait(node, written)
         case _:
             return _outward(node, written)
+
+
+def _split(node: Node, written: b.ParallelSplit) -> g.Split:
+    if not isinstance(written, b.ForEach):
+        return g.Split()
+    return g.Split(items=node.formulas["items"], item=written.item, limit=written.limit, most=written.most)
 
 
 def _action(contract: Contract, node: Node, written: b.Action) -> g.Action:
@@ -262,6 +276,9 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
                 output=_kept(written.into) if written.waits else {},
                 detached=not written.waits,
             )
+        case b.Call():
+            given, into = _under(node, "input."), written.into or ""
+            return g.Call(definition=written.workflow, version=written.version or "", input=given, into=into)
         case _:
             assert isinstance(written, b.Task)
             retry = g.Retry(max_calls=written.attempts)

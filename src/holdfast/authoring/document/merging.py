@@ -15,7 +15,7 @@ from holdfast.authoring.document.body_checks import Checked
 from holdfast.authoring.document.contract_format import LifecycleTransition, Window
 from holdfast.authoring.document.drafting import DraftEdge, is_rejection
 from holdfast.authoring.document.envelope import Envelope
-from holdfast.authoring.document.formulas import STATUS, Stored
+from holdfast.authoring.document.formulas import ENTITY, STATUS, Stored
 from holdfast.authoring.document.ids import IN, OUT, edge_id, gate_id, join_id, policy_id, state_id
 from holdfast.authoring.document.parts import (
     AGAIN,
@@ -29,7 +29,8 @@ from holdfast.authoring.document.parts import (
 )
 from holdfast.authoring.document.patch_checks import Scope, refusals
 from holdfast.authoring.document.windows import strictest
-from holdfast.expressions import parse
+from holdfast.expressions import Expression, parse
+from holdfast.expressions.tree import variables
 
 SPLIT_JOIN: Final = "parallel_join"
 LEFT_OUT: Final = ("id", "type", "window")
@@ -58,15 +59,12 @@ class Merger:
             self._count_joins(checked)
 
     def _attach(self, slot: str, checked: Checked) -> None:
-        """Put the proxies where the direct edge was; what it asked for, the way in asks for now."""
+        """Put the proxies where the direct edges were, that of a time that is over included; what they asked for, the way in asks for now."""
         draft, declared = checked.draft, checked.draft.slot
-        direct = next(
-            edge
-            for edge in self._envelope.edges.values()
-            if (edge.source, edge.target) == (declared.entry, declared.exit) and not edge.rework
-        )
-        del self.edges[direct.id]
-        self._add(msgspec.structs.replace(direct, id="", target=draft.way_in, provenance=slot))
+        for direct in self._envelope.edges.values():
+            if (direct.source, direct.target) == (declared.entry, declared.exit) and not direct.rework:
+                del self.edges[direct.id]
+                self._add(msgspec.structs.replace(direct, id="", target=draft.way_in, provenance=slot))
         self._add(Edge(id="", source=draft.way_out, target=declared.exit, provenance=slot))
         for transition in self._envelope.contract.lifecycle.transitions:
             if declared.exit == gate_id(transition.name):
@@ -147,9 +145,22 @@ def _config(checked: Checked, node: b.PatchNode) -> dict[str, object]:
     draft = checked.draft
     if isinstance(node, b.Approval) and node.distinct_from:
         config["distinct_from"] = [draft.full(each) for each in node.distinct_from]
+    if isinstance(node, b.Approval) and node.covers:
+        config["covers"] = list(dict.fromkeys([*node.covers, *_lists_around(checked, node)]))
     if isinstance(node, b.ParallelJoin):
         config["split"] = next(split for split, join in checked.shape.joins.items() if join == draft.full(node.id))
     return config
+
+
+def _lists_around(checked: Checked, node: b.PatchNode) -> list[str]:
+    """The fields whose items an approval is about: with another list it would be about other items."""
+    found: set[str] = set()
+    for split in checked.shape.scopes[checked.draft.full(node.id)]:
+        stored = checked.formulas.nodes.get(split, {}).get("items")
+        if stored is not None:
+            paths = [each.path for each in variables(Expression.from_data(stored).tree)]
+            found |= {path[1] for path in paths if len(path) > 1 and path[0] == ENTITY}
+    return sorted(found)
 
 
 def _slot_edges(checked: Checked) -> Iterator[Edge]:

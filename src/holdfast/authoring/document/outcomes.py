@@ -9,6 +9,8 @@ from holdfast.authoring.document.parts import BLOCKED, BRANCH, OK, REJECTED
 def outcomes_of(node: b.PatchNode) -> tuple[str, ...]:
     """The words, the usual one first."""
     match node:
+        case b.ForEach():
+            return (BRANCH, "error")
         case b.ParallelSplit():
             return (BRANCH,)
         case b.ConditionNode(expression=expression):
@@ -26,7 +28,7 @@ def _others(node: b.PatchNode) -> tuple[str, ...]:
     match node:
         case b.Approval():
             return ("rejected", "error", *_timeout(node.timeout))
-        case b.WaitEvent():
+        case b.WaitEvent() | b.Call():
             return ("error", *_timeout(node.timeout))
         case b.Action():
             return ("denied", "error")

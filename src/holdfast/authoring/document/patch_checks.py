@@ -101,7 +101,7 @@ def _outcomes(draft: Draft, name: str, report: Report) -> None:
             told = suggestion(edge.on, known) or f"; it can be {', '.join(known)}"
             message = f"{shown(name)} is never left by {shown(edge.on)}{told}"
             report("outcome", message, edge=edge.id, part=edge.given, field="on")
-        if isinstance(node, b.ParallelSplit) and edge.when is not None:
+        if isinstance(node, b.ParallelSplit) and edge.on == BRANCH and edge.when is not None:
             message = f"{shown(name)} goes on in every branch; ask in a condition node of the branch"
             report("branch_condition", message, edge=edge.id, part=edge.given, field="when")
     led = {edge.on for edge in draft.out[name]}
@@ -217,10 +217,26 @@ class _Branches:
                     f"a branch of {shown(split)} leaves the slot past {shown(self._joins[split])}; lead it to that join"
                 )
                 self._find("branch_misses_join", message, split)
+        self._clashes()
         for name, node in sorted(self._draft.nodes.items()):
-            if isinstance(node, b.ParallelSplit) and len(self._draft.out[name]) < _SEVERAL:
+            branches = [edge for edge in self._draft.out[name] if edge.on == BRANCH]
+            if isinstance(node, b.ForEach) and len(branches) > 1:
+                told = f"{shown(name)} goes on by one edge for all items, and has {len(branches)}; ask in a condition node behind it"
+                self._find("branches", told, name)
+            elif isinstance(node, b.ParallelSplit) and not isinstance(node, b.ForEach) and len(branches) < _SEVERAL:
                 self._find("branches", f"{shown(name)} has one branch; give it several, or remove it", name)
         return Shape(self._order, self._scopes, self._joins) if self._is_sound else None
+
+    def _clashes(self) -> None:
+        """Lists inside of lists whose items have one name: a branch would find only the inner one."""
+        lists = {name: node for name, node in self._draft.nodes.items() if isinstance(node, b.ForEach)}
+        for name, node in sorted(lists.items()):
+            around = [lists[each] for each in self._scopes.get(name, ()) if each in lists]
+            if any(each.item == node.item for each in around):
+                message = (
+                    f"{shown(name)} and a list around it both call their item {shown(node.item)}; give it another name"
+                )
+                self._find("item_clash", message, name)
 
     def _enter(self, name: str) -> None:
         arrivals = self._arrivals[name]

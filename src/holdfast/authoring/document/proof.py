@@ -42,6 +42,7 @@ def prove_gates(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[st
             *_system_nodes(envelope, nodes),
             *_ends(nodes, edges),
             *_ways(envelope, nodes, edges),
+            *_shortcuts(envelope, nodes, edges),
             *_ways_back(envelope, edges),
             *_policies(nodes, edges),
         ]
@@ -77,6 +78,14 @@ def _ways(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edg
         yield _broken(f"no way leads from {source!r} to {target!r} any more", node=source)
     for source, target in sorted(found - wanted):
         yield _broken(f"a way leads from {source!r} to {target!r} that the envelope does not have", node=source)
+
+
+def _shortcuts(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+    """What an organisation has put into a slot lies on every way through it."""
+    filled = {(each.entry, each.exit) for each in envelope.slots.values() if proxy_id(each.id, IN) in nodes}
+    for edge in edges.values():
+        if (edge.source, edge.target) in filled and not edge.rework:
+            yield _broken(f"{edge.id!r} leads past the slot between the two", edge=edge.id)
 
 
 def _contracted(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ who have to be looked for are found under the name by which they are looked for,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 from uuid import UUID
@@ -231,6 +231,7 @@ class Rehearsal:
             self._issued += 1
         for number in decision.withdrawn_effects:
             self._calls.pop(number, None)
+        self._pending += self._ended(decision)
         for recall in decision.recalls:
             if self._calls.pop(recall.effect, None) is not None:
                 self._pending.append(cast("c.Command", recall.command))
@@ -250,6 +251,17 @@ class Rehearsal:
                 del self._calls[number]
             else:
                 self._tell(command, SYSTEM, effect=number)
+
+    def _ended(self, decision: Decision) -> Iterator[c.EndChild]:
+        """What other workflows come to that are started, by rote."""
+        for message in decision.messages:
+            begun, workflow = message.command, message.decider
+            if not isinstance(begun, c.StartWorkflow):
+                continue
+            if workflow in self._failing:
+                yield c.EndChild(step=begun.parent_step, status="failed", error=f"{workflow} fails, as was said")
+            else:
+                yield c.EndChild(step=begun.parent_step, status="completed", result=self._answers.get(workflow, {}))
 
     def _replied(self, effect: Effect) -> c.Command | None:
         """What the world answers, by rote."""

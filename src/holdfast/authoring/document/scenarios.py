@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from holdfast.authoring.document.body_format import Act, Scenario
 from holdfast.authoring.document.ids import local_name
 from holdfast.authoring.document.rehearsal import EndlessError, Passage, Rehearsal
+from holdfast.authoring.document.scenario_format import Act, Scenario
 from holdfast.authoring.files.values import milliseconds
 from holdfast.errors import Diagnostic
 from holdfast.kernel.actor import Actor
@@ -78,7 +78,8 @@ class _Play:
 
     def run(self) -> list[str]:
         """Play it; what did not come out as it should."""
-        command = CreateDocument(data=dict(self._scenario.data), org=dict(self._scenario.org))
+        told = self._scenario
+        command = CreateDocument(data=dict(told.data), org=dict(told.org), related=dict(told.related))
         refusal = self.stage.begin(command, self._player(REQUESTER))
         if refusal is not None:
             return [f"the document cannot be created: {refusal.message} [{refusal.code}]"]

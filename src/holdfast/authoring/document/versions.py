@@ -1,7 +1,7 @@
 """When a compiled workflow may be used by a compiler of another version.
 
-New documents begin only with what this very compiler made. Open ones go on unless the form of the artifact, which the major version
-stands for, has changed. They move to a workflow that was compiled again only if its graph is the same byte for byte.
+New documents begin only with what this very compiler made. Open ones run a graph, and stay with it whatever compiled it; of an artifact whose form,
+which the major version stands for, has changed nothing but that graph can be used. Two artifacts run alike if their graphs are the same byte for byte.
 """
 
 from __future__ import annotations

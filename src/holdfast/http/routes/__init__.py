@@ -21,10 +21,13 @@ from holdfast.http.routes import (
     platform,
     processes,
     repairs,
+    reports,
     schedules,
+    seals,
     sessions,
     standing,
     tasks,
+    workflows,
 )
 from holdfast.http.routing import Route
 
@@ -38,8 +41,11 @@ ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
     *documents.ROUTES,
     *bodies.ROUTES,
+    *workflows.ROUTES,
     *contracts.ROUTES,
     *charters.ROUTES,
+    *seals.ROUTES,
+    *reports.ROUTES,
     *dead_letters.ROUTES,
     *events.ROUTES,
     *notifications.ROUTES,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
 
 from holdfast.app.calls.charters import Charter
-from holdfast.app.invariants.views import Invariant, InvariantPage, Violation
+from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
 from holdfast.errors import NotFoundError, PayloadError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
@@ -25,6 +26,23 @@ class PutCharter(Given, frozen=True, kw_only=True):
     settings: dict[str, object] | None = None
     """All settings; expressions read them as `org`."""
     comment: str = ""
+
+
+class Patrol(Given, frozen=True, kw_only=True):
+    """How a patrol goes on."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
+    """How many documents the stretch has; the server looks at fewer if this is more than it allows."""
+    rules: list[str] = msgspec.field(default_factory=list)
+    """Codes such as `WF-03`; all rules if none is named."""
+    anew: bool = False
+    """Whether it begins with the newest, wherever the last look was stopped."""
+
+
+class Repair(Given, frozen=True, kw_only=True):
+    """Why something is set right."""
+
+    reason: str
 
 
 class PatrolQuery(Paged, frozen=True, kw_only=True):
@@ -60,6 +78,11 @@ async def put_charter(call: Call[NoQuery, PutCharter]) -> Charter:
     return await call.calls.charters.publish_rules(type_, asked.rules, comment=asked.comment)
 
 
+async def refresh_charters(call: Call[NoQuery, None]) -> None:
+    """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+    await call.calls.charters.refresh()
+
+
 async def list_invariants(call: Call[Paged, None]) -> Listing[Invariant]:
     """List the rules that every document keeps, and what to do where one does not hold."""
     return cursors.sliced(await call.calls.invariants.list(), call.query.cursor, call.page(call.query.limit))
@@ -73,6 +96,22 @@ async def check_documents(call: Call[PatrolQuery, None]) -> InvariantPage:
         cursor=None if place is None else str(place), limit=call.page(asked.limit), rules=asked.rules
     )
     return msgspec.structs.replace(found, next=None if found.next is None else cursors.written(found.next))
+
+
+async def patrol_documents(call: Call[NoQuery, Patrol]) -> InvariantPage:
+    """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+    asked = call.body
+    return await call.calls.invariants.patrol(limit=call.page(asked.limit), rules=asked.rules, anew=asked.anew)
+
+
+async def check_document(call: Call[NoQuery, None]) -> list[Violation]:
+    """Where one document breaks a rule; it is named by the id of its run."""
+    return await call.calls.invariants.of(call.run_id)
+
+
+async def repair_document(call: Call[NoQuery, Repair]) -> Mended:
+    """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+    return await call.calls.invariants.repair(call.run_id, reason=call.body.reason)
 
 
 async def check_workflows(call: Call[Paged, None]) -> Listing[Violation]:
@@ -92,6 +131,7 @@ _INVARIANTS = Subject("invariants", "/api/v1/invariants", "execution:read", "own
 
 ROUTES: tuple[Route, ...] = (
     _CHARTERS.get("", list_charters, query=Paged, answer=Listing[Charter]),
+    _CHARTERS.post("/refresh", refresh_charters, permission="documents:govern", reach="tenant"),
     _CHARTERS.get("/{charter}", get_charter, query=NumberQuery, answer=Charter),
     _CHARTERS.put(
         "/{charter}",
@@ -104,5 +144,16 @@ ROUTES: tuple[Route, ...] = (
     ),
     _INVARIANTS.get("", list_invariants, query=Paged, answer=Listing[Invariant]),
     _INVARIANTS.get("/documents", check_documents, query=PatrolQuery, answer=InvariantPage),
+    _INVARIANTS.get("/documents/{id}", check_document, reach="run", answer=list[Violation]),
+    _INVARIANTS.post(
+        "/documents/{id}/repair",
+        repair_document,
+        permission="execution:repair",
+        reach="run",
+        body=Repair,
+        answer=Mended,
+        example={"reason": "a row was lost"},
+    ),
+    _INVARIANTS.post("/patrol", patrol_documents, body=Patrol, answer=InvariantPage, example={"limit": 100}),
     _INVARIANTS.get("/workflows", check_workflows, query=Paged, answer=Listing[Violation]),
 )

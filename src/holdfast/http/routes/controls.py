@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
 
 from holdfast.app.pause_views import ResumeRequest
-from holdfast.http.routing import Answer, Call, Given, NoQuery, Reasoned, Route, Subject
+from holdfast.http.routing import Answer, Call, Ending, Given, NoQuery, Reasoned, Route, Subject
 from holdfast.kernel.records import PauseClock
 
 _BASE = "/api/v1/executions"
@@ -45,13 +44,11 @@ class Signal(Given, frozen=True, kw_only=True):
     """What is delivered twice under one id counts once; `Idempotency-Key` does the same."""
 
 
-class Pause(Reasoned, frozen=True, kw_only=True):
-    """How a run is to wait."""
+class Pause(Ending, frozen=True, kw_only=True):
+    """How a run is to wait, and when it goes on by itself."""
 
     clock: PauseClock | None = None
     """Whether its timers run on, or stand still."""
-    until: datetime | None = None
-    """When it goes on by itself."""
 
 
 class Resume(Reasoned, frozen=True, kw_only=True):
@@ -120,7 +117,7 @@ async def abort_execution(call: Call[NoQuery, Reasoned]) -> Answer:
 async def pause_execution(call: Call[NoQuery, Pause]) -> None:
     """Have a run wait: handlers that are running finish, and what follows from them is held."""
     asked = call.body
-    await call.run.pause(asked.reason, clock=asked.clock, until=asked.until)
+    await call.run.pause(asked.reason, clock=asked.clock, until=asked.ending)
 
 
 async def resume_execution(call: Call[NoQuery, Resume]) -> None:

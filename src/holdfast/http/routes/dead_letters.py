@@ -83,16 +83,15 @@ def numbered(text: str, what: str) -> int:
     return int(text)
 
 
-_LETTERS = Subject("dead letters", "/api/v1/dead-letters", "execution:read", "tenant")
+_LETTERS = Subject("dead letters", "/api/v1/dead-letters", "execution:read", "own")
+_LETTER = Subject("dead letters", "/api/v1/dead-letters/{number}", "execution:read", "run")
 _REPAIR = "execution:repair"
 
 ROUTES: tuple[Route, ...] = (
     _LETTERS.get("", list_letters, query=LetterQuery, answer=Listing[DeadLetter]),
     _LETTERS.get("/groups", group_letters, query=GroupQuery, answer=LetterGroups),
-    _LETTERS.get("/{number}", get_letter, answer=DeadLetter),
-    _LETTERS.post(
-        "/{number}/requeue", requeue_letter, permission=_REPAIR, body=Requeue, example={"input": {"sku": "lamp"}}
-    ),
-    _LETTERS.post("/{number}/retry-compensation", retry_compensation, permission=_REPAIR),
-    _LETTERS.post("/{number}/discard", discard_letter, permission=_REPAIR),
+    _LETTER.get("", get_letter, answer=DeadLetter),
+    _LETTER.post("/requeue", requeue_letter, permission=_REPAIR, body=Requeue, example={"input": {"sku": "lamp"}}),
+    _LETTER.post("/retry-compensation", retry_compensation, permission=_REPAIR),
+    _LETTER.post("/discard", discard_letter, permission=_REPAIR),
 )

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication, taken
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo
+from holdfast.app.pause_points import PausePoint
 from holdfast.errors import ConfigurationError, DefinitionError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
@@ -36,6 +37,13 @@ class DrawingQuery(VersionQuery, frozen=True, kw_only=True):
     """Which version is meant, and how a drawing is written."""
 
     format: Literal["mermaid", "dot", "json"] = "mermaid"
+
+
+class PausePointQuery(VersionQuery, frozen=True, kw_only=True):
+    """Which pause points are wanted."""
+
+    trigger: Literal["", "approval", "wait", "manual"] = ""
+    """Only those at which a run rests for this; all of them if it is empty."""
 
 
 class Version(Given, frozen=True, kw_only=True):
@@ -127,6 +135,12 @@ async def get_definition(call: Call[VersionQuery, None]) -> DefinitionInfo:
 async def get_source(call: Call[VersionQuery, None]) -> dict[str, object]:
     """A version as data, which can be changed and published as another one."""
     return await call.calls.definitions.data(call.path["name"], call.query.version)
+
+
+async def list_pause_points(call: Call[PausePointQuery, None]) -> list[PausePoint]:
+    """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+    asked = call.query
+    return await call.calls.definitions.pause_points(call.path["name"], asked.version, trigger=asked.trigger)
 
 
 async def draw_definition(call: Call[DrawingQuery, None]) -> Drawing:
@@ -228,5 +242,6 @@ ROUTES: tuple[Route, ...] = (
     ),
     _DEFINITIONS.get("/{name}", get_definition, query=VersionQuery, answer=DefinitionInfo),
     _DEFINITIONS.get("/{name}/source", get_source, query=VersionQuery, answer=dict[str, object]),
+    _DEFINITIONS.get("/{name}/pause-points", list_pause_points, query=PausePointQuery, answer=list[PausePoint]),
     _DEFINITIONS.get("/{name}/diagram", draw_definition, query=DrawingQuery, answer=Drawing),
 )

@@ -231,6 +231,13 @@ ROUTES: tuple[Route, ...] = (
         example={"person": "ann", "reason": "holidays"},
     ),
     _PEOPLE.delete("/absences/{number}", end_absence, reach="own", permission=_USE, answer=Done),
-    _PEOPLE.get("/stranded-tasks", list_stranded, permission="execution:read", query=Paged, answer=Listing[HumanTask]),
+    _PEOPLE.get(
+        "/stranded-tasks",
+        list_stranded,
+        reach="own",
+        permission="execution:read",
+        query=Paged,
+        answer=Listing[HumanTask],
+    ),
     _PEOPLE.get("/changes", list_changes, permission="audit:read", query=ChangesQuery, answer=Listing[DirectoryChange]),
 )

@@ -19,6 +19,7 @@ from holdfast.app.document_views import (
     EditCheck,
     FieldDifference,
 )
+from holdfast.app.redaction import Redaction
 from holdfast.errors import NotFoundError, RejectedError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
@@ -80,6 +81,14 @@ class AmendDocument(Given, frozen=True, kw_only=True):
     new_id: str = ""
     """It gets one of its own if this is empty."""
     reason: str = ""
+
+
+class RedactDocument(Given, frozen=True, kw_only=True):
+    """Whose values are taken out of a document, and why."""
+
+    fields: list[str] = msgspec.field(default_factory=list)
+    """All that are sensitive if this is empty."""
+    reason: str
 
 
 class DocumentQuery(Paged, frozen=True, kw_only=True):
@@ -218,6 +227,14 @@ async def amend_document(call: Call[NoQuery, AmendDocument]) -> Answer:
     return _shown(found)
 
 
+async def redact_document(call: Call[NoQuery, RedactDocument]) -> Redaction:
+    """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+    asked = call.body
+    return await call.calls.documents.redact(
+        call.path["type"], call.path["document"], asked.fields, reason=asked.reason
+    )
+
+
 async def list_document_versions(call: Call[Paged, None]) -> Listing[DocumentVersion]:
     """List every version that a document had, the first one first."""
     found = await call.calls.documents.versions(call.path["type"], call.path["document"])
@@ -347,6 +364,14 @@ ROUTES: tuple[Route, ...] = (
         answer=DocumentView,
         status=201,
         example={"data": {"number": "R-0"}, "status": "draft", "version": 3, "reason": "taken over"},
+    ),
+    _ONE.post(
+        "/redact",
+        redact_document,
+        permission="documents:redact",
+        body=RedactDocument,
+        answer=Redaction,
+        example={"fields": ["bank_account"], "reason": "erasure request 7"},
     ),
     _ONE.get("/versions", list_document_versions, query=Paged, answer=Listing[DocumentVersion]),
     _ONE.get("/versions/{version}", get_document_version, answer=DocumentVersion),

@@ -94,7 +94,7 @@ async def receive_delivery(call: Call[NoQuery, object]) -> Answer:
     return Answer(value=Published(id=published), status=202)
 
 
-_EVENTS = Subject("events", "/api/v1/events", "execution:read", "tenant")
+_EVENTS = Subject("events", "/api/v1/events", "execution:read", "own")
 
 ROUTES: tuple[Route, ...] = (
     _EVENTS.post(
@@ -108,7 +108,7 @@ ROUTES: tuple[Route, ...] = (
         example={"event": "payment.received", "key": "order-4711", "payload": {"amount": 1200}},
     ),
     _EVENTS.get("", list_events, query=EventQuery, answer=Listing[PublishedEvent]),
-    _EVENTS.get("/{event_id}", get_event, answer=PublishedEvent),
+    _EVENTS.get("/{event_id}", get_event, reach="run", answer=PublishedEvent),
     Subject("events", "/hooks", "", "public").post(
         "/{hook}",
         receive_delivery,

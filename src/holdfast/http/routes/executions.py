@@ -18,6 +18,7 @@ from holdfast.errors import DeadlockError, WorkflowFailedError
 from holdfast.http import cursors, streams
 from holdfast.http.cursors import Listing
 from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Stream, Subject
+from holdfast.http.tags import tag_of
 
 
 class ListQuery(Paged, frozen=True, kw_only=True):
@@ -166,7 +167,7 @@ async def list_stuck(call: Call[Paged, None]) -> Listing[InstanceSummary]:
 async def get_execution(call: Call[NoQuery, None]) -> Answer:
     """Look at one run, with its input, its data and its result."""
     found = await call.run.describe()
-    return Answer(value=found, headers={"etag": f'"v{found.version}"'})
+    return Answer(value=found, headers={"etag": tag_of(found, found.version)})
 
 
 async def get_status(call: Call[NoQuery, None]) -> RunStatus:
@@ -273,9 +274,9 @@ _SSE = "text/event-stream"
 
 ROUTES: tuple[Route, ...] = (
     _RUNS.get("", list_executions, answer=Listing[InstanceSummary], query=ListQuery, reach="own"),
-    _RUNS.get("/paused", list_paused, answer=Listing[InstanceSummary], query=PausedQuery),
-    _RUNS.get("/resumable", list_resumable, answer=Listing[InstanceSummary], query=ResumableQuery),
-    _RUNS.get("/stuck", list_stuck, answer=Listing[InstanceSummary], query=Paged),
+    _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQuery),
+    _RUNS.get("/resumable", list_resumable, reach="own", answer=Listing[InstanceSummary], query=ResumableQuery),
+    _RUNS.get("/stuck", list_stuck, reach="own", answer=Listing[InstanceSummary], query=Paged),
     _RUNS.get("/events", stream_executions, answer=streams.Changed, media_type=_SSE),
     _RUN.get("", get_execution, answer=WorkflowInstance, also=(304,)),
     _RUN.get("/status", get_status, answer=RunStatus),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from holdfast.app.operator_views import PauseInfo
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.routes.dead_letters import numbered
-from holdfast.http.routing import Answer, Call, NoQuery, Paged, Reasoned, Route, Subject
+from holdfast.http.routing import Answer, Call, Ending, NoQuery, Paged, Reasoned, Route, Subject
 from holdfast.kernel.records import PauseClock
 
 
@@ -18,7 +16,7 @@ class PauseQuery(Paged, frozen=True, kw_only=True):
     with_ended: bool = False
 
 
-class BeginPause(Reasoned, frozen=True, kw_only=True):
+class BeginPause(Ending, frozen=True, kw_only=True):
     """What is to be held back."""
 
     definition: str = ""
@@ -26,8 +24,6 @@ class BeginPause(Reasoned, frozen=True, kw_only=True):
     version: str = ""
     step: str = ""
     clock: PauseClock = "run_on"
-    until: datetime | None = None
-    """When it ends by itself."""
 
 
 async def list_pauses(call: Call[PauseQuery, None]) -> Listing[PauseInfo]:
@@ -46,7 +42,7 @@ async def begin_pause(call: Call[NoQuery, BeginPause]) -> Answer:
         step=asked.step,
         reason=asked.reason,
         clock=asked.clock,
-        until=asked.until,
+        until=asked.ending,
     )
     return Answer(value=found, status=201, headers={"location": f"/api/v1/pauses/{found.id}"})
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -14,9 +14,10 @@ from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from holdfast.http.tags import tag_of
 
 _BASE = "/ui/workflows"
-_PATIENCE = timedelta(seconds=5)
+_PATIENCE = 5.0
 _CONFLICT = "VERSION_CONFLICT"
 
 
@@ -57,6 +58,13 @@ class ExpiredQuery(Paged, frozen=True, kw_only=True):
 
     before: datetime | None = None
     """Only those whose time is over before this instant; now if none is given."""
+
+
+class PatienceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long a request waits for what follows."""
+
+    wait: Annotated[float, msgspec.Meta(ge=0, le=3600)] = _PATIENCE
+    """Seconds to wait for automatic steps that follow; the server waits for less if this is more than it allows."""
 
 
 class TrailQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,7 +134,7 @@ async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
 async def get_process(call: Call[NoQuery, None]) -> Answer:
     """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
     found = await call.calls.processes.get(call.run_id)
-    return Answer(value=found, headers={"etag": _tag(found.instance.version)})
+    return Answer(value=found, headers={"etag": tag_of(found, found.instance.version)})
 
 
 async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
@@ -134,7 +142,7 @@ async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
     return await call.calls.processes.events(call.run_id, with_lifecycle=call.query.lifecycle)
 
 
-async def advance_process(call: Call[NoQuery, Advance]) -> Answer:
+async def advance_process(call: Call[PatienceQuery, Advance]) -> Answer:
     """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
     asked, expected = call.body, call.expected_version
     with _Condition(expected):
@@ -144,7 +152,7 @@ async def advance_process(call: Call[NoQuery, Advance]) -> Answer:
             asked.input,
             comment=asked.comment,
             expected_version=expected,
-            patience=_PATIENCE,
+            patience=_patience(call),
         )
     return _changed(found)
 
@@ -157,9 +165,13 @@ async def cancel_process(call: Call[NoQuery, Reasoned]) -> Answer:
     return _changed(found)
 
 
-async def resume_process(call: Call[NoQuery, Reasoned]) -> Answer:
+async def resume_process(call: Call[PatienceQuery, Reasoned]) -> Answer:
     """Let a suspended process go on: a step that failed is tried again."""
-    return _changed(await call.calls.processes.resume(call.run_id, call.body.reason, patience=_PATIENCE))
+    return _changed(await call.calls.processes.resume(call.run_id, call.body.reason, patience=_patience(call)))
+
+
+def _patience(call: Call[PatienceQuery, Any]) -> float:
+    return min(call.query.wait, call.server.options.longest_wait.total_seconds())
 
 
 class _Condition:
@@ -219,6 +231,7 @@ ROUTES: tuple[Route, ...] = (
     _PROCESSES.post(
         "/{id}/advance",
         advance_process,
+        query=PatienceQuery,
         body=Advance,
         answer=ProcessInstance,
         takes_condition=True,
@@ -233,6 +246,11 @@ ROUTES: tuple[Route, ...] = (
         example={"reason": "ordered twice"},
     ),
     _PROCESSES.post(
-        "/{id}/resume", resume_process, body=Reasoned, answer=ProcessInstance, example={"reason": "repaired"}
+        "/{id}/resume",
+        resume_process,
+        query=PatienceQuery,
+        body=Reasoned,
+        answer=ProcessInstance,
+        example={"reason": "repaired"},
     ),
 )

@@ -14,6 +14,7 @@ from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from holdfast.http.tags import tag_of
 
 _CONFLICT = "version_conflict"
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)]
@@ -178,7 +179,7 @@ async def list_times(call: Call[TimesQuery, None]) -> Times:
 
 
 def _shown(found: Schedule) -> Answer:
-    return Answer(value=found, headers={"etag": f'"v{found.revision}"'})
+    return Answer(value=found, headers={"etag": tag_of(found, found.revision)})
 
 
 def _changed(error: RejectedError) -> Exception:

@@ -171,7 +171,9 @@ async def _opened(call: Call[Any, Any], identity: Identity, status: int = 200) -
         tenant=identity.tenant, partition=identity.partition, actor=identity.actor, trace=call.trace
     )
     lifetime = call.server.options.session_lifetime
-    made = await call.engine.acting(context).sessions.open(credential=identity.credential, lifetime=lifetime)
+    most = call.server.options.sessions_per_credential
+    made = await call.engine.acting(context).sessions.open(credential=identity.credential, lifetime=lifetime, most=most)
+    call.server.door.forget()  # The oldest may have been sent away.
     kept = cookies.kept(cookies.SESSION, made.secret, is_secure=call.is_secure, lasts=lifetime)
     shown = OwnSession(me=me(identity), csrf=cookies.csrf_token(made.secret), expires_at=made.session.expires_at)
     return Answer(value=shown, status=status, cookies=(kept,))

@@ -32,7 +32,7 @@ async def tell_ready(call: Call[NoQuery, None]) -> Answer:
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:
     """The OpenAPI document of this API."""
-    return Answer(value=msgspec.Raw(call.server.document))
+    return Answer(value=msgspec.Raw(call.server.document()))
 
 
 def _told(*, is_well: bool) -> Answer:

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.errors import Diagnostic
 from holdfast.kernel.canonical import LARGEST_INTEGER
+from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.document_checks import check_document
 from holdfast.machine.graphs.findings import (
@@ -95,6 +96,9 @@ def _workflow(kind: Kind, name: str, version: str) -> Iterator[Diagnostic]:
     yield from word_findings("", "kind", "the kind of the workflow", kind, words=get_args(Kind))
     yield from name_findings("", "unnamed_workflow", "the name of the workflow", name)
     yield from name_findings("", "no_version", "the version of the workflow", version)
+    for what, text in (("name", name), ("version", version)):
+        if text and is_misleading(text):
+            yield Diagnostic("misleading_name", f"the {what} of the workflow, {text!r}, {MISLEADING}", "")
 
 
 def _rights(rights: Rights) -> Iterator[Diagnostic]:
@@ -125,6 +129,10 @@ def _policies(policies: Policies) -> Iterator[Diagnostic]:
             "", "chain_limit", "the limit of automatic steps in a row", policies.chain_limit, low=1
         )
     yield from number_findings("", "max_visits", "the limit of visits", policies.max_visits, low=1)
+    if policies.max_bytes is not None:
+        yield from number_findings("", "max_bytes", "the limit of the data", policies.max_bytes, low=1)
+    if policies.max_tokens is not None:
+        yield from number_findings("", "max_tokens", "the limit of tokens", policies.max_tokens, low=1)
 
 
 def _names(nodes: Sequence[Node]) -> Iterator[Diagnostic]:

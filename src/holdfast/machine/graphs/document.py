@@ -40,6 +40,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """The type of the documents that a reference leads to."""
     formula: Stored | None = None
     """What gives the value of a computed field, from the other fields as `entity`."""
+    times: Stored | None = None
+    """What that is taken times, from the other fields as `entity`; None means 1."""
+    per: int = 1
+    """What the product is divided by; halves are rounded to the even number."""
     sensitive: bool = False
     """Whether its values are never shown in a comparison, a history or a message."""
     visible_to: tuple[str, ...] = ()
@@ -61,7 +65,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     begins: Begins = "asked"
     """Whether the way to its gate is entered only when somebody asks, or as soon as the document rests where it can be."""
     kind: str = ""
-    """What it is for, in a word that the machine knows only as `recall`: that one is refused once an approval was applied."""
+    """What it is for, such as `cancel` or `recall`; empty for a way on, which nobody asks for while steps behind the last gate are under way."""
 
 
 class DocumentAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -136,3 +140,5 @@ class DocumentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     contract_version: str = ""
     envelope_version: str = ""
     compiler_version: str = ""
+    reads: dict[str, tuple[str, ...]] = {}
+    """Which fields of the documents that it refers to its steps read, by the field that refers to them: a document has those with it."""

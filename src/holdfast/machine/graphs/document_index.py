@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
 from holdfast.expressions import Expression
 from holdfast.machine.graphs.document import WINDOWS, DocumentPolicy, DocumentSpec, Region, Transition, Window
 from holdfast.machine.graphs.document_checks import actions_of
@@ -10,6 +14,24 @@ from holdfast.machine.graphs.graph import Graph, Proxy, State
 
 MOST_RULES = 1000
 """Expressions of rules that are kept compiled; rules come with commands, and an organisation has few."""
+
+
+class Computed(NamedTuple):
+    """How a field follows from the others."""
+
+    formula: Expression
+    times: Expression | None
+    per: int
+
+    def value(self, data: Mapping[str, object]) -> object:
+        """What it comes to, exactly and in whole numbers; ExpressionError if it cannot be told, None if there is nothing to take times."""
+        found = self.formula.evaluate(data)
+        factor = 1 if self.times is None else self.times.evaluate(data)
+        if self.times is None and self.per == 1:
+            return found
+        if not isinstance(found, int) or not isinstance(factor, int):
+            return None
+        return round(Fraction(found * factor, self.per))
 
 
 class DocumentIndex:
@@ -27,7 +49,11 @@ class DocumentIndex:
         self.stable = frozenset(spec.stable)
         self.system = frozenset(name for name, field in spec.fields.items() if field.system)
         self.computed = {
-            name: Expression.from_data(field.formula)
+            name: Computed(
+                Expression.from_data(field.formula),
+                None if field.times is None else Expression.from_data(field.times),
+                field.per,
+            )
             for name, field in spec.fields.items()
             if field.type == "computed" and field.formula is not None
         }

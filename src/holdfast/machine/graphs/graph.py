@@ -194,6 +194,10 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """Automatic steps in a row, since the last word from outside, before the run waits for an operator; None means no limit."""
     max_visits: int = 1000
     """How often a token may enter one node before the run waits for an operator."""
+    max_tokens: int | None = None
+    """Tokens that a run may have at the same time: a split into more of them has failed. None means any number."""
+    max_bytes: int | None = None
+    """How large the data of a token, and the content of a document, may be; None means as large as the engine takes it."""
 
 
 class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
@@ -42,12 +43,21 @@ def names_of(data: object) -> dict[str, object]:
     return {DATA: data, WORKFLOW: data}
 
 
+Others: TypeAlias = "Callable[[str, str], GraphIndex | None]"
+
+
+def _nobody(_tenant: str, _version: str) -> None:
+    """There are no other versions."""
+
+
 class GraphIndex:
     """What the machine asks of its graph."""
 
-    def __init__(self, graph: Graph, limit: int) -> None:
+    def __init__(self, graph: Graph, limit: int, *, others: Others | None = None) -> None:
         self.graph = graph
-        self.limit = limit
+        self.others: Others = others or _nobody
+        """Finds other versions of the graph, which documents may be moved to: by tenant and version."""
+        self.limit = limit if graph.policies.max_bytes is None else min(limit, graph.policies.max_bytes)
         """How large the data of a token may be, in bytes."""
         self.policies = graph.policies
         self.documents = None if graph.document is None else DocumentIndex(graph, graph.document)
@@ -76,25 +86,34 @@ class GraphIndex:
             if isinstance(node.op, Join)
         }
         self._answers |= {
-            node.id: node.op.into for node in graph.nodes.values() if isinstance(node.op, Script) and node.op.into
+            node.id: node.op.into
+            for node in graph.nodes.values()
+            if isinstance(node.op, Script | Call) and node.op.into
         }
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
-        tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
-        self.given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
-        """What the handlers of tasks are given; those that get all of the data are not in it."""
-        self.works = {name: work for name, node in graph.nodes.items() if (work := node.op.call) is not None}
-        """The work of those that call a handler."""
-        self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}
-        self.maps_answers = bool(self._kept)
-        """Whether any task keeps less of its handler's answer than all of it."""
         self._forms: dict[str, Form] = {}
         self.questions: dict[str, object] = {}
         """Questions that nothing has happened to, by node, made once for all who only look at one."""
         may_undo = graph.kind not in LOOPING and graph.document is None
         self.remembers = may_undo or any(node.compensation for node in graph.nodes.values())
         """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
+        self._look_at_tasks(graph)
         self._look_at_people(graph)
         self._look_at_ways(graph)
+
+    def _look_at_tasks(self, graph: Graph) -> None:
+        tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
+        self.given = {
+            name: self._beginning(name, GIVEN)
+            for name, node in graph.nodes.items()
+            if isinstance(node.op, Task | Call) and node.op.input is not None
+        }
+        """What the handlers of tasks are given, and other workflows begin with; those that get all of the data are not in it."""
+        self.works = {name: work for name, node in graph.nodes.items() if (work := node.op.call) is not None}
+        """The work of those that call a handler."""
+        self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}
+        self.maps_answers = bool(self._kept)
+        """Whether any task keeps less of its handler's answer than all of it."""
 
     def _look_at_people(self, graph: Graph) -> None:
         people = [node.op for node in graph.nodes.values() if isinstance(node.op, Human)]

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.graph import BRANCH, Edge, End, Join, Node, Split
+from holdfast.machine.graphs.graph import BRANCH, Edge, End, Graph, Join, Node, Split
 
 LONGEST_CIRCLE = 8
 """How many steps of a circle a message lists."""
@@ -54,6 +54,12 @@ def check_flow(draft: Draft, *, may_loop: bool) -> Iterator[Diagnostic]:
     yield from _reachable(draft)
     if not may_loop:
         yield from _cycles(draft)
+
+
+def outside_of_branches(graph: Graph) -> frozenset[str]:
+    """The nodes of a sound graph that belong to no branch."""
+    scopes, _ = _scopes(Draft(list(graph.nodes.values()), graph.edges, graph.entry))
+    return frozenset(name for name, scope in scopes.items() if scope is None)
 
 
 # -- branches

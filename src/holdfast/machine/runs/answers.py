@@ -112,11 +112,16 @@ def fits(routes: GraphIndex, data: Data, node: str, output: object) -> bool:
     return output is None or is_within(routes, merged(routes, data, node, output))
 
 
+def _where(routes: GraphIndex) -> str:
+    """Where the limit stands."""
+    return "`limits.context` of the contract" if routes.limit == routes.policies.max_bytes else "max_payload_bytes"
+
+
 def overflow(routes: GraphIndex, what: str) -> str:
     """What is wrong with something that does not fit."""
     return (
         f"{what} would make the data larger than {routes.limit} bytes, or deeper than {DEEPEST} levels: "
-        "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
+        f"keep large data elsewhere and pass a reference, or raise {_where(routes)}"
     )
 
 

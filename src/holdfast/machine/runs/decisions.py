@@ -25,6 +25,7 @@ from holdfast.machine.runs.document_commands import (
     Mutate,
     RequestTransition,
     SupersedeDocument,
+    SwitchWorkflow,
 )
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
@@ -67,6 +68,7 @@ from holdfast.machine.runs.rollback import (
     work_of,
 )
 from holdfast.machine.runs.state import ROOT, Executed, State, Step
+from holdfast.machine.runs.switching import switch
 from holdfast.machine.runs.task_times import escalate, remind
 from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
@@ -242,16 +244,21 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
 
 
 def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
-    """The same, and if nothing but a question without anybody to decide it has held the run up, it goes on once there is somebody."""
+    """The same, and if nothing holds the run up any more it goes on: somebody was found to decide a question, or a document is rejected, and all else in its slot has ended."""
 
     def decide(turn: Turn, command: c.Command) -> Answer | None:
         answer, state = act(turn, command), turn.state
-        is_held = state.status == "paused" and state.reason == NO_APPROVER
-        if answer is None and is_held and not any(each.trouble for each in state.questions.values()):
+        if answer is None and state.status == "paused" and state.pause is None and _is_free(state):
             go_on(turn)
         return answer
 
     return decide
+
+
+def _is_free(state: State) -> bool:
+    if state.document is not None and state.document.refused is not None:
+        return True
+    return state.reason == NO_APPROVER and not any(each.trouble for each in state.questions.values())
 
 
 def _waking(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
@@ -440,7 +447,8 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EndNotice: end_notice,
     **dict.fromkeys(TASK_COMMANDS, _waking(_mending(task_command))),
     CreateDocument: create,
-    Mutate: mutate,
+    Mutate: partial(mutate, go_on=go_on),
     RequestTransition: partial(request, go_on=go_on),
     SupersedeDocument: supersede,
+    SwitchWorkflow: switch,
 }

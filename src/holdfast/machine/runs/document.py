@@ -17,6 +17,7 @@ class Intent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The transition that was asked for last, and in whose name its way is gone."""
 
     transition: str
+    """Empty as long as nobody has asked for one: whoever created the document stands here then."""
     by: str
     kind: Principal = "user"
     on_behalf_of: str = ""
@@ -81,6 +82,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     superseded_by: str = ""
     org: Data = {}
     """What the organisation's settings were when it was created, or a transition was asked for last."""
+    related: dict[str, Data] = {}
+    """What steps read of the documents that it refers to, by field, as it was when it was created, edited, or a transition was asked for last."""
     intent: Intent | None = None
     approvals: dict[int, Approval] = {}
     """Those of the present way to the next gate, by step."""

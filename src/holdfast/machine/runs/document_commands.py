@@ -19,6 +19,8 @@ class _DocumentCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """What the organisation wants judged first."""
     org: Data | None = None
     """The settings of the organisation, as they are now; None means those that were told last."""
+    related: dict[str, Data] | None = None
+    """What steps read of the documents that it refers to, as it is now; None means what was told last."""
 
 
 class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
@@ -68,5 +70,14 @@ class SupersedeDocument(_DocumentCommand, frozen=True, kw_only=True):
     """Whether it follows from an edit that the window allows only as an amendment; otherwise somebody asks for it by name."""
 
 
-DocumentCommand: TypeAlias = Mutate | RequestTransition | SupersedeDocument
+class SwitchWorkflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Have the document follow another version of its workflow from where it is."""
+
+    version: str
+    nodes: dict[str, str] = {}
+    """What nodes are called there that are called otherwise here."""
+    reason: str = ""
+
+
+DocumentCommand: TypeAlias = Mutate | RequestTransition | SupersedeDocument | SwitchWorkflow
 """What can be asked of a document that is there."""

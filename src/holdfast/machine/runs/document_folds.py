@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import WITHDRAWN, Human, Proxy
+from holdfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Approval, Document, Intent, Refused, lane_of
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.switched import switched
 
 
 def _document(state: State) -> Document:
@@ -28,6 +29,23 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         org=event.org,
         updated_by=event.by,
         hands=_with([], event),
+        intent=_first_intent(event),
+        related=event.related,
+    )
+
+
+def _first_intent(event: e.DocumentCreated) -> Intent | None:
+    """Until somebody asks for a transition, what happens by itself happens in the name of whoever created the document."""
+    if event.kind is None:
+        return None
+    return Intent(
+        transition="",
+        by=event.by,
+        kind=event.kind,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        is_pending=False,
     )
 
 
@@ -43,6 +61,8 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
     document.version, document.updated_by = event.version, event.by
     if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
         document.hands = _with(document.hands, event)
+    if event.related is not None:
+        document.related = event.related
 
 
 def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
@@ -62,8 +82,11 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
         capabilities=event.capabilities,
         reason=event.reason,
     )
+    document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
+    if event.related is not None:
+        document.related = event.related
     state.chain = 0
 
 
@@ -110,6 +133,10 @@ def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) 
     document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
 
 
+def _redacted(_routes: GraphIndex, _state: State, _event: e.DocumentRedacted) -> None:
+    """The events before it say already what is left."""
+
+
 TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.DocumentCreated: _created,
     e.DocumentChanged: _changed,
@@ -123,6 +150,8 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.RoundStarted: _round_started,
     e.RoundCompleted: _round_completed,
     e.DocumentSuperseded: _superseded,
+    e.WorkflowSwitched: switched,
+    e.DocumentRedacted: _redacted,
 }
 
 
@@ -173,14 +202,25 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
     op = routes.node(node).op if node else None
     if isinstance(op, Proxy) and op.side == "in":
         document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
+        document.refused = None
     elif isinstance(op, StateNode):
-        document.way = event.outcome
+        document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:
             document.intent.is_pending = False
     elif (kept := document.kept(node, event.token)) is not None:
         kept.is_kept = False
     else:
         _forget(document, event.step)
+
+
+def _transition_behind(routes: GraphIndex, node: str) -> str:
+    """The transition that is asked for when a document has waited in its state for too long."""
+    (way,) = routes.ways(node, TIMEOUT)
+    op = routes.node(way.target).op
+    if isinstance(op, Proxy) and routes.documents is not None:
+        op = routes.node(routes.documents.regions[op.slot].exit).op
+    assert isinstance(op, Gate)
+    return op.transition
 
 
 def _node_of(state: State, event: e.StepCompleted) -> str:

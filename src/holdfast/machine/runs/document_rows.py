@@ -18,10 +18,12 @@ from holdfast.kernel.document_records import (
 )
 from holdfast.kernel.people_records import DecisionMoved
 from holdfast.kernel.rows import Record
+from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data, Document
 from holdfast.machine.runs.document_folds import AUDITED
+from holdfast.machine.runs.fields import masked
 from holdfast.machine.runs.patches import fingerprint
 from holdfast.machine.runs.state import State
 
@@ -90,7 +92,7 @@ def _created(view: View, event: e.DocumentCreated) -> list[Record]:
             version=event.version,
             status=event.status,
             data=data,
-            data_hash=fingerprint(event.data),
+            data_hash=event.content_hash or fingerprint(event.data),
             mutation=_sequence(view),
             written_by=event.by,
         ),
@@ -108,7 +110,7 @@ def _changed(view: View, event: e.DocumentChanged) -> list[Record]:
             version=event.version,
             status=document.status,
             data=data,
-            data_hash=fingerprint(content),
+            data_hash=event.content_hash or fingerprint(content),
             mutation=_sequence(view),
             written_by=event.by,
         ),
@@ -205,10 +207,11 @@ def _audited(view: View, event: e.Event) -> list[Record]:
 
 def _asker(document: Document | None) -> str:
     """In whose name steps are done that nobody else did."""
-    return SYSTEM.id if document is None or document.intent is None else document.intent.by
+    intent = None if document is None else document.intent
+    return SYSTEM.id if intent is None or not intent.transition else intent.by
 
 
-def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 - a line for each event
+def _told(view: View, event: e.Event) -> _Told:
     match event:
         case e.DocumentCreated():
             changes = _differences(view, {}, event.data)
@@ -238,10 +241,20 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 
             why = event.reason or f"{event.superseded_by} took its place"
             changes = {"superseded_by": event.superseded_by, "fields": event.fields}
             return _Told("supersede", event.by, event.on_behalf_of, why, 0, "workflow", None, changes)
+        case e.DocumentRedacted():
+            changes = {"fields": event.fields}
+            return _Told("redact", event.by, event.on_behalf_of, event.reason, 0, "workflow", None, changes)
         case e.StepAnswered() | e.TaskDecided():
             return _Told(
                 f"decide {event.outcome}", event.actor, event.on_behalf_of, event.comment, event.step, "workflow"
             )
+        case _:
+            return _of_way(view, event)
+
+
+def _of_way(view: View, event: e.Event) -> _Told:
+    """What the workflow has done on its way."""
+    match event:
         case e.BranchCancelled():
             return _Told(f"cancel branch {event.token}", event.actor, why=event.reason, kind="workflow")
         case e.ApprovalsVoided():
@@ -250,6 +263,9 @@ def _told(view: View, event: e.Event) -> _Told:  # noqa: C901, PLR0911, PLR0912 
             return _Told(f"rules at {event.action}", event.by, why="; ".join([*event.rules, *event.errors]))
         case e.ApprovalsApplied():
             return _Told("apply approvals", why=event.transition)
+        case e.WorkflowSwitched():
+            why = event.reason
+            return _Told(f"switch workflow {event.before} to {event.version}", event.by, why=why, kind="workflow")
         case e.ApprovalsKept():
             return _Told("keep approvals", why=f"steps {', '.join(map(str, event.steps))} of {event.slot}")
         case e.SlotRejected():
@@ -281,9 +297,16 @@ def _node(view: View, number: int) -> str:
 
 
 def _differences(view: View, before: Data, changes: Data) -> Data:
-    """What changed, with the values before and after; of sensitive fields only that they did."""
+    """What changed, with the values before and after; of what is sensitive only that it did."""
     fields = {} if view.routes.documents is None else view.routes.documents.spec.fields
-    return {
-        name: CHANGED if name in fields and fields[name].sensitive else [before.get(name), value]
-        for name, value in changes.items()
-    }
+    return {name: _told_of(fields.get(name), before.get(name), value) for name, value in changes.items()}
+
+
+def _told_of(field: Field | None, before: object, after: object) -> object:
+    if field is None:
+        return [before, after]
+    return CHANGED if field.sensitive else [masked(field, each, _is_sensitive, CHANGED) for each in (before, after)]
+
+
+def _is_sensitive(field: Field) -> bool:
+    return field.sensitive

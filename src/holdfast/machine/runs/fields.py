@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Final
 
@@ -37,10 +37,40 @@ def with_computed(index: DocumentIndex, data: Data) -> Data:
     computed = dict(data)
     for name, formula in index.computed.items():
         try:
-            computed[name] = formula.evaluate({"entity": computed})
+            computed[name] = formula.value({"entity": computed})
         except ExpressionError:
             computed.pop(name, None)
     return computed
+
+
+def is_same(one: object, other: object) -> bool:
+    """Whether two values are the same as they are written: `1`, `1.0` and `true` are three, although Python takes them for one."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    return one == other
+
+
+def holds_any(field: Field, wanted: Callable[[Field], bool]) -> bool:
+    """Whether a field is of a kind, or anything in it."""
+    inner = (*field.fields.values(), *(() if field.items is None else (field.items,)))
+    return wanted(field) or any(holds_any(each, wanted) for each in inner)
+
+
+def masked(field: Field, value: object, hides: Callable[[Field], bool], mask: object) -> object:
+    """A value with a mask in the place of whatever of it is not shown."""
+    if hides(field):
+        return mask
+    if isinstance(value, list) and field.items is not None:
+        inner = field.items
+        return [masked(inner, each, hides, mask) for each in value]
+    if isinstance(value, dict) and field.fields:
+        known = field.fields
+        return {name: masked(known[name], each, hides, mask) if name in known else each for name, each in value.items()}
+    return value
 
 
 def not_given(index: DocumentIndex, changes: Mapping[str, object], *, is_workflow: bool) -> list[str]:

@@ -97,7 +97,7 @@ def fork_problem(routes: GraphIndex, state: State) -> str:
     """Why no run can begin where another one was; empty if one can."""
     if state.status == "new":
         return "it had not begun"
-    if state.document is not None:
+    if routes.documents is not None:
         return "it is a document, of which there is one; create another"
     if state.is_terminal:
         return "it had ended; take an earlier point"

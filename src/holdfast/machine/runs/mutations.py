@@ -19,14 +19,13 @@ from holdfast.machine.runs.document_commands import Mutate
 from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.event_keys import key_or_none
 from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
-from holdfast.machine.runs.fields import Data, defaults_of, faults_of, not_given, with_computed
+from holdfast.machine.runs.fields import Data, defaults_of, faults_of, is_same, not_given, with_computed
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.rounds import begin_round
+from holdfast.machine.runs.rounds import GoOn, begin_round, lead
 from holdfast.machine.runs.rules import follow, judge
 from holdfast.machine.runs.slots import LEFT, interrupt, standing, void
-from holdfast.machine.runs.state import ROOT
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, window_of
 
@@ -45,6 +44,7 @@ class Author(NamedTuple):
     rules: Sequence[DocumentRule] = ()
     """What the organisation wants judged first."""
     org: Data | None = None
+    related: dict[str, Data] | None = None
     """Its settings, if they come along."""
 
 
@@ -63,13 +63,15 @@ class Draft(NamedTuple):
 # -- what people ask for
 
 
-def mutate(turn: Turn, command: Mutate) -> Answer | None:
+def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     """Change the document of a run, as somebody asks; why not, if it cannot be changed so."""
     action, wrong = action_for(turn, command.action)
     if action is None:
         return wrong
     changes = command.payload if command.changes is None else command.changes
-    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
+    author = Author(
+        turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org, related=command.related
+    )
     refusal = (
         _payload_refusal(turn, action, command)
         or _content_refusal(turn, changes)
@@ -85,10 +87,10 @@ def mutate(turn: Turn, command: Mutate) -> Answer | None:
     if not draft.changes:
         return UNCHANGED
     if command.amends or window_of(turn.routes, turn.state).window != "editable":
-        return _amend_in_place(turn, draft, action.name, author)
+        return _amend_in_place(turn, draft, action.name, author, go_on=go_on)
     change(turn, draft, action.name, author)
     follow(turn, action.name, author.rules, before=draft.held, actor=author.actor)
-    _restart_slots(turn)
+    _restart_slots(turn, go_on)
     return None
 
 
@@ -204,7 +206,9 @@ def _laid(data: Data, changes: Data) -> Data:
 
 def _differences(before: Data, after: Data) -> Data:
     gone: Data = {name: None for name in before if name not in after}
-    return gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
+    return gone | {
+        name: value for name, value in after.items() if name not in before or not is_same(before[name], value)
+    }
 
 
 def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
@@ -222,6 +226,7 @@ def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
             step=author.step,
             reason=author.reason,
             warnings=draft.warnings,
+            related=author.related,
         )
     )
     _void_covered(turn, draft.changes)
@@ -266,18 +271,18 @@ def _concerns(turn: Turn, approval: Approval, fields: set[str]) -> bool:
     return bool(fields.intersection(op.covers) if op.covers else fields)
 
 
-def _restart_slots(turn: Turn) -> None:
+def _restart_slots(turn: Turn, go_on: GoOn) -> None:
     """Slots whose body is to begin anew with every edit."""
     index = index_of(turn.routes)
     for token in (*turn.state.tokens.values(), *turn.state.parked.values()):
         region = index.regions.get(turn.routes.node(token.node).region) if token.node else None
         if region is not None and region.on_edit == "restart":
             interrupt(turn, "edited", EDITED)
-            turn.move(ROOT, index.way_in(region.id), is_asked=True)
+            lead(turn, index.way_in(region.id), go_on)
             return
 
 
-def _amend_in_place(turn: Turn, draft: Draft, action: str, author: Author) -> Rejection | None:
+def _amend_in_place(turn: Turn, draft: Draft, action: str, author: Author, *, go_on: GoOn) -> Rejection | None:
     """The same row, with another version: all approvals are void, and it goes back to where amended ones are."""
     index, document = index_of(turn.routes), document_of(turn.state)
     ways = turn.routes.ways(index.state_of[document.status], AMEND)
@@ -293,5 +298,5 @@ def _amend_in_place(turn: Turn, draft: Draft, action: str, author: Author) -> Re
     turn.emit(
         DocumentMoved(status=status, how="amended", by=actor.id, on_behalf_of=actor.on_behalf_of, reason=author.reason)
     )
-    turn.move(ROOT, ways[0].target, is_asked=True)
+    lead(turn, ways[0].target, go_on)
     return None

@@ -131,14 +131,16 @@ PROCESS: Final = Namespaces(
 )
 """The data as `workflow`, what an answer has just brought as `input`, the instance as `context`, and what came last from people and the world: the same for whoever moves it on."""
 
-ENTITY, CONTEXT, ORG = "entity", "context", "org"
+ENTITY, CONTEXT, ORG, RELATED = "entity", "context", "org", "related"
 
 
 def text_names(state: State, data: Values) -> Values:
     """What texts with holes, keys and rules for people read: the data, and the document if the run is one."""
     if state.document is None:
         return names_of(data)
-    return {**names_of(data), ENTITY: state.document.names(), CONTEXT: data, ORG: state.document.org}
+    document = state.document
+    known: Values = {ENTITY: document.names(), CONTEXT: data, ORG: document.org}
+    return {**names_of(data), **known, RELATED: document.related}
 
 
 def _envelope_values(asked: Asked) -> Values:
@@ -147,6 +149,7 @@ def _envelope_values(asked: Asked) -> Values:
     return {
         ENTITY: _NOTHING if document is None else document.names(),
         ORG: _NOTHING if document is None else document.org,
+        RELATED: _NOTHING if document is None else document.related,
         CONTEXT: asked.data,
         "now": moment.now,
         "actor": actor_names(moment.actor if intent is None else intent.actor),
@@ -155,7 +158,17 @@ def _envelope_values(asked: Asked) -> Values:
 
 
 ENVELOPE: Final = Namespaces(
-    schema_type({ENTITY: "object", ORG: "object", CONTEXT: "object", "now": "datetime", "actor": _ACTOR, **_BROUGHT}),
+    schema_type(
+        {
+            ENTITY: "object",
+            ORG: "object",
+            RELATED: "object",
+            CONTEXT: "object",
+            "now": "datetime",
+            "actor": _ACTOR,
+            **_BROUGHT,
+        }
+    ),
     _envelope_values,
 )
 """The document as `entity`, the organisation's settings as `org`, what the steps have answered as `context`; `actor` is whoever asked for the transition."""

@@ -1,12 +1,17 @@
-"""Rounds: the ways of a document from a state to its rest."""
+"""Rounds: the ways of a document from a state to its rest, and how it is led from one to another."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast.machine.graphs.graph import Rest
-from holdfast.machine.runs.events import RoundStarted, StepCompleted
+from holdfast.machine.runs.events import RoundStarted, StepCompleted, TokenHeld
+from holdfast.machine.runs.state import ROOT
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of
 
+GoOn = Callable[[Turn], None]
+"""How a run goes on that has waited for an operator."""
 AGAIN = "next_round"
 """What the step at the rest is left by."""
 
@@ -20,3 +25,15 @@ def begin_round(turn: Turn) -> None:
         if isinstance(turn.routes.node(step.node).op, Rest):
             turn.emit(StepCompleted(step=step.number, outcome=AGAIN))
     turn.emit(RoundStarted(round=document.round + 1, status=document.status, by=turn.moment.actor.id))
+
+
+def lead(turn: Turn, target: str, go_on: GoOn) -> None:
+    """Send the only token of a document that is left to a node, and nowhere else: also not to where it was to go on once an operator had seen to it.
+
+    A run that has waited for an operator goes on: what had it wait is ended.
+    """
+    if turn.state.status == "paused" and turn.state.pause is None:
+        turn.emit(TokenHeld(token=ROOT, target=target))
+        go_on(turn)
+    else:
+        turn.move(ROOT, target, is_asked=True)

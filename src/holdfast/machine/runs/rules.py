@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
+from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.graphs.kinds.notice import ROLE
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.events import RulesApplied
+from holdfast.machine.runs.fields import holds_any
 from holdfast.machine.runs.namespaces import actor_names
 from holdfast.machine.runs.notices import IN_APP, Words, send
 from holdfast.machine.runs.posts import post
@@ -100,7 +102,8 @@ def _send(turn: Turn, rule: DocumentRule, asked: Data) -> None:
     text = partial(_filled, turn, rule, asked)
     if rule.effect == "webhook":
         document = document_of(turn.state)
-        hidden = {name for name, field in index_of(turn.routes).spec.fields.items() if field.sensitive}
+        fields = index_of(turn.routes).spec.fields
+        hidden = {name for name, field in fields.items() if holds_any(field, _is_private)}
         shown: Data = {name: value for name, value in document.data.items() if name not in hidden}
         given: Data = {"url": text("url"), "secret": rule.secret, "payload.rule": rule.name}
         post(turn, (0, ""), given | {"payload.document": {**document.own(), "data": shown}}, occasion=occasion)
@@ -111,6 +114,11 @@ def _send(turn: Turn, rule: DocumentRule, asked: Data) -> None:
     ]
     words = Words(subject=text("subject"), body=text("body"))
     send(turn, (0, ""), words, people, channels=rule.channels or (IN_APP,), occasion=occasion)
+
+
+def _is_private(field: Field) -> bool:
+    """Whether a field is nothing for another system, which has no roles."""
+    return field.sensitive or bool(field.visible_to)
 
 
 def _filled(turn: Turn, rule: DocumentRule, asked: Data, name: str, text: str = "") -> str:  # noqa: PLR0917 - bound but for the last two
@@ -132,4 +140,5 @@ def _names(turn: Turn, content: Data, actor: Actor, org: Data | None) -> Data:
         "org": org if org is not None else {} if document is None else document.org,
         "now": turn.moment.now,
         "context": {},
+        "related": {} if document is None else document.related,
     }

@@ -39,6 +39,15 @@ def in_force(turn: Turn, slot: str) -> list[int]:
     ]
 
 
+def has_void(turn: Turn, exit_: str) -> bool:
+    """Whether an approval is void of a slot that leads to a node. What is left of another one, which was interrupted, is nobody's matter there."""
+    regions = index_of(turn.routes).regions
+    return any(
+        each.verdict == "void" and regions[turn.routes.node(each.node).region].exit == exit_
+        for each in document_of(turn.state).approvals.values()
+    )
+
+
 def interrupt(turn: Turn, why: Voiding, told: str) -> None:
     """End all that is under way for the document, so that its token can be sent elsewhere. Nothing of it is undone."""
     void(turn, standing(turn), why)

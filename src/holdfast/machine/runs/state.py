@@ -194,6 +194,14 @@ class Resumed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Number of the first step after the last one, in rules: while that is open, they are resuming."""
 
 
+class Followed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """Another version of the graph than the one that the run began with."""
+
+    tenant: str
+    """Whose it is, or who shares it."""
+    version: str
+
+
 class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A whole run."""
 
@@ -250,6 +258,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     resumed: Resumed | None = None
     document: Document | None = None
     """The document that the run is, where its graph manages documents."""
+    workflow: Followed | None = None
+    """The version that its document was moved to; None means the one that it began with."""
     chain: int = 0
     """Calls of handlers since the last word from outside, or since it waited for time to go by."""
     held: dict[str, datetime] = {}

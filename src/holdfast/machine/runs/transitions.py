@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from holdfast.kernel.decision import Answer, Rejection
 from holdfast.machine.graphs.document import Transition
 from holdfast.machine.graphs.graph import State as StateNode
@@ -19,16 +17,15 @@ from holdfast.machine.runs.leaving import finish
 from holdfast.machine.runs.mutations import Author, Draft, change, created, drafted, may_do, version_refusal
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
-from holdfast.machine.runs.rounds import begin_round
+from holdfast.machine.runs.rounds import GoOn, begin_round, lead
 from holdfast.machine.runs.rules import follow
 from holdfast.machine.runs.slots import interrupt
 from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.windows import document_of, index_of, window_of
+from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
 
 AMENDED = "amended"
 """Why the run of a document was cancelled that another one has taken the place of."""
-GoOn = Callable[[Turn], None]
 
 
 # -- the beginning
@@ -58,11 +55,15 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             amended_from=command.amended_from,
             action=command.action,
             by=actor.id,
+            kind=actor.kind,
+            roles=sorted(actor.roles),
+            capabilities=sorted(actor.capabilities),
             on_behalf_of=actor.on_behalf_of,
             reason=command.reason,
             org=command.org or {},
             warnings=draft.warnings,
             is_adopted=bool(command.status),
+            related=command.related or {},
         )
     )
     follow(turn, command.action, command.rules, before=draft.held, actor=actor)
@@ -137,12 +138,12 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
     index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
     name, legal = transition.name, index.legal(document.status)
     possible = f"from there lead {', '.join(map(repr, legal))}" if legal else "nothing leads on from there"
-    if document.status not in transition.sources:
-        told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
-        return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
     if not actor.may(transition.capability):
         told = f"{actor.id!r} may not ask for {name!r}: that needs the capability {transition.capability!r}"
         return refused(Refusal.NOT_ALLOWED, told)
+    if document.status not in transition.sources:
+        told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
+        return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
     barred = policy_refusal(turn, name, actor)
     if barred is not None:
         return barred
@@ -151,6 +152,9 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
     if document.way == name and not document.is_resting and _waiting(turn) is None:
         told = f"{name!r} of {document.id!r} is under way, and its gate opens when these are done: {_open(turn)}"
+        return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
+    if not transition.kind and is_behind_gate(turn.routes, turn.state):
+        told = f"{document.id!r} goes on from {document.status!r} once these are done, which come before: {_open(turn)}"
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
     return None
 
@@ -179,6 +183,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
             reason=command.reason,
             org=command.org,
             warnings=warnings,
+            related=command.related,
         )
     )
 
@@ -192,16 +197,14 @@ def _go(turn: Turn, transition: Transition, go_on: GoOn) -> None:
         return
     begin_round(turn)
     interrupt(turn, "interrupted", f"{transition.name!r} was asked for")
-    if turn.state.status == "paused" and turn.state.pause is None:
-        go_on(turn)  # What had it wait for an operator is ended.
-    turn.move(ROOT, index_of(turn.routes).state_of[document_of(turn.state).status], is_asked=True)
+    lead(turn, index_of(turn.routes).state_of[document_of(turn.state).status], go_on)
 
 
 # -- the place of another
 
 
 def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
-    """Have another document take the place of this one, whose run ends. Nothing that it did is undone."""
+    """Have another document take the place of this one, whose run ends. Nothing that it did is undone, unless that was under way."""
     index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
     if index.spec.amendment != "new_row":
         told = f"documents of the type {index.spec.entity_type!r} are amended in place; edit this one as an amendment"
@@ -216,6 +219,9 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if window_of(turn.routes, turn.state).window == "editable":
         told = f"{document.id!r} is {document.status}, and can be edited as it is; nothing has to take its place"
         return refused(Refusal.NOT_AMENDABLE, told)
+    if turn.state.dropped is not None:  # The run ends with this, and what it was giving back would be kept.
+        told = f"{document.id!r} is giving back what one of its branches had done; amend it when that is done"
+        return refused(Refusal.ROLLBACK_IN_PROGRESS, told)
     interrupt(turn, "superseded", f"{command.superseded_by!r} takes its place")
     turn.emit(
         DocumentSuperseded(

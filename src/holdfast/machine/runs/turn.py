@@ -110,6 +110,11 @@ class Turn:
         evolve(self.routes, self.state, event)
         self._events.append(event)
 
+    def follow(self, routes: GraphIndex) -> None:
+        """From now on the run follows another version of its graph."""
+        self.routes = routes
+        self._projection = Projection(routes, self._kinds, self.state)
+
     def decision(self) -> Decision:
         """All that came of the turn."""
         events, effects, records = tuple(self._events), tuple(self._effects), tuple(self._records)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from holdfast.machine.graphs.document import Window
 from holdfast.machine.graphs.document_index import DocumentIndex, strictest
+from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.state import State
@@ -31,6 +32,16 @@ def document_of(state: State) -> Document:
     """The document of a run that has one."""
     assert state.document is not None
     return state.document
+
+
+def is_behind_gate(routes: GraphIndex, state: State) -> bool:
+    """Whether steps are under way that lie between a gate and the state that it leads to: the document has the status, and has not arrived."""
+    regions = index_of(routes).regions
+    for token in (*state.tokens.values(), *state.parked.values()):
+        region = regions.get(routes.node(token.node).region) if token.node else None
+        if region is not None and isinstance(routes.node(region.exit).op, StateNode):
+            return True
+    return False
 
 
 def window_of(routes: GraphIndex, state: State) -> View:

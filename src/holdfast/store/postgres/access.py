@@ -23,6 +23,8 @@ class _Sql(msgspec.Struct, frozen=True):
     note_use: str
     add_session: str
     forget_sessions: str
+    end_surplus_sessions: str
+    forget_surplus_sessions: str
     session: str
     sessions: str
     end_session: str
@@ -74,11 +76,14 @@ class PostgresAccess:
         with self._line.use() as connection:
             connection.execute(_sql.note_use, [at, identity, unless_since])
 
-    def add_session(self, session: StoredSession, *, keep_since: datetime) -> None:
-        """Store a new session, and forget old ones."""
+    def add_session(self, session: StoredSession, *, keep_since: datetime, most: int, kept: int) -> None:
+        """Store a new session, end those that are too many, and forget old ones."""
         with self._line.transaction() as connection:
             connection.execute(_sql.add_session, list(msgspec.structs.astuple(session)))
             connection.execute(_sql.forget_sessions, [session.tenant, keep_since])
+            own = [session.tenant, session.actor, session.credential, session.id]
+            connection.execute(_sql.end_surplus_sessions, [session.created_at, *own, Int8(most - 1)])
+            connection.execute(_sql.forget_surplus_sessions, [*own, Int8(kept - 1)])
 
     def session(self, identity: str) -> StoredSession | None:
         """A session by its id."""

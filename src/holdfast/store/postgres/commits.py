@@ -6,7 +6,7 @@ If one of them loses a race (the version gate, a unique key, a void claim) the d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import cache, partial
@@ -41,7 +41,8 @@ from holdfast.store.postgres.loading import (
 from holdfast.store.postgres.packing import columns_of, kinds_of, pack_instant, pack_long
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
 from holdfast.store.postgres.records import STATEMENTS, letter_row, record_parts
-from holdfast.store.postgres.rewriting import empty
+from holdfast.store.postgres.rewriting import empty, redact
+from holdfast.store.rewriting import Rewritten
 from holdfast.store.shapes import (
     Address,
     Borrower,
@@ -157,6 +158,10 @@ class PostgresUnit:
             part = Change(header=change.header, expected=change.expected, records=records)
             run(self.connection, record_parts([part], at), self._base)
         self.write([change], now)
+
+    def redact(self, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]) -> None:
+        """Put other content into events, and other words into what people were told."""
+        redact(self.connection, instance, events, retold)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

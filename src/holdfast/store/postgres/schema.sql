@@ -606,6 +606,20 @@ create table holdfast.role_grants (
     constraint role_grants_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.seals (
+    tenant text not null,
+    number bigint not null,
+    instance uuid not null,
+    version integer not null,
+    digest text not null,
+    link text not null,
+    sealed_by text not null,
+    sealed_at timestamp with time zone not null,
+    constraint seals_pkey PRIMARY KEY (tenant, number),
+    constraint seals_number_check CHECK ((number >= 1)),
+    constraint seals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.snapshots (
     instance uuid not null,
     tenant text not null,
@@ -653,6 +667,23 @@ create table holdfast.subscriptions (
     opened_at timestamp with time zone not null,
     constraint subscriptions_pkey PRIMARY KEY (instance, number, place),
     constraint subscriptions_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.suspensions (
+    tenant text not null,
+    type text not null,
+    workflow text not null,
+    number integer not null,
+    is_suspended boolean not null,
+    set_by text not null,
+    set_at timestamp with time zone not null,
+    why text not null,
+    batch text not null,
+    constraint suspensions_pkey PRIMARY KEY (tenant, type, workflow, number),
+    constraint suspensions_number_check CHECK ((number >= 1)),
+    constraint suspensions_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text))),
+    constraint suspensions_type_check CHECK ((type <> ''::text)),
+    constraint suspensions_workflow_check CHECK ((workflow <> ''::text))
 );
 
 create table holdfast.task_comments (
@@ -745,6 +776,7 @@ CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, pri
 CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
 CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
 CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
+CREATE INDEX api_sessions_by_actor ON holdfast.api_sessions USING btree (tenant, actor, id);
 CREATE INDEX api_sessions_by_age ON holdfast.api_sessions USING btree (tenant, expires_at);
 CREATE INDEX api_sessions_by_tenant ON holdfast.api_sessions USING btree (tenant, id);
 CREATE UNIQUE INDEX blueprints_by_version ON holdfast.blueprints USING btree (tenant, type, kind, version) WHERE (version > 0);
@@ -809,6 +841,7 @@ CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
 CREATE INDEX resume_requests_open ON holdfast.resume_requests USING btree (requested_at, instance) WHERE (outcome = 'open'::text);
 CREATE INDEX role_grants_by_principal ON holdfast.role_grants USING btree (tenant, principal, role);
 CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, role, principal);
+CREATE INDEX seals_by_instance ON holdfast.seals USING btree (tenant, instance, number);
 CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, kind, signal, correlation, instance, number, place);
 CREATE INDEX task_decisions_by_actor ON holdfast.task_decisions USING btree (tenant, actor, decided_at, instance, number, sequence);
 CREATE INDEX task_people_instances ON holdfast.task_people USING btree (tenant, kind, name, instance) WHERE is_open;
@@ -849,9 +882,11 @@ alter table holdfast.publishing_rules enable row level security, force row level
 alter table holdfast.receipts enable row level security, force row level security;
 alter table holdfast.resume_requests enable row level security, force row level security;
 alter table holdfast.role_grants enable row level security, force row level security;
+alter table holdfast.seals enable row level security, force row level security;
 alter table holdfast.snapshots enable row level security, force row level security;
 alter table holdfast.steps enable row level security, force row level security;
 alter table holdfast.subscriptions enable row level security, force row level security;
+alter table holdfast.suspensions enable row level security, force row level security;
 alter table holdfast.task_comments enable row level security, force row level security;
 alter table holdfast.task_decisions enable row level security, force row level security;
 alter table holdfast.task_people enable row level security, force row level security;
@@ -925,12 +960,16 @@ create policy engine on holdfast.resume_requests as permissive for all to holdfa
 create policy tenant on holdfast.resume_requests as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.role_grants as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.role_grants as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.seals as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.seals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.snapshots as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.snapshots as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.steps as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.steps as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.subscriptions as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.subscriptions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.suspensions as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.suspensions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.task_comments as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.task_comments as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.task_decisions as permissive for all to holdfast_engine using (true) with check (true);
@@ -967,6 +1006,11 @@ AS $function$
 begin
     if tg_op = 'DELETE' and current_setting('holdfast.retention', true) = old.instance::text then
         return old;
+    end if;
+    -- Values of one document are being redacted, in this transaction: what happened, when and by whom stays as it is.
+    if tg_op = 'UPDATE' and current_setting('holdfast.redaction', true) = old.instance::text
+        and to_jsonb(new) - 'data' - 'comment' = to_jsonb(old) - 'data' - 'comment' then
+        return new;
     end if;
     raise exception 'events are append-only' using errcode = 'HF101';
 end $function$
@@ -1097,8 +1141,11 @@ CREATE TRIGGER mutations_never_change BEFORE UPDATE ON holdfast.mutations FOR EA
 CREATE TRIGGER mutations_never_go BEFORE DELETE ON holdfast.mutations FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER publishing_rules_never_change BEFORE UPDATE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 CREATE TRIGGER publishing_rules_never_go BEFORE DELETE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
+CREATE TRIGGER seals_never_change BEFORE DELETE OR UPDATE ON holdfast.seals FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF108', 'a seal is never broken');
 CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');
 CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, token, visit, kind, compensates, retry_of ON holdfast.steps FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.number <> old.number) OR (new.tenant <> old.tenant) OR (new.node <> old.node) OR (new.token <> old.token) OR (new.visit <> old.visit) OR (new.kind <> old.kind) OR (new.compensates IS DISTINCT FROM old.compensates) OR (new.retry_of IS DISTINCT FROM old.retry_of))) EXECUTE FUNCTION holdfast.refuse('HF104', 'the identity of a step never changes');
+CREATE TRIGGER suspensions_never_change BEFORE UPDATE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
+CREATE TRIGGER suspensions_never_go BEFORE DELETE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 CREATE TRIGGER task_decisions_applied BEFORE UPDATE OF applied ON holdfast.task_decisions FOR EACH ROW WHEN (((old.applied IS NOT NULL) AND (new.applied IS DISTINCT FROM old.applied))) EXECUTE FUNCTION holdfast.refuse('HF137', 'an approval is used up or void once and for all');
 
 revoke all on function holdfast.instances_having(jsonb) from public;
@@ -1190,6 +1237,8 @@ grant delete, insert, select, update on table holdfast.resume_requests to holdfa
 grant select on table holdfast.resume_requests to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.role_grants to holdfast_engine;
 grant select on table holdfast.role_grants to holdfast_tenant;
+grant insert, select on table holdfast.seals to holdfast_engine;
+grant select on table holdfast.seals to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.snapshots to holdfast_engine;
 grant select on table holdfast.snapshots to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.steps to holdfast_engine;
@@ -1197,6 +1246,8 @@ grant select on table holdfast.steps to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.steps_default to holdfast_engine;
 grant delete, insert, select, update on table holdfast.subscriptions to holdfast_engine;
 grant select on table holdfast.subscriptions to holdfast_tenant;
+grant insert, select on table holdfast.suspensions to holdfast_engine;
+grant select on table holdfast.suspensions to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.task_comments to holdfast_engine;
 grant select on table holdfast.task_comments to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.task_decisions to holdfast_engine;

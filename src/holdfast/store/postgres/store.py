@@ -43,6 +43,7 @@ from holdfast.store.postgres.pauses import PostgresPauses
 from holdfast.store.postgres.reads import PostgresReader, reading
 from holdfast.store.postgres.resuming import PostgresResumes
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
+from holdfast.store.postgres.seals import PostgresSeals
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
 from holdfast.store.shapes import StoredMessage
@@ -120,6 +121,10 @@ class PostgresParts:
     def charters(self) -> PostgresCharters:
         """For what organisations say of their documents."""
         return PostgresCharters(self._next_line())
+
+    def seals(self) -> PostgresSeals:
+        """For whoever seals histories."""
+        return PostgresSeals(self._next_line())
 
     def blueprints(self) -> PostgresBlueprints:
         """For whoever publishes contracts and bodies."""

@@ -21,6 +21,8 @@ class _Sql(msgspec.Struct, frozen=True):
     note_use: str
     add_session: str
     forget_sessions: str
+    end_surplus_sessions: str
+    forget_surplus_sessions: str
     session: str
     sessions: str
     end_session: str
@@ -74,13 +76,16 @@ class SQLiteAccess:
         with self._database.writing() as connection:
             connection.execute(_sql.note_use, (text(at), identity, text(unless_since)))
 
-    def add_session(self, session: StoredSession, *, keep_since: datetime) -> None:
-        """Store a new session, and forget old ones."""
+    def add_session(self, session: StoredSession, *, keep_since: datetime, most: int, kept: int) -> None:
+        """Store a new session, end those that are too many, and forget old ones."""
         values = msgspec.structs.asdict(session)
         values.update({name: text_or_none(values[name]) for name in _SESSION_INSTANTS})
         with self._database.writing() as connection:
             connection.execute(_sql.add_session, tuple(values.values()))
             connection.execute(_sql.forget_sessions, (session.tenant, text(keep_since)))
+            own = (session.tenant, session.actor, session.credential, session.id)
+            connection.execute(_sql.end_surplus_sessions, (text(session.created_at), *own, most - 1))
+            connection.execute(_sql.forget_surplus_sessions, (*own, kept - 1))
 
     def session(self, identity: str) -> StoredSession | None:
         """A session by its id."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, id_text
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.port import LostRaceError
+from holdfast.store.rewriting import Rewritten
 from holdfast.store.shapes import (
     Address,
     Borrower,
@@ -38,7 +39,7 @@ from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.lending import LentConnection, Loan
 from holdfast.store.sqlite.records import write_records
-from holdfast.store.sqlite.rewriting import emptied
+from holdfast.store.sqlite.rewriting import emptied, redact
 from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
 
@@ -150,6 +151,10 @@ class SQLiteUnit:
                 part = Change(header=change.header, expected=change.expected, records=records)
                 write_records(self.connection, [(name, part)], text(at))
             self.write([change], now)
+
+    def redact(self, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]) -> None:
+        """Put other content into events, and other words into what people were told."""
+        redact(self.connection, instance, events, retold)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

@@ -499,6 +499,8 @@ CREATE TABLE receipts (
     primary key (tenant, scope, key)
 ) strict, without rowid;
 
+CREATE TABLE redaction (instance text not null primary key) strict, without rowid;
+
 CREATE TABLE resume_requests (
     instance        text not null,
     id              text not null,
@@ -525,6 +527,18 @@ CREATE TABLE role_grants (
     begins_at text not null,
     ends_at   text
 ) strict;
+
+CREATE TABLE seals (
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    number    integer not null check (number >= 1),
+    instance  text not null,
+    version   integer not null,
+    digest    text not null,
+    link      text not null,
+    sealed_by text not null,
+    sealed_at text not null,
+    primary key (tenant, number)
+) strict, without rowid;
 
 CREATE TABLE snapshots (
     instance      text not null primary key,
@@ -569,6 +583,19 @@ CREATE TABLE subscriptions (
     correlation text not null,
     opened_at   text not null,
     primary key (instance, number, place)
+) strict, without rowid;
+
+CREATE TABLE suspensions (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    type         text not null check (type <> ''),
+    workflow     text not null check (workflow <> ''),
+    number       integer not null check (number >= 1),
+    is_suspended integer not null check (is_suspended in (0, 1)),
+    set_by       text not null,
+    set_at       text not null,
+    why          text not null,
+    batch        text not null,
+    primary key (tenant, type, workflow, number)
 ) strict, without rowid;
 
 CREATE TABLE task_comments (
@@ -656,6 +683,8 @@ CREATE INDEX api_keys_by_tenant on api_keys (tenant, id);
 CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
 
 CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
+
+CREATE INDEX api_sessions_by_actor on api_sessions (tenant, actor, id);
 
 CREATE INDEX api_sessions_by_age on api_sessions (tenant, expires_at);
 
@@ -768,6 +797,8 @@ CREATE INDEX role_grants_by_principal on role_grants (tenant, principal, role);
 
 CREATE INDEX role_grants_by_role on role_grants (tenant, role, principal);
 
+CREATE INDEX seals_by_instance on seals (tenant, instance, number);
+
 CREATE INDEX subscriptions_by_signal on subscriptions (tenant, kind, signal, correlation, instance, number, place);
 
 CREATE INDEX task_decisions_by_actor on task_decisions (tenant, actor, decided_at, instance, number, sequence);
@@ -862,6 +893,10 @@ when not exists (select 1 from retention where instance = old.instance)
 begin select raise(abort, 'HF133 documents are not deleted'); end;
 
 CREATE TRIGGER events_never_change before update on events
+when not exists (select 1 from redaction where instance = old.instance)
+    or new.position <> old.position or new.instance <> old.instance or new.sequence <> old.sequence or new.tenant <> old.tenant
+    or new.type <> old.type or new.version <> old.version or new.at <> old.at or new.actor <> old.actor or new.cause <> old.cause
+    or new.on_behalf_of is not old.on_behalf_of or new.trace is not old.trace
 begin select raise(abort, 'HF101 events are append-only'); end;
 
 CREATE TRIGGER events_never_go before delete on events
@@ -898,6 +933,12 @@ begin select raise(abort, 'HF102 a rule of publishing is replaced by another one
 CREATE TRIGGER publishing_rules_never_go before delete on publishing_rules
 begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
 
+CREATE TRIGGER seals_never_change before update on seals
+begin select raise(abort, 'HF108 a seal is never broken'); end;
+
+CREATE TRIGGER seals_never_go before delete on seals
+begin select raise(abort, 'HF108 a seal is never broken'); end;
+
 CREATE TRIGGER steps_final before update of status on steps
 when old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status
 begin select raise(abort, 'HF105 a step that has ended never moves again'); end;
@@ -907,6 +948,12 @@ when new.instance <> old.instance or new.number <> old.number or new.tenant <> o
     or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind or new.compensates is not old.compensates
     or new.retry_of is not old.retry_of
 begin select raise(abort, 'HF104 the identity of a step never changes'); end;
+
+CREATE TRIGGER suspensions_never_change before update on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
+
+CREATE TRIGGER suspensions_never_go before delete on suspensions
+begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
 
 CREATE TRIGGER task_decisions_applied before update of applied on task_decisions
 when old.applied is not null and new.applied is not old.applied

@@ -32,6 +32,7 @@ from holdfast.store.sqlite.notifications import SQLiteNotifications
 from holdfast.store.sqlite.pauses import SQLitePauses
 from holdfast.store.sqlite.reads import SQLiteReader
 from holdfast.store.sqlite.resuming import SQLiteResumes
+from holdfast.store.sqlite.seals import SQLiteSeals
 from holdfast.store.sqlite.workers import SQLiteWorkers
 
 DEFAULT_PATIENCE = 60.0
@@ -107,6 +108,10 @@ class SQLiteParts:
     def charters(self) -> SQLiteCharters:
         """For what organisations say of their documents."""
         return SQLiteCharters(self._database)
+
+    def seals(self) -> SQLiteSeals:
+        """For whoever seals histories."""
+        return SQLiteSeals(self._database)
 
     def blueprints(self) -> SQLiteBlueprints:
         """For whoever publishes contracts and bodies."""

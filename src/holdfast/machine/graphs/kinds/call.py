@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from holdfast.errors import Diagnostic
 from holdfast.machine.graphs.findings import name_findings
-from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, NodeOp, Shape
+from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Formula, NodeOp, Shape, Stored
+from holdfast.machine.graphs.kinds.task import GIVEN
 
 
 class Call(NodeOp, frozen=True, kw_only=True, tag="call"):
@@ -15,6 +16,10 @@ class Call(NodeOp, frozen=True, kw_only=True, tag="call"):
 
     definition: str
     version: str = ""
+    input: dict[str, Stored] | None = None
+    """Stored expressions for the names of what it begins with; None means all of the data."""
+    into: str = ""
+    """Name under which the data has what it came to; empty means that of the node."""
 
     word: ClassVar[str] = "call"
     shape: ClassVar[Shape] = Shape(('[["', '"]]'), "shape=box, style=filled, peripheries=2")
@@ -35,6 +40,11 @@ class Call(NodeOp, frozen=True, kw_only=True, tag="call"):
     def detail(self) -> str:
         """What it starts."""
         return f"{self.definition} {self.version}".strip()
+
+    def formulas(self, node: str) -> Iterator[Formula]:
+        """What it begins with."""
+        for name, stored in (self.input or {}).items():
+            yield Formula(f"{GIVEN}{name}", f"{name!r} of what {node!r} begins with", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the name of the other workflow."""

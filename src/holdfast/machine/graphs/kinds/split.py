@@ -24,6 +24,8 @@ class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
     """Name under which a branch finds its item."""
     limit: int | None = None
     """Branches that run at the same time; None means all."""
+    most: int | None = None
+    """Items that there may be: with more of them the step has failed. None means that any number will do."""
 
     word: ClassVar[str] = "fork"
     shape: ClassVar[Shape] = Shape(
@@ -58,6 +60,8 @@ class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
         """What is wrong with the limit, and with the name of an item."""
         if self.limit is not None:
             yield from number_findings(node, "limit", f"the limit of {node!r}", self.limit, low=1)
+        if self.most is not None:
+            yield from number_findings(node, "most", f"the number of items of {node!r}", self.most, low=1)
         if self.items is not None and re.fullmatch(NAME_PATTERN, str(self.item)) is None:
             remedy = "take a name of ASCII letters, digits and _ that does not begin with a digit"
             yield Diagnostic("item_name", f"{node!r} names its item {self.item!r}; {remedy}", node)

@@ -14,12 +14,14 @@ from holdfast.machine.runs.events.document import (
     DocumentCreated,
     DocumentEvent,
     DocumentMoved,
+    DocumentRedacted,
     DocumentSuperseded,
     RoundCompleted,
     RoundStarted,
     RulesApplied,
     SlotRejected,
     TransitionRequested,
+    WorkflowSwitched,
 )
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.notice import (
@@ -128,6 +130,7 @@ __all__ = [
     "DocumentCreated",
     "DocumentEvent",
     "DocumentMoved",
+    "DocumentRedacted",
     "DocumentSuperseded",
     "Ended",
     "Event",
@@ -193,6 +196,7 @@ __all__ = [
     "WorkflowPaused",
     "WorkflowResumed",
     "WorkflowStarted",
+    "WorkflowSwitched",
 ]
 
 

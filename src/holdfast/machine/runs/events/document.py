@@ -25,12 +25,21 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     amended_from: str = ""
     action: str = "create"
     by: str = ""
+    kind: Principal | None = None
+    """Whether a person, a program or the engine created it; None if that was not kept."""
+    roles: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    capabilities: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """What they could do then: steps that begin by themselves act in their name."""
     on_behalf_of: str = ""
     reason: str = ""
     org: Data = {}  # noqa: RUF012 - every struct gets one of its own
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     is_adopted: bool = False
     """Whether it was there before the engine managed it."""
+    content_hash: str = ""
+    """The hash of the content as it was written, if values of it were redacted since."""
+    related: dict[str, Data] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What steps read of the documents that it refers to, by field."""
 
 
 @message(name="document_changed")
@@ -49,6 +58,10 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     """The step that did it; 0 if none."""
     reason: str = ""
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    content_hash: str = ""
+    """The hash of the whole content as it was then, if values of it were redacted since."""
+    related: dict[str, Data] | None = None
+    """What steps read of the documents that it refers to; None if that is as it was."""
 
 
 @message(name="document_moved")
@@ -77,6 +90,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
     reason: str = ""
     org: Data | None = None
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    related: dict[str, Data] | None = None
+    """What steps read of the documents that it refers to; None if that is as it was."""
 
 
 @message(name="approvals_voided")
@@ -159,6 +174,32 @@ class DocumentSuperseded(Happening, frozen=True, kw_only=True):
     """What is different there."""
 
 
+@message(name="workflow_switched")
+class WorkflowSwitched(Happening, frozen=True, kw_only=True):
+    """The document follows another version of its workflow from here on; what is under way goes on there."""
+
+    tenant: str
+    version: str
+    before: str
+    """The version that it followed until now."""
+    nodes: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What nodes are called now that were called otherwise."""
+    by: str = ""
+    reason: str = ""
+
+
+@message(name="document_redacted")
+class DocumentRedacted(Happening, frozen=True, kw_only=True):
+    """Values of fields were taken out of the history, and hashes put in their place."""
+
+    fields: list[str]
+    events: dict[str, list[str]]
+    """The events that were rewritten, by their numbers: the hash of each before and after."""
+    by: str = ""
+    on_behalf_of: str = ""
+    reason: str = ""
+
+
 DocumentEvent: TypeAlias = (
     DocumentCreated
     | DocumentChanged
@@ -172,4 +213,6 @@ DocumentEvent: TypeAlias = (
     | RoundStarted
     | RoundCompleted
     | DocumentSuperseded
+    | WorkflowSwitched
+    | DocumentRedacted
 )

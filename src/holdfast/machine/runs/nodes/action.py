@@ -22,7 +22,7 @@ from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import undone
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.windows import document_of, index_of, window_of
+from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
 
 
 class ActionKind(TaskKind):
@@ -114,7 +114,21 @@ def _closed(turn: Turn, node: Node) -> Rejection | None:
 
 def _drafted(turn: Turn, node: Node, changes: Data, step: int) -> Draft | Rejection:
     wrong = invalid(f"what {node.id!r} gives", not_given(index_of(turn.routes), changes, is_workflow=True))
-    return wrong or drafted(turn, document_of(turn.state).data, changes, _author(turn, node, step))
+    draft = wrong or drafted(turn, document_of(turn.state).data, changes, _author(turn, node, step))
+    return draft if isinstance(draft, Rejection) else _unapproved(turn, node, draft) or draft
+
+
+def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
+    """Why a step does not change what was approved: behind the last gate nobody would be asked for it again."""
+    index = index_of(turn.routes)
+    content = sorted(draft.changes.keys() - index.system - index.computed.keys())
+    if not content or not is_behind_gate(turn.routes, turn.state):
+        return None
+    if window_of(turn.routes, turn.state).window == "editable":
+        return None
+    told = f"{node.id!r} would change {', '.join(map(repr, content))}, which was approved as it is"
+    instead = "put the step before the gate, or let the contract name what only the workflow writes in `system_fields`"
+    return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; {instead}")
 
 
 def _author(turn: Turn, node: Node, step: int) -> Author:

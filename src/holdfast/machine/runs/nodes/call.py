@@ -1,6 +1,6 @@
 """A call starts another workflow and waits for its end.
 
-Entered when: a token arrives. May do: start the other run, in the same commit, with the token's data as input. Left when: it has ended well (`ok`), or not
+Entered when: a token arrives. May do: start the other run, in the same commit, with what the node names as input, or all of the token's data. Left when: it has ended well (`ok`), or not
 (`error`, or a failure of the step), or took too long (`timeout`). On compensation: its own undoing work is called, if it has any; a child that is
 under way is stopped with its parent, which waits until the child has undone what it did. If that cannot be done, the way back of the
 parent ends there until it is.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Message
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs.graph import Call, Node
@@ -18,7 +19,7 @@ from holdfast.machine.runs.events import ChildNotUndone, ChildStarted
 from holdfast.machine.runs.failures import give_up, take_answer
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.rollback import NOT_UNDONE, stopped
-from holdfast.machine.runs.state import Executed, Step, Token
+from holdfast.machine.runs.state import Data, Executed, Step, Token
 from holdfast.machine.runs.turn import Ending, Turn
 
 
@@ -30,11 +31,16 @@ class CallKind(Kind):
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Start it."""
         assert isinstance(node.op, Call)
+        try:
+            given = _given(turn, token, node.id)
+        except ExpressionError as error:
+            self.fail(turn, token, node, f"what {node.id!r} is to begin with cannot be told: {error}")
+            return
         step = turn.open_step(token, node)
         child = InstanceId(turn.moment.derive_id("child", step.number))
         turn.emit(ChildStarted(step=step.number, child=str(child)))
         begin = StartWorkflow(
-            input=token.data,
+            input=given,
             parent=str(turn.moment.instance),
             parent_definition=turn.routes.graph.name,
             parent_step=step.number,
@@ -61,6 +67,15 @@ class CallKind(Kind):
     def abandon(self, turn: Turn, executed: Executed) -> None:
         """It was told to undo what it did; now it ends at once."""
         _tell(turn, executed, AbortWorkflow)
+
+
+def _given(turn: Turn, token: Token, node: str) -> Data:
+    """What the other workflow begins with; ExpressionError if something of it cannot be told."""
+    named = turn.routes.given.get(node)
+    if named is None:
+        return token.data
+    asked = turn.data_for(token, node)
+    return {name: each.evaluate(asked) for name, each in named.items()}
 
 
 def _tell(turn: Turn, step: Step | Executed, stop: type[CancelWorkflow | AbortWorkflow]) -> None:

@@ -18,7 +18,7 @@ from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.policies import POLICY, asked_of, judged
-from holdfast.machine.runs.slots import void
+from holdfast.machine.runs.slots import has_void, void
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
@@ -35,7 +35,7 @@ class GateKind(Kind):
         if document.refused is not None:
             pass_through(turn, token, node, REJECT)
             return
-        if any(each.verdict == "void" for each in document.approvals.values()):
+        if has_void(turn, node.id):
             pass_through(turn, token, node, AGAIN)
             return
         if document.status not in transition.sources:
@@ -47,7 +47,7 @@ class GateKind(Kind):
         applied = [step for step, each in document.approvals.items() if each.verdict == "approved"]
         if applied:
             turn.emit(ApprovalsApplied(steps=applied, transition=transition.name))
-        intent = document.intent
+        intent = document.intent if document.intent is not None and document.intent.transition else None
         turn.emit(
             DocumentMoved(
                 status=transition.target,

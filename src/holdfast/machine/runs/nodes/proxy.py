@@ -1,20 +1,20 @@
 """A proxy is the way into a slot, or the way out of it.
 
-Entered when: a token arrives, or a rejection leaves the slot. May do: at the way in, void what earlier ways through the slot have left; where a gate
-sends the document through its slot again because approvals are void, those that are not stay in force. Left when: at once. On compensation: nothing to
-undo.
+Entered when: a token arrives, or a rejection leaves the slot. May do: at the way in, void what earlier ways through the slot have left; where the document
+is sent through its slot again because approvals are void, those that are not stay in force. Left when: at once; at the way out of a slot that no gate
+follows, by `again`, back to the way in, if an approval is void. On compensation: nothing to undo.
 """
 
 from __future__ import annotations
 
-from holdfast.machine.graphs.graph import Gate, Node, Proxy
+from holdfast.machine.graphs.graph import AGAIN, Gate, Node, Proxy
 from holdfast.machine.runs.events import ApprovalsKept
-from holdfast.machine.runs.leaving import pass_through
+from holdfast.machine.runs.leaving import complete_at_once, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.slots import in_force, standing, void
+from holdfast.machine.runs.slots import has_void, in_force, standing, void
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.windows import document_of
+from holdfast.machine.runs.windows import document_of, index_of
 
 
 class ProxyKind(Kind):
@@ -28,12 +28,22 @@ class ProxyKind(Kind):
             void(turn, [step for step in standing(turn) if step not in kept], "entered_again")
             if kept:
                 turn.emit(ApprovalsKept(steps=kept, slot=node.op.slot))
+        elif _is_void(turn, node.op.slot):
+            complete_at_once(turn, token, node, AGAIN)
+            turn.move(token.id, index_of(turn.routes).way_in(node.op.slot))
+            return
         pass_through(turn, token, node)
 
 
 def _is_sent_back(turn: Turn, token: Token, slot: str) -> bool:
-    """Whether a gate has found approvals of the slot void, which are asked for anew."""
+    """Whether the end of the slot was reached with void approvals, which are asked for anew: a gate has found them, or the way out where none follows."""
     came_from = turn.routes.node(token.node).op if token.node else None
     approvals = document_of(turn.state).approvals.values()
     is_void = any(each.verdict == "void" and turn.routes.node(each.node).region == slot for each in approvals)
-    return isinstance(came_from, Gate) and is_void
+    return isinstance(came_from, Gate | Proxy) and is_void
+
+
+def _is_void(turn: Turn, slot: str) -> bool:
+    """Whether an approval of a slot is void that no gate follows: a gate would see to it that it is asked for again."""
+    exit_ = index_of(turn.routes).regions[slot].exit
+    return not isinstance(turn.routes.node(exit_).op, Gate) and has_void(turn, exit_)

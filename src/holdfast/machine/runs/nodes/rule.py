@@ -44,9 +44,7 @@ class RuleKind(Kind):
             self.fail(turn, token, node, draft.message)
             return
         window = window_of(turn.routes, turn.state).window
-        if (
-            draft.changes and window != "editable"
-        ):  # Others decide about the content, or have: only an action that the contract allows changes it.
+        if draft.changes and window != "editable":  # Others decide about the content, or have.
             told = f"{node.id!r} sets {', '.join(map(repr, draft.changes))} while the document is {window.replace('_', ' ')}"
             self.fail(turn, token, node, f"{told}; put it into a slot where that is editable")
             return

@@ -160,6 +160,11 @@ begin
     if tg_op = 'DELETE' and current_setting('holdfast.retention', true) = old.instance::text then
         return old;
     end if;
+    -- Values of one document are being redacted, in this transaction: what happened, when and by whom stays as it is.
+    if tg_op = 'UPDATE' and current_setting('holdfast.redaction', true) = old.instance::text
+        and to_jsonb(new) - 'data' - 'comment' = to_jsonb(old) - 'data' - 'comment' then
+        return new;
+    end if;
     raise exception 'events are append-only' using errcode = 'HF101';
 end $$;
 create trigger events_append_only before update or delete on holdfast.events for each row execute function holdfast.keep_events();
@@ -755,6 +760,24 @@ create table holdfast.charters (
 create trigger charters_never_change before update or delete on holdfast.charters for each row
 execute function holdfast.refuse('HF102', 'a published definition never changes');
 
+-- Seals: how far the history of an instance went when somebody sealed it, and the end of the chain of its events there. Those of a tenant are
+-- a chain themselves. They are only ever added to, and outlive what they are about.
+
+create table holdfast.seals (
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    number    bigint not null check (number >= 1),
+    instance  uuid not null,
+    version   integer not null,
+    digest    text not null,
+    link      text not null,
+    sealed_by text not null,
+    sealed_at timestamptz not null,
+    primary key (tenant, number)
+);
+create index seals_by_instance on holdfast.seals (tenant, instance, number);
+create trigger seals_never_change before update or delete on holdfast.seals for each row
+execute function holdfast.refuse('HF108', 'a seal is never broken');
+
 -- Blueprints of documents: contracts with the envelope that follows from them, bodies that organisations put into the slots, and what was compiled of both.
 -- The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the version 0. Envelopes are the defaults: nothing of them
 -- ever changes. What is published is only ever archived. `publishing_rules` are added to, and the last one of a tenant holds.
@@ -903,6 +926,7 @@ create table holdfast.api_sessions (
 );
 create index api_sessions_by_tenant on holdfast.api_sessions (tenant, id);
 create index api_sessions_by_age on holdfast.api_sessions (tenant, expires_at);
+create index api_sessions_by_actor on holdfast.api_sessions (tenant, actor, id);
 
 create table holdfast.api_refusals (
     id         bigint generated always as identity primary key,
@@ -1033,6 +1057,8 @@ create policy shared on holdfast.definitions for select to holdfast_tenant using
 grant usage on schema holdfast to holdfast_engine, holdfast_tenant;
 grant select, insert, update, delete on all tables in schema holdfast to holdfast_engine;
 revoke update on holdfast.events from holdfast_engine;
+-- For redactions alone, which the trigger tells from anything else.
+grant update (data, comment) on holdfast.events to holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.task_people, holdfast.task_decisions,
     holdfast.documents, holdfast.document_versions, holdfast.mutations, holdfast.audit, holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.resume_requests, holdfast.observations,
@@ -1050,13 +1076,13 @@ declare
     name text;
 begin
     foreach name in array array[
-        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'blueprints', 'publishing_rules', 'suspensions'
+        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'seals', 'blueprints', 'publishing_rules', 'suspensions'
     ] loop
         perform holdfast.wall_off(name);
         execute format('grant select on holdfast.%I to holdfast_tenant', name);
     end loop;
 end $$;
-revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.publishing_rules, holdfast.suspensions from holdfast_engine;
+revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.seals, holdfast.publishing_rules, holdfast.suspensions from holdfast_engine;
 -- Shared contracts serve all tenants.
 create policy shared on holdfast.blueprints for select to holdfast_tenant using (tenant = '*');
 

@@ -51,3 +51,13 @@ update holdfast.api_sessions set ended_at = ?::timestamptz where tenant = ?::tex
 
 -- name: note_session
 update holdfast.api_sessions set last_used_at = ?::timestamptz where id = ?::text and last_used_at < ?::timestamptz
+
+-- name: end_surplus_sessions
+update holdfast.api_sessions set ended_at = ?::timestamptz where id in (
+    select id from holdfast.api_sessions where tenant = ?::text and actor = ?::text and credential = ?::text and ended_at is null and id <> ?::text
+    order by created_at desc, id desc offset ?::int8)
+
+-- name: forget_surplus_sessions
+delete from holdfast.api_sessions where id in (
+    select id from holdfast.api_sessions where tenant = ?::text and actor = ?::text and credential = ?::text and id <> ?::text
+    order by created_at desc, id desc offset ?::int8)

@@ -133,8 +133,14 @@ create table events (
 ) strict;
 
 create table retention (instance text not null primary key) strict, without rowid;
+-- Whose values are being redacted: a row is there within such a transaction, and at no other time.
+create table redaction (instance text not null primary key) strict, without rowid;
 
 create trigger events_never_change before update on events
+when not exists (select 1 from redaction where instance = old.instance)
+    or new.position <> old.position or new.instance <> old.instance or new.sequence <> old.sequence or new.tenant <> old.tenant
+    or new.type <> old.type or new.version <> old.version or new.at <> old.at or new.actor <> old.actor or new.cause <> old.cause
+    or new.on_behalf_of is not old.on_behalf_of or new.trace is not old.trace
 begin select raise(abort, 'HF101 events are append-only'); end;
 create trigger events_never_go before delete on events
 when not exists (select 1 from retention where instance = old.instance)
@@ -726,6 +732,26 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger charters_never_go before delete on charters
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
+-- Seals: how far the history of an instance went when somebody sealed it, and the end of the chain of its events there. Those of a tenant are
+-- a chain themselves. They are only ever added to, and outlive what they are about.
+
+create table seals (
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    number    integer not null check (number >= 1),
+    instance  text not null,
+    version   integer not null,
+    digest    text not null,
+    link      text not null,
+    sealed_by text not null,
+    sealed_at text not null,
+    primary key (tenant, number)
+) strict, without rowid;
+create index seals_by_instance on seals (tenant, instance, number);
+create trigger seals_never_change before update on seals
+begin select raise(abort, 'HF108 a seal is never broken'); end;
+create trigger seals_never_go before delete on seals
+begin select raise(abort, 'HF108 a seal is never broken'); end;
+
 -- Blueprints of documents: contracts with the envelope that follows from them, bodies that organisations put into the slots, and what was compiled of both.
 -- The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the version 0. Envelopes are the defaults: nothing of them
 -- ever changes. What is published is only ever archived. `publishing_rules` are added to, and the last one of a tenant holds.
@@ -871,6 +897,7 @@ create table api_sessions (
 ) strict, without rowid;
 create index api_sessions_by_tenant on api_sessions (tenant, id);
 create index api_sessions_by_age on api_sessions (tenant, expires_at);
+create index api_sessions_by_actor on api_sessions (tenant, actor, id);
 
 create table api_refusals (
     id         integer primary key autoincrement,

@@ -48,3 +48,13 @@ update api_sessions set ended_at = ? where tenant = ? and id = ? and ended_at is
 
 -- name: note_session
 update api_sessions set last_used_at = ? where id = ? and last_used_at < ?;
+
+-- name: end_surplus_sessions
+update api_sessions set ended_at = ? where id in (
+    select id from api_sessions where tenant = ? and actor = ? and credential = ? and ended_at is null and id <> ?
+    order by created_at desc, id desc limit -1 offset ?);
+
+-- name: forget_surplus_sessions
+delete from api_sessions where id in (
+    select id from api_sessions where tenant = ? and actor = ? and credential = ? and id <> ?
+    order by created_at desc, id desc limit -1 offset ?);

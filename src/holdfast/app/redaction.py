@@ -1,0 +1,228 @@
+"""Taking values out of one document for good: out of its history, and so out of all that is made from it.
+
+Everything is one transaction. What is left folds to the same place, so that the invariants hold; the hash of each rewritten event before and
+after stands in the history, so that what was sealed stays proven; each version keeps the hash of the content that was approved.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.app.desk import Desk
+from holdfast.app.invariants.evidence import Evidence
+from holdfast.app.invariants.looks import differences
+from holdfast.app.invariants.patrol import evidences, findings, program_of
+from holdfast.app.invariants.walk import Walk
+from holdfast.app.veils import CONTENT, Veil
+from holdfast.errors import ConflictError, ForbiddenError, NotFoundError, PayloadError
+from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.kernel.document_records import StoredDocument
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.program import Program
+from holdfast.kernel.records import DEAD_LETTERS
+from holdfast.kernel.rows import writing_of
+from holdfast.kernel.sealing import leaf_of
+from holdfast.machine.graphs.graph import Rest
+from holdfast.machine.graphs.graph import State as StateNode
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.events import DocumentRedacted
+from holdfast.machine.runs.patches import fingerprint
+from holdfast.store.port import LostRaceError, Parts
+from holdfast.store.rewriting import Rewritten
+from holdfast.store.shapes import Change
+
+Data = dict[str, object]
+
+REDACT = "documents:redact"
+"""The capability of whoever may take values out of documents for good."""
+
+
+class Redaction(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken out of a document."""
+
+    type: str
+    id: str
+    fields: list[str]
+    """Those that were asked for, or all that are sensitive."""
+    events: int
+    """How many events were rewritten; 0 if there was nothing to take out."""
+    related: list[str]
+    """Documents that this one amends, or that took its place: they have values of their own."""
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """What is written."""
+
+    evidence: Evidence
+    veil: Veil
+    events: Sequence[Rewritten]
+    redacted: StoredEvent
+    walk: Walk
+    """The history as it will be."""
+
+
+def check_redactor(desk: Desk) -> None:
+    """ForbiddenError unless whoever calls may redact."""
+    actor = desk.looked_up().request.actor
+    if not actor.may(REDACT):
+        told = f"{actor.id!r} may not take values out of documents: that takes the capability {REDACT!r}"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+
+
+def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str) -> Redaction:
+    """Put hashes in the place of all values that fields of a document have or had."""
+    for evidence, reader in evidences(desk, [row.instance]):
+        program = program_of(desk, evidence.header)
+        found = list(findings(desk, evidence, reader, set()))
+        if found:
+            told = "; ".join(each.told for each in found[:3])
+            raise ConflictError(f"{row.id!r} breaks a rule, so that it is left as it is: {told}; repair it first")
+        plan = _planned(desk, evidence, program, asked=asked, reason=reason)
+        break
+    else:
+        raise NotFoundError("document", f"{row.type}/{row.id}")
+    fields = list(_fields(program, evidence, asked))
+    if plan is not None:
+        desk.service.operate(lambda parts: _carry_out(desk, parts, plan))
+    return Redaction(
+        type=row.type,
+        id=row.id,
+        fields=fields,
+        events=0 if plan is None else len(plan.events),
+        related=[each for each in (row.amended_from, row.superseded_by) if each],
+    )
+
+
+def _fields(program: Program, evidence: Evidence, asked: Sequence[str]) -> list[str]:
+    """The fields that are meant; PayloadError if one was never there."""
+    assert isinstance(program.decider, GraphMachine)
+    spec = program.decider.graph.document
+    known = {} if spec is None else spec.fields
+    if not asked:
+        return sorted(name for name, field in known.items() if field.sensitive)
+    held = {name for content in _contents(program, evidence.events) for name in content}
+    unknown = sorted(set(asked) - known.keys() - held)
+    if unknown:
+        raise PayloadError(f"the document has no field {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+    return sorted(set(asked))
+
+
+def _planned(desk: Desk, evidence: Evidence, program: Program, *, asked: Sequence[str], reason: str) -> _Plan | None:
+    _check_rest(evidence, program)
+    veil = Veil(_fields(program, evidence, asked), secrets.token_bytes(32))
+    contents = _contents(program, evidence.events)
+    for content in contents:
+        veil.learn(content)
+    if veil.is_empty:
+        return None
+    events = _veiled(desk, evidence, veil, contents)
+    after = {each.sequence: each for each in events}
+    history = [
+        msgspec.structs.replace(each, data=after[each.sequence].data, comment=after[each.sequence].comment)
+        if each.sequence in after
+        else each
+        for each in evidence.events
+    ]
+    hashes = {
+        str(old.sequence): [leaf_of(old), leaf_of(new)]
+        for old, new in zip(evidence.events, history, strict=True)
+        if old is not new
+    }
+    event = _told(desk, evidence, program, fields=sorted(veil.fields), hashes=hashes, reason=reason)
+    walk = Walk(program, [*history, event])
+    if walk.found or not walk.is_whole:
+        told = "; ".join(each.told for each in walk.found[:3])
+        raise ConflictError(f"what would be left does not hold together, so that nothing is redacted: {told}")
+    return _Plan(evidence, veil, events, event, walk)
+
+
+def _check_rest(evidence: Evidence, program: Program) -> None:
+    """ConflictError while something is under way: people decide on what they see, and work has copies of its own."""
+    assert isinstance(program.decider, GraphMachine)
+    state = Walk(program, evidence.events).state
+    routes = program.decider.routes_of(state)
+    busy = [step.node for step in state.open.values() if not isinstance(routes.node(step.node).op, StateNode | Rest)]
+    if busy or evidence.effects or evidence.rows.get(DEAD_LETTERS):
+        what = ", ".join(busy) or "work that is not done"
+        raise ConflictError(
+            f"the document is under way ({what}); redact it when it rests, or withdraw or discard it first"
+        )
+
+
+def _contents(program: Program, events: Sequence[StoredEvent]) -> list[Data]:
+    """The content after each event that wrote some."""
+    content: Data = {}
+    found = []
+    for event in events:
+        part = CONTENT.get(event.type)
+        if part is not None:
+            laid = {**content, **getattr(program.decode(event), part)}
+            content = {name: value for name, value in laid.items() if value is not None}
+            found.append(content)
+    return found
+
+
+def _veiled(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data]) -> list[Rewritten]:
+    """The events that say something else with the values hidden."""
+    codec, written = desk.registry.codec, iter(contents)
+    found = []
+    for event in evidence.events:
+        data = codec.decode(event.data, dict[str, object])
+        new = data if event.is_system else veil.event(event.type, data)
+        if event.type in CONTENT:
+            content = next(written)
+            if veil.content(content) != content:
+                new = {**new, "content_hash": data.get("content_hash") or fingerprint(content)}
+        comment = veil.text(event.comment)
+        if new != data or comment != event.comment:
+            found.append(Rewritten(event.sequence, codec.encode(new), comment))
+    return found
+
+
+def _told(
+    desk: Desk,
+    evidence: Evidence,
+    program: Program,
+    *,
+    fields: list[str],
+    hashes: dict[str, list[str]],
+    reason: str,
+) -> StoredEvent:
+    now, header, actor = desk.service.shared.clock.now(), evidence.header, desk.request.actor
+    said = DocumentRedacted(fields=fields, events=hashes, by=actor.id, on_behalf_of=actor.on_behalf_of, reason=reason)
+    encoded = program.events.encode(said)
+    return StoredEvent(
+        instance=header.id,
+        sequence=header.version + 1,
+        type=encoded.type,
+        version=encoded.version,
+        data=encoded.data,
+        at=now,
+        actor=actor.id,
+        comment=reason,
+        cause=str(desk.service.shared.chance.new_id(now)),
+        tenant=header.tenant,
+        on_behalf_of=actor.on_behalf_of,
+        trace=desk.request.trace,
+    )
+
+
+def _carry_out(desk: Desk, parts: Parts, plan: _Plan) -> None:
+    header, event = plan.evidence.header, plan.redacted
+    new = msgspec.structs.replace(header, version=event.sequence, commits=header.commits + 1, updated_at=event.at)
+    change = Change(header=new, expected=header.version, events=[event])
+    kinds = list({each.kind: None for each in differences(plan.evidence, plan.walk)})
+    told = [
+        each._replace(records=[r for r in each.records if writing_of(type(r)).kind in kinds])
+        for each in plan.walk.commits
+    ]
+    try:
+        with parts.writer().unit() as unit:
+            unit.load([desk.address(instance=header.id)])  # Locked before anything else is.
+            unit.redact(header.id, plan.events, plan.veil.text)
+            unit.rewrite(change, kinds, told, event.at)
+    except LostRaceError as error:
+        raise ConflictError(f"{header.key!r} went on while it was looked at; try again") from error

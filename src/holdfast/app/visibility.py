@@ -1,0 +1,108 @@
+"""Whose eyes the content of a document is for: what is masked for whom, and what was a mask already when it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import msgspec
+
+from holdfast.app.document_views import MASKED
+from holdfast.errors import PayloadError
+from holdfast.kernel.actor import Actor
+from holdfast.machine.graphs.document import DocumentSpec, Field
+from holdfast.machine.runs.fields import holds_any, masked
+
+Data = dict[str, object]
+
+_CONTENT = {"document_created": "data", "document_changed": "changes"}
+"""The events that hold content, and under which name."""
+
+
+def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
+    """The content, with the values masked that are for others' eyes. It is the caller's own: lists and objects in it are new."""
+    fields = {} if spec is None else spec.fields
+    hides = _hidden_from(actor)
+    shown = {
+        name: masked(fields[name], value, hides, MASKED) if name in fields else value for name, value in data.items()
+    }
+    return cast("Data", msgspec.to_builtins(shown))
+
+
+def listed(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
+    """The content in a list, by the newest workflow of its type. Of a field that this does not have any more nobody knows whose eyes it was for."""
+    if actor.kind == "system":
+        return dict(data)
+    known = {} if spec is None else spec.fields
+    return visible(spec, {name: value if name in known else MASKED for name, value in data.items()}, actor)
+
+
+def changes_shown(spec: DocumentSpec, changes: Mapping[str, object], actor: Actor) -> Data:
+    """What a mutation has changed, each field with its values before and after."""
+    hides = _hidden_from(actor)
+    return {name: _pair_shown(spec.fields.get(name), value, hides) for name, value in changes.items()}
+
+
+def _pair_shown(field: Field | None, value: object, hides: Callable[[Field], bool]) -> object:
+    if field is None:
+        return value
+    if hides(field):
+        return MASKED
+    return [masked(field, each, hides, MASKED) for each in value] if isinstance(value, list) else value
+
+
+def compared(field: Field | None, value: object, actor: Actor) -> tuple[object, bool]:
+    """A value as a comparison shows it, and whether it or a part of it is masked: sensitive, or for others' eyes."""
+    hides = _unshown_to(actor)
+    if field is None or not holds_any(field, hides):
+        return value, False
+    return masked(field, value, hides, MASKED), True
+
+
+def unshown(spec: DocumentSpec, actor: Actor) -> set[str]:
+    """The fields that are not told of, because they or a part of them are sensitive, or for others' eyes."""
+    return {name for name, field in spec.fields.items() if holds_any(field, _unshown_to(actor))}
+
+
+def said(spec: DocumentSpec | None, event: str, data: Data, actor: Actor) -> Data:
+    """What an event says in a history: of its content nothing that is sensitive, or for others' eyes; nothing at all if nobody knows what is."""
+    name = _CONTENT.get(event, "")
+    content = data.get(name)
+    if not isinstance(content, dict):
+        return data
+    hides, fields = _unshown_to(actor), {} if spec is None else spec.fields
+    shown = {
+        each: masked(fields[each], value, hides, MASKED) if each in fields else MASKED
+        for each, value in content.items()
+    }
+    return {**data, name: shown}
+
+
+def refuse_masks(spec: DocumentSpec, given: Mapping[str, object], actor: Actor) -> None:
+    """PayloadError if somebody gives back what they were shown in the place of a value: it would be written over that."""
+    hides = _hidden_from(actor)
+    for name, value in given.items():
+        field = spec.fields.get(name)
+        if field is not None and holds_any(field, hides) and _holds_mask(field, value, hides):
+            told_ = f"{name!r} holds {MASKED!r} where a value is that is not for the eyes of {actor.id!r}"
+            raise PayloadError(f"{told_}; leave the field out, and it stays as it is")
+
+
+def _holds_mask(field: Field, value: object, hides: Callable[[Field], bool]) -> bool:
+    if hides(field):
+        return value == MASKED
+    if isinstance(value, list) and field.items is not None:
+        inner = field.items
+        return any(_holds_mask(inner, each, hides) for each in value)
+    if isinstance(value, dict):
+        return any(_holds_mask(field.fields[name], each, hides) for name, each in value.items() if name in field.fields)
+    return False
+
+
+def _hidden_from(actor: Actor) -> Callable[[Field], bool]:
+    return lambda field: bool(field.visible_to) and not actor.is_one_of(frozenset(field.visible_to))
+
+
+def _unshown_to(actor: Actor) -> Callable[[Field], bool]:
+    hides = _hidden_from(actor)
+    return lambda field: field.sensitive or hides(field)

@@ -1,0 +1,32 @@
+"""`holdfast doctor --after-restore`: what receivers have seen, held against what a restored database knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TextIO
+
+import click
+
+from holdfast.app.faces.blocking import Calls
+from holdfast.app.restoring import MOST_KEYS, SentEffect
+from holdfast.cli.exits import Exit
+from holdfast.cli.frame import end
+from holdfast.cli.output import cell, print_json
+
+
+def compare(calls: Calls, received: TextIO, *, as_json: bool) -> None:
+    """Tell what was sent after the restore point; exit code 1 if anything was."""
+    keys = list(dict.fromkeys(line.strip() for line in received if line.strip()))
+    found: list[SentEffect] = []
+    for start in range(0, len(keys), MOST_KEYS):
+        found += calls.instances.sent(keys[start : start + MOST_KEYS])
+    later = [each for each in found if each.state in {"again", "lost"}]
+    if as_json:
+        print_json({"is_well": not later, "counts": Counter(each.state for each in found), "findings": later})
+    else:
+        for each in later:
+            where = " ".join(filter(None, (each.definition, each.business_key, each.step)))
+            click.echo(f"✗ {cell(each.key)} {each.state} {cell(where)}\n    → {each.told}")
+        counts = Counter(each.state for each in found)
+        click.echo(", ".join(f"{counts[state]} {state}" for state in ("known", "again", "lost", "unknown")))
+    end(Exit.NO if later else Exit.DONE)

@@ -1,0 +1,128 @@
+"""Moving a document to another version of its workflow: only if everything that is under way, and every gate, has its counterpart there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from holdfast.kernel.decision import Answer
+from holdfast.machine.graphs.graph import Call, Gate, Human, Node
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.graphs.scopes import outside_of_branches
+from holdfast.machine.runs.document_commands import SwitchWorkflow
+from holdfast.machine.runs.events import WorkflowSwitched
+from holdfast.machine.runs.fields import faults_of
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.repair import may_repair
+from holdfast.machine.runs.state import State
+from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import document_of, index_of
+
+_MOST = 10
+"""Reasons that a message lists."""
+
+
+def switch(turn: Turn, command: SwitchWorkflow) -> Answer | None:
+    """Follow another version from here on; why not, if it cannot be. Nothing moves by that: what waits goes on waiting."""
+    refusal = may_repair(turn, command.reason)
+    if refusal is not None:
+        return refusal
+    document, tenant = document_of(turn.state), turn.moment.tenant
+    target = turn.routes.others(tenant, command.version)
+    problems = list(_problems(turn, target, command))
+    if problems or target is None:
+        told = "; ".join(problems[:_MOST])
+        more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
+        where = f"{document.id!r} cannot follow version {command.version!r} of {turn.routes.graph.name!r}"
+        return refused(Refusal.NOT_SWITCHABLE, f"{where}: {told}{more}")
+    turn.emit(
+        WorkflowSwitched(
+            tenant=tenant,
+            version=command.version,
+            before=turn.routes.graph.version,
+            nodes={old: new for old, new in command.nodes.items() if old != new},
+            by=turn.moment.actor.id,
+            reason=command.reason,
+        )
+    )
+    turn.follow(target)
+    return None
+
+
+def _problems(turn: Turn, target: GraphIndex | None, command: SwitchWorkflow) -> Iterator[str]:
+    routes, state, document = turn.routes, turn.state, document_of(turn.state)
+    if target is None:
+        yield "there is no such version; publish it first"
+        return
+    if target.documents is None or target.documents.spec.entity_type != document.type:
+        yield f"it is not of documents of the type {document.type!r}"
+        return
+    if target.graph.version == routes.graph.version:
+        yield "it follows that one already"
+        return
+    yield from _misnamed(routes, target, command.nodes)
+    if state.scopes:
+        yield "branches of it are under way; wait until they have met"
+    if state.dropped is not None or state.stopping:
+        yield "something that it did is being stopped or undone; wait until that is over"
+    if document.status not in target.documents.spec.states:
+        yield f"there is no status {document.status!r} there"
+    faults = faults_of(target.documents, document.data)
+    if faults:
+        yield f"its content does not fit the contract there: {'; '.join(faults)}"
+    yield from _gates(routes, target, command.nodes)
+    yield from _live(turn, target, command.nodes)
+
+
+def _misnamed(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
+    for old, new in nodes.items():
+        if old not in routes.graph.nodes:
+            yield f"the map names {old!r}, which the present version does not have"
+        if new not in target.graph.nodes:
+            yield f"the map leads to {new!r}, which the other version does not have"
+
+
+def _gates(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
+    """Every gate is there, and performs the same transition."""
+    for name, node in routes.graph.nodes.items():
+        if isinstance(node.op, Gate):
+            other = target.graph.nodes.get(nodes.get(name, name))
+            if other is None or not isinstance(other.op, Gate) or other.op.transition != node.op.transition:
+                yield f"the gate {name!r} has no counterpart there"
+    for name, transition in index_of(routes).transitions.items():
+        other_one = index_of(target).transitions.get(name)
+        if other_one is None or other_one.target != transition.target:
+            yield f"the transition {name!r} is not the same there"
+
+
+def _live(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
+    """Every node that something is at, or that an approval was given at, is there, of the same kind and in the same slot."""
+    outside = outside_of_branches(target.graph)
+    for name in live_nodes(turn.state):
+        node, called = turn.routes.node(name), nodes.get(name, name)
+        other = target.graph.nodes.get(called)
+        if other is None:
+            yield f"something is at {name!r}, which has no counterpart there; name one"
+        elif type(other.op) is not type(node.op) or other.region != node.region:
+            yield f"something is at {name!r}, and {called!r} is of another kind, or in another slot"
+        elif called not in outside:
+            yield f"something is at {name!r}, and {called!r} lies in a branch there"
+        else:
+            yield from _different(node, other)
+
+
+def _different(node: Node, other: Node) -> Iterator[str]:
+    if isinstance(node.op, Human) and isinstance(other.op, Human):
+        if (node.op.pins, node.op.covers, node.op.outcomes) != (other.op.pins, other.op.covers, other.op.outcomes):
+            yield f"{other.id!r} covers other fields there, or has other outcomes, than what is asked or was decided at {node.id!r}"
+    elif isinstance(node.op, Call) and isinstance(other.op, Call) and node.op.definition != other.op.definition:
+        yield f"{other.id!r} starts another workflow there than {node.id!r}"
+
+
+def live_nodes(state: State) -> list[str]:
+    """The nodes that something is at, or was decided at for the gate to come."""
+    names = [token.node for token in (*state.tokens.values(), *state.parked.values())]
+    names += [each for token in state.tokens.values() if token.stay for each in (token.stay.target, token.stay.node)]
+    names += [step.node for step in (*state.open.values(), *state.dead.values(), *state.frozen.values())]
+    if state.document is not None:
+        names += [each.node for each in state.document.approvals.values()]
+    return sorted({each for each in names if each})

@@ -1,0 +1,17 @@
+-- name: exists
+select to_regclass('holdfast.instances') is not null
+
+-- name: try_lock
+-- The same that whoever migrates holds.
+select pg_try_advisory_xact_lock(4773520041)
+
+-- name: impatient
+select set_config('lock_timeout', '3s', true)
+
+-- name: hold
+-- Nothing begins any more, and nobody comes to work, until it is decided.
+lock table holdfast.instances, holdfast.workers in access exclusive mode
+
+-- name: standing
+select (select count(*) from holdfast.instances), (select count(*) from holdfast.instances where ended_at is null),
+    (select count(*) from holdfast.workers where alive_until > clock_timestamp())

@@ -1,0 +1,128 @@
+"""What of a document is for whose eyes: fields, parts of fields, histories, lists, and what comes back from those who saw a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from app.documents.blueprints import of
+from holdfast import Actor, ForbiddenError, PayloadError
+from holdfast.app.document_views import MASKED
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+CONTRACT = """
+entity_type: file
+version: {version}
+fields:
+  title: {{type: string, required: true}}
+  loose: {{type: list}}
+  box: {{type: object}}
+  {fields}
+lifecycle:
+  version: 1
+  initial: open
+  terminal: [closed]
+  states:
+    open: {{window: editable}}
+    closed: {{window: locked}}
+  transitions:
+    - {{name: close, from: [open], to: closed}}
+"""
+FIELDS = """memo: {type: string, visible_to: [hr]}
+  code: {type: string, sensitive: true}
+  people:
+    type: list
+    items: {type: object, fields: {name: {type: string}, pay: {type: money, visible_to: [hr]}, iban: {type: string, sensitive: true}}}
+"""
+ANN = Actor(id="ann")
+HR = Actor(id="hera", roles=frozenset({"hr"}), capabilities=frozenset({"execution:read"}))
+AUDITOR = Actor(id="audra", capabilities=frozenset({"execution:read"}))
+SECRETS = ("HIDDEN-MEMO", "CODE-1", "CODE-2", "424242", "IBAN-1")
+GIVEN: dict[str, object] = {
+    "title": "x",
+    "memo": "HIDDEN-MEMO",
+    "code": "CODE-1",
+    "people": [{"name": "p", "pay": 424242, "iban": "IBAN-1"}],
+}
+
+
+def opened(place: Place | None = None) -> ManualEngine:
+    """An engine with files, and one file of ann's."""
+    engine = ManualEngine() if place is None else place.engine()
+    engine.contracts.publish(CONTRACT.format(version=1, fields=FIELDS))
+    of(engine, ANN).documents.create("file", GIVEN, id="F-1")
+    return engine
+
+
+def leaks(told: object) -> list[str]:
+    """What an answer tells that is not for everybody."""
+    text = msgspec.json.encode(told).decode()
+    return [each for each in SECRETS if each in text]
+
+
+@pytest.mark.row("E-240")
+def test_parts_of_fields_and_histories_are_masked(place: Place) -> None:
+    """A part of a list or an object is masked like a field; of what is sensitive neither mutations nor comparisons nor histories tell."""
+    engine = opened(place)
+    mine, hers, theirs = (of(engine, each) for each in (ANN, HR, AUDITOR))
+    hers.documents.mutate("file", "F-1", {"code": "CODE-2", "people": [{"name": "q", "pay": 424242, "iban": "IBAN-1"}]})
+    run = mine.documents.get("file", "F-1").instance
+    seen = mine.documents.get("file", "F-1").data["people"]
+    assert seen == [{"name": "q", "pay": MASKED, "iban": "IBAN-1"}]
+    assert hers.documents.get("file", "F-1").data["people"] == [{"name": "q", "pay": 424242, "iban": "IBAN-1"}]
+    kept: list[Callable[[], object]] = [
+        lambda: theirs.documents.mutations("file", "F-1"),
+        lambda: theirs.documents.diff("file", "F-1", 1, 2),
+        lambda: theirs.documents.audit("file", "F-1"),
+        lambda: theirs.run(run).history(),
+        lambda: mine.run(run).history(),
+        lambda: theirs.run(run).describe(),
+    ]
+    assert [leaks(each()) for each in kept] == [[]] * len(kept)
+    assert leaks(hers.run(run).history()) == ["HIDDEN-MEMO", "424242"]  # What is sensitive no history shows to anybody.
+    assert {each.field: each.is_masked for each in theirs.documents.diff("file", "F-1", 1, 2)} == {
+        "code": True,
+        "people": True,
+    }
+    for call in (mine.deciders.state, mine.deciders.history, mine.deciders.get, theirs.deciders.verify):
+        with pytest.raises(ForbiddenError):
+            call("file", "F-1")
+
+
+def test_a_mask_is_not_written_over_what_it_stands_for() -> None:
+    """Whoever sends back what they were shown is refused; what they leave out stays, and those who see a field may write what they like."""
+    engine = opened()
+    mine, hers = of(engine, ANN).documents, of(engine, HR).documents
+    seen = mine.get("file", "F-1").data
+    given: list[dict[str, object]] = [seen, {"memo": MASKED}, {"people": seen["people"]}]
+    for changes in given:
+        with pytest.raises(PayloadError, match="leave the field out"):
+            mine.mutate("file", "F-1", changes)
+    with pytest.raises(PayloadError, match="leave the field out"):
+        mine.create("file", seen)
+    mine.mutate("file", "F-1", {"title": "y"})
+    assert hers.get("file", "F-1").data == {**GIVEN, "title": "y"}
+    assert hers.mutate("file", "F-1", {"memo": MASKED}).data["memo"] == MASKED
+
+
+def test_a_field_that_is_gone_from_the_contract_is_not_shown_in_lists() -> None:
+    """A list goes by the newest contract; of what that does not have any more nobody knows whose eyes it was for."""
+    engine = opened()
+    engine.contracts.publish(CONTRACT.format(version=2, fields=""), force=True)
+    (listed,) = of(engine, AUDITOR).documents.list("file").items
+    assert (listed.data["title"], leaks(listed)) == ("x", [])
+    (listed,) = engine.as_tenant("acme").documents.list("file").items
+    assert listed.data == GIVEN
+
+
+def test_values_that_only_python_takes_for_the_same_are_a_change() -> None:
+    """`1`, `1.0` and `true` are three values; an edit from one to another is written, and not lost without a word."""
+    mine = of(opened(), ANN).documents
+    mine.mutate("file", "F-1", {"loose": [1], "box": {"n": 0}})
+    made = mine.mutate("file", "F-1", {"loose": [True], "box": {"n": 0.0}})
+    assert (made.version, repr(made.data["loose"]), repr(made.data["box"])) == (3, "[True]", "{'n': 0.0}")
+    assert [each.field for each in mine.diff("file", "F-1", 2, 3)] == ["box", "loose"]
+    assert mine.mutate("file", "F-1", {"loose": [True], "box": {"n": 0.0}}).version == 3
