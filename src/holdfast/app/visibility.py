@@ -59,6 +59,14 @@ def compared(field: Field | None, value: object, actor: Actor) -> tuple[object, 
     return masked(field, value, hides, MASKED), True
 
 
+def printed(fields: Mapping[str, Field], data: Mapping[str, object], actor: Actor) -> Data:
+    """The content as a page shows it that may be handed on: what is sensitive is masked too, however deep it lies."""
+    hides = _unshown_to(actor)
+    return {
+        name: masked(fields[name], value, hides, MASKED) if name in fields else value for name, value in data.items()
+    }
+
+
 def unshown(spec: DocumentSpec, actor: Actor) -> set[str]:
     """The fields that are not told of, because they or a part of them are sensitive, or for others' eyes."""
     return {name for name, field in spec.fields.items() if holds_any(field, _unshown_to(actor))}
