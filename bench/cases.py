@@ -17,6 +17,7 @@ from bench.workloads import (
     inbox,
     limit,
     long_saga,
+    over_http,
     plain_documents,
     processes,
     queue,
@@ -48,6 +49,7 @@ ALONE = 1_000
 LISTS_FEW, LISTS_MANY = "lists 1,000", "lists 1,000,000"
 MUTATE_FEW, MUTATE_MANY = "mutate alone 1,000", "mutate alone 1,000,000"
 DOCUMENTS_FEW, DOCUMENTS_MANY = "documents 1,000", "documents 1,000,000"
+HTTP_FEW, HTTP_MANY = "http looks 1,000", "http looks 1,000,000"
 MUTATE, PLAIN = "mutate", "mutate in SQLAlchemy"
 
 CASES = (
@@ -103,6 +105,11 @@ CASES = (
     Case("documents", DOCUMENTS_FEW, documents.preparation(documents.FEW, documents.ALONE), documents.measure_lists),
     Case("documents", DOCUMENTS_MANY, documents.preparation(documents.MANY, documents.ALONE), documents.measure_lists),
     Case("documents", "compile slots", sagas.prepare, documents.measure_compiling),
+    Case("http", "http start", over_http.prepare, over_http.measure_start),
+    Case("http", HTTP_FEW, over_http.preparation(over_http.FEW), over_http.measure_looks),
+    Case("http", HTTP_MANY, over_http.preparation(over_http.MANY), over_http.measure_looks),
+    Case("http", "http streams", over_http.prepare, over_http.measure_streams),
+    Case("http", "dev", sagas.prepare, over_http.measure_first_answer),
 )
 
 WORKLOADS = tuple(dict.fromkeys(case.workload for case in CASES))

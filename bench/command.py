@@ -15,6 +15,8 @@ from bench.cases import (
     CLAIM_MANY,
     DOCUMENTS_FEW,
     DOCUMENTS_MANY,
+    HTTP_FEW,
+    HTTP_MANY,
     INBOX_FEW,
     INBOX_MANY,
     LISTS_FEW,
@@ -117,6 +119,7 @@ def _relate(found: dict[str, Figures]) -> None:
         (LISTS_FEW, LISTS_MANY),
         (MUTATE_FEW, MUTATE_MANY),
         (DOCUMENTS_FEW, DOCUMENTS_MANY),
+        (HTTP_FEW, HTTP_MANY),
     )
     for one, other in pairs:
         few, many = found.get(one), found.get(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +20,7 @@ from api.tokens import issuer
 from api.world import ACME, GENEROUS, NORTH, SOUTH, World, documented, problem
 from holdfast import ConfigurationError, Engine, Saga
 from holdfast.http import LoginProvider, create_app
-from holdfast.http.serving import configuration
+from holdfast.http.serving import configuration, listening
 from holdfast.store.opening import open_store
 
 PARTITION = "holdfast-partition"
@@ -200,6 +201,16 @@ def test_by_https_is_what_browsers_come_by(world: World) -> None:
             assert "strict-transport-security" in other.bearer().get(path).headers
     finally:
         other.close()
+
+
+def test_an_answer_does_not_wait_for_its_own_head() -> None:
+    """Lines of the server send at once what is written: otherwise each answer on a line that stays open takes forty milliseconds more."""
+    with (
+        listening("127.0.0.1", 0) as line,
+        socket.create_connection(line.getsockname()),
+        line.accept()[0] as taken,
+    ):
+        assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_everybody_is_no_proxy() -> None:

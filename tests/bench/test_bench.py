@@ -49,6 +49,7 @@ ROWS = {
         "documents 1,000,000",
         "compile slots",
     ],
+    "http": ["http start", "http looks 1,000", "http looks 1,000,000", "http streams", "dev"],
 }
 """The rows that names of workloads stand for."""
 FIGURES = {
@@ -64,6 +65,8 @@ FIGURES = {
     "mutate alone 1,000,000": ("times_p50_of_few",),
     "mutate refused": ("accepted_p50_ms", "times_accepted"),
     "documents 1,000,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few"),
+    "http looks 1,000,000": ("run_p99_ms", "list_p99_ms", "times_p50_of_few"),
+    "http streams": ("times_alone", "streams"),
     "domain 200": ("cpu_ms",),
     "domain limits": ("cpu_ms",),
     "inbox 100,000": ("p95_ms", "slowest_p95_ms", "times_p50_of_few", "most_times_p50_of_few"),
@@ -105,7 +108,8 @@ def test_every_row_on_sqlite(tmp_path: Path, workloads: str) -> None:
 
 @pytest.mark.row("E-835", "E-893")
 @pytest.mark.parametrize(
-    "workloads", [pytest.param(each, marks=pytest.mark.long) if each.startswith("mutate") else each for each in ROWS]
+    "workloads",
+    [pytest.param(each, marks=pytest.mark.long) if each.startswith(("mutate", "http")) else each for each in ROWS],
 )
 def test_every_row_on_postgres(tmp_path: Path, postgres_dsn: str, workloads: str) -> None:
     """Every workload runs on the Postgres server that it is pointed at and reports the promised keys."""

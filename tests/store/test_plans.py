@@ -877,3 +877,24 @@ def test_a_step_is_looked_for_in_the_month_of_its_instance(postgres_dsn: str) ->
     store.close()
     opened = [row[0] for row in rows if "Scan" in row[0] and " on steps" in row[0] and "never executed" not in row[0]]
     assert [line.split(" on ")[1].split()[0] for line in opened] == [f"steps_{moment:%Y_%m}"], rows
+
+
+def test_statistics_lead_nowhere_else(desk: Desk) -> None:
+    """A list goes along its index, also in a database that was analysed while one definition had nearly all: the ids lead through everything."""
+    desk.commit(*(born(new_id(), definition="common") for _ in range(MANY)), born(new_id(), definition="rare"))
+    reads: Any = sqlite_reads
+    if desk.store.url.startswith("postgresql"):
+        reads = postgres_reads
+        with desk.writer._line.use() as connection:  # type: ignore[attr-defined]
+            connection.execute("analyze holdfast.instances")
+    else:
+        with desk.store._database.writing() as connection:  # type: ignore[attr-defined]
+            connection.execute("analyze")
+    for statement, index in (
+        (reads._sql.instances_of_definition, "instances_by_definition"),
+        (reads._sql.instances_of_status, "instances_by_status"),
+    ):
+        plan = plan_of(desk, statement)
+        assert index in plan
+        assert "instances_pkey" not in plan
+        assert "PRIMARY KEY (id" not in plan

@@ -661,6 +661,7 @@ class AsyncCalls:
         wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
+        on_behalf_of: str = "",
         if_version: int | None = None,
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
@@ -670,7 +671,10 @@ class AsyncCalls:
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
                 query=said({"wait": wait}, {"wait": 5.0}),
-                body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
+                body=said(
+                    {"event": event, "input": input, "comment": comment, "on_behalf_of": on_behalf_of},
+                    {"input": None, "comment": "", "on_behalf_of": ""},
+                ),
                 version=if_version,
             )
         )
@@ -1928,7 +1932,7 @@ class AsyncCalls:
 
     async def report(
         self,
-        definition: str,
+        name: str,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -1939,7 +1943,7 @@ class AsyncCalls:
         return await self._line.ask(
             Request(
                 method="GET",
-                path=f"/api/v1/reports/{placed(definition)}",
+                path=f"/api/v1/reports/{placed(name)}",
                 answer=Report,
                 query=said(
                     {"since": since, "until": until, "version": version, "limit": limit},

@@ -649,6 +649,7 @@ class Calls:
         wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
+        on_behalf_of: str = "",
         if_version: int | None = None,
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
@@ -658,7 +659,10 @@ class Calls:
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
                 query=said({"wait": wait}, {"wait": 5.0}),
-                body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
+                body=said(
+                    {"event": event, "input": input, "comment": comment, "on_behalf_of": on_behalf_of},
+                    {"input": None, "comment": "", "on_behalf_of": ""},
+                ),
                 version=if_version,
             )
         )
@@ -1898,7 +1902,7 @@ class Calls:
 
     def report(
         self,
-        definition: str,
+        name: str,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -1909,7 +1913,7 @@ class Calls:
         return self._line.ask(
             Request(
                 method="GET",
-                path=f"/api/v1/reports/{placed(definition)}",
+                path=f"/api/v1/reports/{placed(name)}",
                 answer=Report,
                 query=said(
                     {"since": since, "until": until, "version": version, "limit": limit},

@@ -58,7 +58,7 @@ def serve(  # noqa: PLR0913 - what a server is told
         told.load()
     except OSError as error:  # Those of certificates are of this kind too.
         raise ConfigurationError(f"the certificate cannot be used: {error}; see its files") from error
-    with _listening(host, port) as line:
+    with listening(host, port) as line:
         scheme = "https" if certificate else "http"
         shown = f"[{host}]" if ":" in host else host
         address = f"{scheme}://{shown}:{line.getsockname()[1]}"
@@ -100,7 +100,7 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that listens; ConfigurationError if the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -111,6 +111,8 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
             f"the server cannot listen at {host}, port {port}: {told}; say another one, or end the program that has it"
         ) from error
     with line:
+        # Head and body of an answer are written one after the other: without this the second waits until the first is acknowledged.
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield line
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from app.sagas.acting import Stage, history, status, statuses
 from holdfast import Saga, SagaDefinition
+from holdfast.app.calls.runs import stored_as
+from holdfast.app.workflow_reads import KINDS
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -151,3 +153,9 @@ def test_several_processes_fire_each_timer_once(live: Live) -> None:
             "rest",
             "after",
         ]
+
+
+def test_a_word_that_all_kinds_store_alike_is_looked_for_once() -> None:
+    """A list by definition and status would look through all runs of the definition for each other kind, and find none."""
+    ((kinds, statuses, has_begun),) = stored_as(("completed",))
+    assert (set(kinds), statuses, has_begun) == (set(KINDS), ("completed",), None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import cast
 
@@ -14,7 +15,7 @@ from holdfast.app.desk import Desk, checked_instant, checked_key, checked_last, 
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
 from holdfast.app.resumption import RESUMPTION
 from holdfast.app.rights import check_reader
-from holdfast.app.words import spoken
+from holdfast.app.words import spoken, words_of
 from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readable, described, workflow_row
 from holdfast.authoring.words import Words
 from holdfast.errors import PayloadError
@@ -189,20 +190,33 @@ def _found(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> lis
     if not wanted:
         return reader.instances(query)
     found: list[Header] = []
-    for words, kinds in spoken(KINDS):
-        own = tuple(word for word in wanted if word in {*words.ACTIVE, *words.TERMINAL})
-        for statuses, has_begun in words.stored_statuses(own) if own else ():
-            part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun)
-            found += _listed(reader, part, words, own)
+    for kinds, statuses, has_begun in stored_as(wanted):
+        part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun)
+        found += _listed(reader, part, wanted)
     return found
 
 
-def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[str, ...]) -> list[Header]:
+def stored_as(wanted: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool | None]]:
+    """What words are stored as. Kinds that store a word alike are asked for together: whoever looks through one for nothing looks through all of it."""
+    kinds_of = defaultdict[tuple[str, bool | None], list[str]](list)
+    for words, kinds in spoken(KINDS):
+        own = tuple(word for word in wanted if word in {*words.ACTIVE, *words.TERMINAL})
+        for statuses, has_begun in words.stored_statuses(own) if own else ():
+            for status in statuses:
+                kinds_of[status, has_begun].extend(kinds)
+    alike = defaultdict[tuple[tuple[str, ...], bool | None], list[str]](list)
+    for (status, has_begun), several in kinds_of.items():
+        alike[tuple(several), has_begun].append(status)
+    for (together, has_begun), words_stored in alike.items():
+        yield together, tuple(words_stored), has_begun
+
+
+def _listed(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> list[Header]:
     """A page of instances. What is stored as one status may have several words, by the reason, which is not what they are found by."""
     found: list[Header] = []
     while True:
         page = reader.instances(query)
-        found += [each for each in page if _is_wanted(each, words, wanted)]
+        found += [each for each in page if _is_wanted(each, words_of(each.kind), wanted)]
         if len(page) < query.limit or len(found) >= query.limit:
             return found[: query.limit]
         query = msgspec.structs.replace(query, before=page[-1].id)

@@ -431,6 +431,7 @@ class Processes:
         input: dict[str, object] | None = None,
         *,
         comment: str = "",
+        on_behalf_of: str = "",
         expected_version: int | None = None,
         patience: timedelta | float = PATIENCE,
     ) -> ProcessInstance:
@@ -439,10 +440,17 @@ class Processes:
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
         capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
         open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
-        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew. Whoever stands in for
+        several of those who are asked says for whom by `on_behalf_of`.
         """
         return self._futures.advance(
-            instance, event, input, comment=comment, expected_version=expected_version, patience=patience
+            instance,
+            event,
+            input,
+            comment=comment,
+            on_behalf_of=on_behalf_of,
+            expected_version=expected_version,
+            patience=patience,
         ).result()
 
     def get(self, instance: InstanceLike) -> ProcessDescriptor:

@@ -25,10 +25,10 @@ async def report(call: Call[ReportQuery, None]) -> Report:
     """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
     asked = call.query
     return await call.calls.reports.of(
-        call.path["definition"], version=asked.version, since=asked.since, until=asked.until, limit=asked.limit
+        call.path["name"], version=asked.version, since=asked.since, until=asked.until, limit=asked.limit
     )
 
 
 _REPORTS = Subject("reports", "/api/v1/reports", "execution:read", "own")
 
-ROUTES: tuple[Route, ...] = (_REPORTS.get("/{definition}", report, query=ReportQuery, answer=Report),)
+ROUTES: tuple[Route, ...] = (_REPORTS.get("/{name}", report, query=ReportQuery, answer=Report),)

@@ -220,11 +220,14 @@ def _set_timers(turn: Turn, pause: Pause | None, shift: timedelta, overdue: list
 
 
 def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
-    """A token that no edge led on from. If none does now, its way is over, provided that an operator has seen that and wants it to go on."""
+    """A token that no edge led on from. If none does now, its way is over, provided that an operator has seen that and wants it to go on.
+
+    A document is not over by that, nor is it approved by those alone whom a way was open to: its token waits until one is.
+    """
     edge = way_out(turn, token, stay.node, stay.outcome)
     if edge is not None:
         leave_by(turn, token, edge)
-    elif is_decided:
+    elif is_decided and turn.routes.documents is None:
         end(turn, token)
     else:
         stay_or_end(turn, token, stay.node, stay.outcome)

@@ -55,7 +55,7 @@ order by i.id desc limit $11::int8
 
 -- name: instances_of_definition
 -- From one status to the next along the index; each of them newest first, those that have begun and those that have not, and then the
--- newest of all.
+-- newest of all. Rows are compared as the index has them: told apart, statistics may lead along the ids, through everything.
 with recursive s (status) as (
     (
         select i.status from holdfast.instances i
@@ -74,7 +74,9 @@ cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
         i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
     from holdfast.instances i
-    where i.tenant = $1::text and i.definition = $2::text and i.status = s.status and i.begun = b.begun and i.created_at > '-infinity'
+    where (i.tenant, i.definition, i.status, i.begun, i.id) >= ($1::text, $2::text, s.status, b.begun, $7::uuid)
+        and (i.tenant, i.definition, i.status, i.begun, i.id) < ($1::text, $2::text, s.status, b.begun, $8::uuid)
+        and i.created_at > '-infinity'
         and ($12::text is null or coalesce(i.partition, '') = $12::text)
         and ($4::text[] = '{}' or i.kind = any ($4::text[]))
         and ($6::bool is null or i.begun or not exists (
@@ -82,9 +84,8 @@ cross join lateral (
             where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
         ))
         and ($5::text = '' or i.definition_version = $5::text)
-        and i.id >= $7::uuid and i.id < $8::uuid
         and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
-    order by i.id desc limit $11::int8
+    order by i.tenant desc, i.definition desc, i.status desc, i.begun desc, i.id desc limit $11::int8
 ) as n
 where s.status is not null and ($3::text[] = '{}' or s.status = any ($3::text[])) and ($6::bool is null or b.begun = $6::bool)
 order by n.id desc limit $11::int8
@@ -109,16 +110,17 @@ cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
         i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
     from holdfast.instances i
-    where i.tenant = $1::text and i.kind = s.kind and i.status = s.status and i.begun = b.begun and i.created_at < 'infinity'
+    where (i.tenant, i.kind, i.status, i.begun, i.id) >= ($1::text, s.kind, s.status, b.begun, $7::uuid)
+        and (i.tenant, i.kind, i.status, i.begun, i.id) < ($1::text, s.kind, s.status, b.begun, $8::uuid)
+        and i.created_at < 'infinity'
         and ($12::text is null or coalesce(i.partition, '') = $12::text)
         and ($6::bool is null or i.begun or not exists (
             select 1 from holdfast.effects e
             where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
         ))
         and ($5::text = '' or i.definition_version = $5::text)
-        and i.id >= $7::uuid and i.id < $8::uuid
         and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
-    order by i.id desc limit $11::int8
+    order by i.tenant desc, i.kind desc, i.status desc, i.begun desc, i.id desc limit $11::int8
 ) as n
 where ($4::text[] = '{}' or s.kind = any ($4::text[])) and ($3::text[] = '{}' or s.status = any ($3::text[]))
     and ($6::bool is null or b.begun = $6::bool)

@@ -68,7 +68,7 @@ order by id desc limit :limit;
 -- name: instances_of_definition
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
-from instances
+from instances indexed by instances_by_definition
 where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun and (:partition is null or coalesce(partition, '') = :partition)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:begun is null or begun or not exists (
@@ -81,7 +81,7 @@ order by id desc limit :limit;
 -- name: instances_of_status
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
-from instances
+from instances indexed by instances_by_status
 where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun and (:partition is null or coalesce(partition, '') = :partition)
     and (:begun is null or begun or not exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null

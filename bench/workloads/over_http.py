@@ -1,0 +1,283 @@
+"""The engine over HTTP: starts with a worker in another process, looks among few and very many runs, streams beside work, and the first answer of `holdfast dev`.
+
+Server and worker are the commands that users start. The unit of work of a start is a run, from the first request to the end of the last one;
+latency is from a request to its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+
+from bench import web
+from bench.callers import CALLERS
+from bench.figures import Figures, percentile, percentiles
+from bench.rounds import Round
+from bench.workloads.filling import fill
+from bench.workloads.sagas import SAGAS, STEPS, chain, nothing
+from holdfast import Engine, Saga
+from holdfast.store.opening import open_store
+
+STARTS = 5_000
+FEW, MANY = 1_000, 1_000_000
+OPEN = 500
+LOOKS = 2_000
+STREAMS = 200
+WARM = 64
+DBOS_PYTHON = "HOLDFAST_DBOS_PYTHON"
+_RUNS = "/api/v1/executions"
+_HERE = "bench.workloads.over_http"
+_LOOK_SECONDS = 0.02
+
+
+def register(engine: Engine) -> None:
+    """What the worker has."""
+    engine.register(Saga("one").step("step", nothing).build())
+    engine.register(chain("ten", STEPS))
+
+
+def prepare(this: Round) -> None:
+    """Make the tables, and publish."""
+    open_store(this.url).close()
+    with Engine(this.url, threads=False) as engine:
+        register(engine)
+
+
+def preparation(finished: int) -> Callable[[Round], None]:
+    """What makes so many runs that have ended, and some that have not."""
+
+    def prepare_many(this: Round) -> None:
+        prepare(this)
+        with Engine(this.url) as engine:
+            register(engine)
+            ended = engine.start("one")
+            ended.result()
+        fill(this, ended.id, this.sized(finished))
+        with Engine(this.url, threads=False) as engine:
+            for number in range(this.sized(OPEN)):
+                engine.start("ten", key=f"open-{number}")
+
+    return prepare_many
+
+
+def measure_start(this: Round) -> Figures:
+    """64 clients start runs, which a worker in another process runs."""
+    count = this.sized(STARTS, least=CALLERS)
+    key = _key(this)
+    with web.server(this.url) as address, web.worker(this.url, f"{_HERE}:register"):
+        own = asyncio.run(_started(address, key, count))
+    peer = _peer(this, count)
+    return Figures(**own, extra={"times_dbos": own["per_second"] / peer} if peer else {})
+
+
+async def _started(address: str, key: str, count: int) -> dict[str, float]:
+    lines = await web.opened(address, key)
+    starts: list[tuple[str, str, object]] = [("POST", _RUNS, {"definition": "one"})] * (WARM + count)
+    await web.ask_all(lines, starts[:WARM])
+    await _ended(lines[0])
+    answers = await web.ask_all(lines, starts[WARM:])
+    await _ended(lines[0])
+    p50, p99 = percentiles(answers.waits)
+    return {"per_second": count / (time.perf_counter() - min(answers.begun)), "p50_ms": p50, "p99_ms": p99}
+
+
+async def _ended(line: web.Line) -> None:
+    """Wait until nothing is left to do."""
+    while (await line.ask("GET", f"{_RUNS}?definition=one&active=true&limit=1"))["items"]:  # noqa: ASYNC110 - another process does it
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _peer(this: Round, count: int) -> float:
+    """How many DBOS does in a second, behind FastAPI on the same server; 0 if nobody says where it is, or on another store."""
+    python = os.environ.get(DBOS_PYTHON, "")
+    if not python or not this.is_postgres:
+        return 0.0
+    name = f"{this.url.rpartition('/')[2].partition('?')[0]}_dbos"
+    url = this.url.replace(f"/{name.removesuffix('_dbos')}", f"/{name}")
+    with psycopg.connect(this.url, autocommit=True) as connection:
+        connection.execute(f'create database "{name}"')
+        try:
+            script = [python, str(web.ROOT / "bench" / "dbos_web.py")]
+            with (
+                web.program([*script, "work", url], "working on "),
+                web.program([*script, "serve", url], "serving at ") as address,
+            ):
+                return asyncio.run(_enqueued(address, count))
+        finally:
+            connection.execute(f'drop database "{name}" with (force)')
+
+
+async def _enqueued(address: str, count: int) -> float:
+    lines = await web.opened(address)
+    starts: list[tuple[str, str, object]] = [("POST", "/start", {"n": 1})] * (WARM + count)
+
+    async def ended() -> None:
+        while await lines[0].ask("GET", "/left"):  # noqa: ASYNC110 - as above
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    await web.ask_all(lines, starts[:WARM])
+    await ended()
+    begun = time.perf_counter()
+    await web.ask_all(lines, starts[WARM:])
+    await ended()
+    return count / (time.perf_counter() - begun)
+
+
+def measure_looks(this: Round) -> Figures:
+    """One client looks at runs by id, and at lists by definition, status and key."""
+    key = _key(this)
+    with web.server(this.url) as address:
+        found = asyncio.run(_looked(address, key, this.sized(LOOKS)))
+    every = [wait for each in found.values() for wait in each]
+    p50, p99 = percentiles(every)
+    lists = [wait for name, each in found.items() if name != "run" for wait in each]
+    return Figures(
+        per_second=len(every) / sum(every),
+        p50_ms=p50,
+        p99_ms=p99,
+        extra={
+            "run_p99_ms": percentile(found["run"], 0.99),
+            "list_p99_ms": percentile(lists, 0.99),
+            **{f"{name}_p50_ms": percentile(each, 0.5) for name, each in found.items()},
+        },
+    )
+
+
+async def _looked(address: str, key: str, count: int) -> dict[str, list[float]]:
+    (line,) = await web.opened(address, key, 1)
+    page = await line.ask("GET", f"{_RUNS}?limit=500")
+    runs = [each["id"] for each in page["items"]]
+    kinds: dict[str, Callable[[int], str]] = {
+        "run": lambda number: f"{_RUNS}/{runs[number * 7 % len(runs)]}",
+        "definition": lambda _: f"{_RUNS}?definition=ten&limit=50",
+        "active": lambda _: f"{_RUNS}?definition=ten&active=true&limit=50",
+        "status": lambda _: f"{_RUNS}?definition=one&status=completed&limit=50",
+        "key": lambda number: f"{_RUNS}?key=done-{number + 1}",
+    }
+    waits: dict[str, list[float]] = {name: [] for name in kinds}
+    for number in range(count):
+        for name, path in kinds.items():
+            begun = time.perf_counter()
+            await line.ask("GET", path(number))
+            waits[name].append(time.perf_counter() - begun)
+    return waits
+
+
+def measure_streams(this: Round) -> Figures:
+    """The sagas of W1 in one process, beside 200 who listen to a server: how fast it goes, and when they hear of a run."""
+    key = _key(this)
+    with web.server(this.url) as address:
+        return asyncio.run(_streamed(this, address, key))
+
+
+async def _streamed(this: Round, address: str, key: str) -> Figures:
+    count, many = this.sized(SAGAS), this.sized(STREAMS, least=5)
+    alone = await _worked(this.url, count)
+    ears = [_Ear() for _ in range(many)]
+    lines = await web.opened(address, key, many)
+    listening = [
+        asyncio.create_task(line.listen(f"{_RUNS}/events", ear.heard)) for line, ear in zip(lines, ears, strict=True)
+    ]
+    work = asyncio.create_task(_worked(this.url, count))
+    waits: list[float] = []
+    (asking,) = await web.opened(address, key, 1)
+    while not work.done() or not waits:
+        run = (await asking.ask("POST", _RUNS, {"definition": "one", "delay_seconds": 3600}))["id"]
+        begun = time.perf_counter()
+        waits += [at - begun for at in await asyncio.gather(*(ear.told(run) for ear in ears))]
+    beside = await work
+    for task in listening:
+        task.cancel()
+    p50, p99 = percentiles(waits)
+    return Figures(per_second=beside, p50_ms=p50, p99_ms=p99, extra={"times_alone": beside / alone, "streams": many})
+
+
+class _Ear:
+    """Who listens: when each run was heard of first."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, float] = {}
+        self._awaited = ""
+        self._bell = asyncio.Event()
+
+    def heard(self, line: bytes) -> None:
+        """A line of the stream."""
+        if line.startswith(b"data: "):
+            run = line.partition(b'"id":"')[2][:36].decode()
+            self._at.setdefault(run, time.perf_counter())
+            if run == self._awaited:
+                self._bell.set()
+
+    async def told(self, run: str) -> float:
+        """When it heard of a run."""
+        self._awaited = run
+        if run not in self._at:
+            self._bell.clear()
+            await asyncio.wait_for(self._bell.wait(), 60)
+        return self._at[run]
+
+
+async def _worked(url: str, count: int) -> float:
+    """Steps a second of sagas in a process of their own."""
+    command = (sys.executable, "-m", "bench.workloads.over_http", url, str(count))
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, cwd=web.ROOT)
+    told, _ = await process.communicate()
+    return float(told)
+
+
+def measure_first_answer(this: Round) -> Figures:
+    """From the call of `holdfast dev` to its first answer; a new folder each time."""
+    took = []
+    for _ in range(this.sized(10, least=1)):
+        with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+            begun = time.perf_counter()
+            command = [
+                sys.executable,
+                "-u",
+                "-m",
+                "holdfast.cli",
+                "dev",
+                "--port",
+                "0",
+                "--folder",
+                str(Path(folder) / "data"),
+            ]
+            with web.program(["sh", "-c", 'exec "$@" 1>&2', "sh", *command], "holdfast is at ") as address:
+                asyncio.run(_first(address))
+                took.append(time.perf_counter() - begun)
+    p50, p99 = percentiles(took)
+    return Figures(p50_ms=p50, p99_ms=p99)
+
+
+async def _first(address: str) -> None:
+    (line,) = await web.opened(address, count=1)
+    await line.ask("GET", _RUNS)
+
+
+def _key(this: Round) -> str:
+    with Engine(this.url, threads=False) as engine:
+        return engine.keys.create("bench", actor="bench", capabilities=["*"]).secret
+
+
+def _work(url: str, count: int) -> None:
+    """The process that does W1."""
+    from bench.workers import WORKER
+    from bench.workloads.sagas import all_at_once, one_by_one
+
+    engine = Engine(url, settings=WORKER).register(chain("ten", STEPS)).start_worker()
+    one_by_one(engine, "ten", 3)
+    begun = time.perf_counter()
+    asyncio.run(all_at_once(engine, "ten", count))
+    print(count * STEPS / (time.perf_counter() - begun))
+    engine.stop()
+
+
+if __name__ == "__main__":
+    _work(sys.argv[1], int(sys.argv[2]))
