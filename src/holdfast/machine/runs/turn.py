@@ -154,6 +154,10 @@ class Turn:
         """Send a token to a node; it enters when those before it have. What an operator asks for is not a loop."""
         self._entering.append((token, target, is_asked))
 
+    def forget_moves(self) -> None:
+        """Tokens that were sent on in this turn, and have not entered yet, are to be sent elsewhere."""
+        self._entering.clear()
+
     def run(self) -> None:
         """Let tokens enter nodes until all of them rest."""
         for name, target, is_asked in self._entering:  # It grows while tokens move on.
