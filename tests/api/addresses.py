@@ -56,7 +56,7 @@ def address(route: Route, named: Mapping[str, str]) -> str:
     path = re.sub(r"\{(\w+)\}", lambda found: named[thing(route, found[1])], route.path)
     required = {"person": "ghost-ann", "at": "1", "old": "1", "new": "1"}
     wanted = [key for key in required if key in route.query.__struct_fields__ and route.path.endswith(
-        ("delegations", "absences", "fork-preview", "diff")
+        ("delegations", "absences", "fork-preview", "diff", "/state")
     )]  # fmt: skip
     return path + ("?" + "&".join(f"{key}={required[key]}" for key in wanted) if wanted else "")
 

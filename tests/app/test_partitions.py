@@ -86,6 +86,7 @@ OF_ONE: dict[str, Call] = {
     "run.result": lambda calls, on: calls.run(on.ended).result(),
     "run.resume_requests": lambda calls, on: calls.run(on.run).resume_requests(),
     "run.resume_options": lambda calls, on: calls.run(on.run).resume_options(),
+    "run.state_at": lambda calls, on: calls.run(on.run).state_at(1),
     "run.fork_preview": lambda calls, on: calls.run(on.run).fork_preview(1),
     "runs.get": lambda calls, on: calls.runs.get(on.run),
     "runs.partition_of": lambda calls, on: calls.runs.partition_of(on.run),
@@ -96,7 +97,12 @@ OF_ONE: dict[str, Call] = {
     "documents.choices": lambda calls, on: calls.documents.choices("invoice", on.document),
     "documents.diff": lambda calls, on: calls.documents.diff("invoice", on.document, 1, 1),
     "documents.mutations": lambda calls, on: calls.documents.mutations("invoice", on.document),
+    "documents.links": lambda calls, on: calls.documents.links("invoice", on.document),
     "documents.rounds": lambda calls, on: calls.documents.rounds("invoice", on.document),
+    "documents.check_edit": lambda calls, on: calls.documents.check_edit("invoice", on.document, {"note": "x"}),
+    "documents.notify_mutation": lambda calls, on: calls.documents.notify_mutation(
+        "invoice", on.document, {"note": "x"}
+    ),
     "documents.page": lambda calls, on: calls.documents.page("invoice", on.document),
     "documents.version": lambda calls, on: calls.documents.version("invoice", on.document, 1),
     "documents.versions": lambda calls, on: calls.documents.versions("invoice", on.document),
@@ -143,6 +149,7 @@ OF_ONE: dict[str, Call] = {
     "run.skip": lambda calls, on: calls.run(on.run).skip(1, reason="r"),
     "run.complete_step": lambda calls, on: calls.run(on.run).complete_step(1, {}, reason="r"),
     "run.change_data": lambda calls, on: calls.run(on.run).change_data({"a": 1}, reason="r"),
+    "run.cancel_branch": lambda calls, on: calls.run(on.run).cancel_branch("0/1.1", reason="r"),
     "run.move_back": lambda calls, on: calls.run(on.run).move_back(reason="r"),
     "run.fork": lambda calls, on: calls.run(on.run).fork(1, reason="r"),
     "processes.advance": lambda calls, on: calls.processes.advance(on.process, "approved"),
@@ -187,6 +194,9 @@ LISTS: dict[str, Call] = {
         each for each in calls.instances.sent([f"{on.run}:1"]) if each.state != "lost"
     ],
     "reports.of": lambda calls, _: list(range(calls.reports.of("ask").runs)),
+    "tasks.decide_many": lambda calls, on: [
+        each for each in calls.tasks.decide_many([on.step], "nothing") if "no instance" not in each.detail
+    ],
     "documents.list": lambda calls, _: calls.documents.list("invoice").items,
     "documents.list by status": lambda calls, _: calls.documents.list("invoice", status="draft").items,
     "deciders.observations": lambda calls, _: calls.deciders.observations("puppet"),

@@ -86,6 +86,7 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("list", "--stuck"),
         ("show", order),
         ("show", order, "--json"),
+        ("show", order, "--at", "2"),
         ("history", order),
         ("history", order, "--limit", "3"),
         ("why", order),

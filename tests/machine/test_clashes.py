@@ -139,7 +139,7 @@ def test_a_transition_may_name_the_version_that_was_seen() -> None:
     case = Case(invoice())
     assert case.edit(total=600) == ""
     assert case.code(case.tell(RequestTransition(transition="submit", expected_version=1))) == "version_conflict"
-    assert case.document.intent is None
+    assert told(case, e.TransitionRequested) == 0
     assert case.code(case.tell(RequestTransition(transition="submit", expected_version=2))) == ""
 
 
@@ -282,6 +282,25 @@ def test_a_document_that_waits_for_an_operator_is_led_elsewhere_and_nowhere_else
         assert case.document.status == "submitted"
 
 
+@pytest.mark.row("E-447", "EC-08", "E-575")
+@pytest.mark.parametrize("beside", [False, True])
+def test_no_operator_has_a_document_go_on_where_no_way_is_open(*, beside: bool) -> None:
+    """A resume ends neither its life nor a branch, which would pass the join without the approval that was never asked for; once a way is open it is gone."""
+    body = CLOSED
+    if beside:
+        frame = both(CLOSED.nodes[0], approval("second", who="user:carl"))
+        edges = [each for each in frame.edges if each.source != "script"]
+        edges += [*CLOSED.edges, Edge(source="first", target="meet", on="approved")]
+        body = Body(nodes=(*frame.nodes, CLOSED.nodes[1]), first=frame.first, last=frame.last, edges=edges)
+    case = submitted({SUBMIT_SLOT: body})
+    for _ in range(2):
+        assert (case.host.state.status, case.host.state.reason, case.document.status) == ("paused", "no_edge", "draft")
+        assert case.code(case.tell(c.ResumeWorkflow(reason="go on"), OLGA)) == ""
+    assert case.edit(total=10_000) == ""
+    assert case.code(case.tell(c.ResumeWorkflow(reason="now"), OLGA)) == ""
+    assert sorted(case.at) == (["first", "second"] if beside else ["first"])
+
+
 @pytest.mark.row("EC-32")
 def test_a_rejection_ends_what_a_document_waits_for_an_operator_by() -> None:
     """A branch has failed, and another one rejects: nothing of the slot is left, so that nobody has to see to it."""
@@ -320,6 +339,22 @@ def test_a_slot_that_begins_anew_forgets_a_rejection_that_was_held() -> None:
     assert (case.document.status, case.at) == ("draft", ["first"])
     assert case.decide("first", ANN) == ""
     assert case.document.status == "submitted"
+
+
+@pytest.mark.row("E-226", "ED-02")
+@pytest.mark.parametrize("wanted", ["edit", "cancel", "submit"])
+def test_a_question_that_an_edit_puts_anew_is_not_put_twice(wanted: str) -> None:
+    """An edit in a slot that begins anew, and a transition with a rule that sets a field, lead the one token to one place, while the question was open."""
+    stamp = DocumentRule(name="stamp", effect="set_field", field="note", value=value("'x'"))
+    case = submitted({SUBMIT_SLOT: chain(approval("first"))}, on_edit="restart" if wanted == "edit" else "keep")
+    if wanted == "edit":
+        assert case.edit(total=900) == ""
+    else:
+        expected = "WORKFLOW_GATE_NOT_READY" if wanted == "submit" else ""
+        assert case.code(case.tell(RequestTransition(transition=wanted, rules=[stamp]))) == expected
+    assert case.at == ([] if wanted == "cancel" else ["first"])
+    open_ = [row.number for row in case.rows(StepOpened) if row.status == "pending"]
+    assert open_ == [step.number for step in case.host.state.open.values()]
 
 
 @pytest.mark.row("E-226")

@@ -50,17 +50,18 @@ def carried_out(desk: Desk, identity: InstanceId, command: object, comment: str 
     return desk.command(address, command, _as_it_is, comment=comment, may_create=False, view=landed)
 
 
-def advanced(desk: Desk, identity: InstanceId, command: c.AdvanceProcess) -> Reply[Outcome]:
+def advanced(desk: Desk, identity: InstanceId, command: c.AdvanceProcess, *, on_behalf_of: str = "") -> Reply[Outcome]:
     """Have a process advanced by whoever the actor is. A tenant without a directory is asked nothing, and nothing is read.
 
     Otherwise the actor is looked up for the step that the process is at, and once more if it is at another one by then.
     """
     is_system = desk.request.actor.kind == "system"
-    if is_system or desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now()):
+    is_known = is_system or desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now())
+    if is_known and not on_behalf_of:
         return carried_out(desk, identity, command, command.comment)
 
     def attempt(round_: int) -> Reply[Outcome]:
-        looked = desk.consult(lambda: _looked_up(desk, identity, command))
+        looked = desk.consult(lambda: _looked_up(desk, identity, command, on_behalf_of))
         sent = followed(looked, lambda found: carried_out(found[0], identity, found[1], command.comment), Reply())
         return followed(sent, Reply.of, Reply(), rescue=lambda error: again(error, round_))
 
@@ -72,10 +73,12 @@ def advanced(desk: Desk, identity: InstanceId, command: c.AdvanceProcess) -> Rep
     return attempt(1)
 
 
-def _looked_up(desk: Desk, identity: InstanceId, command: c.AdvanceProcess) -> tuple[Desk, c.AdvanceProcess]:
+def _looked_up(
+    desk: Desk, identity: InstanceId, command: c.AdvanceProcess, on_behalf_of: str
+) -> tuple[Desk, c.AdvanceProcess]:
     """The desk of whoever advances a process, and the command as they give it; ForbiddenError if they cannot act at all."""
     found = _authority(desk)
-    if desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now()):
+    if not on_behalf_of and desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now()):
         return desk, command  # As was found out just now.
     with desk.reader.look() as reader:
         known = p.known(desk, reader, identity)
@@ -87,7 +90,7 @@ def _looked_up(desk: Desk, identity: InstanceId, command: c.AdvanceProcess) -> t
         )  # Whoever asks, it is refused, unless it goes on by then.
     if isinstance(found, ForbiddenError):
         raise found
-    acting, lapsed = judged(desk, found, matter, known.header.definition)
+    acting, lapsed = judged(desk, found, matter, known.header.definition, on_behalf_of=on_behalf_of)
     return acting, replace(command, seen=known.header.version, lapsed=lapsed)
 
 

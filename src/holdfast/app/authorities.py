@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from holdfast.app.desk import Desk, checked_key, nothing
-from holdfast.errors import ForbiddenError, HoldfastError
+from holdfast.errors import ForbiddenError, HoldfastError, RejectedError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE, StoredPerson
@@ -18,6 +18,7 @@ from holdfast.machine.runs.candidates import person
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.question import person_named
 from holdfast.people.authority import Authority, Matter, authority, check_heir, has_lapsed
+from holdfast.people.refusals import PeopleRefusal
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
@@ -96,9 +97,18 @@ def decider_at(desk: Desk) -> DeciderOf:
             raise refusal
 
         return refuse
-    return lambda reader, header, number: found.deciding(
-        asked_at(reader, header.id, number), definition=header.definition
-    )
+
+    def decide(reader: Reader, header: Header, number: int) -> Actor:
+        matter, definition = asked_at(reader, header.id, number), header.definition
+        try:
+            return found.deciding(matter, definition=definition)
+        except RejectedError as error:
+            if error.reason != PeopleRefusal.SEVERAL_STOOD_IN_FOR:
+                raise
+        first = min(found.stood_in_for(matter.people, definition))  # To look, nobody has to say for whom.
+        return found.deciding(matter, definition=definition, on_behalf_of=first)
+
+    return decide
 
 
 def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:

@@ -109,6 +109,18 @@ class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
     """The cursor for the page behind; None if there is none."""
 
 
+class EditCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the system that keeps the data of a document may change it now."""
+
+    is_allowed: bool
+    version: int
+    """The version that this is about; give it as `expected_version` when the change is told."""
+    window: Window
+    code: str = ""
+    """Why not, as a stable code and as a sentence."""
+    why: str = ""
+
+
 class DocumentVersion(msgspec.Struct, frozen=True, kw_only=True):
     """A version of a document, as it was."""
 
@@ -192,6 +204,23 @@ class DocumentChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Where the document went, if there was a choice."""
     at: datetime
     asked: list[AskedCondition]
+
+
+class DocumentLink(msgspec.Struct, frozen=True, kw_only=True):
+    """Another document, or another run, that a document has to do with."""
+
+    how: Literal["refers_to", "made", "changed", "made_by", "changed_by", "started"]
+    """A field refers to it; a step of this one has made it, changed it, or started it; or a step of it has made or changed this one."""
+    type: str
+    """The type of the document, or the definition of the run."""
+    id: str
+    """The id of the document, or of the run."""
+    at: datetime | None = None
+    """When, if it happened."""
+    step: int = 0
+    """The step of this document that did it; 0 if none."""
+    field: str = ""
+    """The field that refers to it."""
 
 
 class DocumentRound(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,6 +167,7 @@ class RemoteProcesses(Missing):
         input: dict[str, object] | None = None,  # noqa: A002 - as the engine has it
         *,
         comment: str = "",
+        on_behalf_of: str = "",
         expected_version: int | None = None,
         patience: timedelta | float = 0,
     ) -> ProcessInstance:
@@ -175,6 +176,7 @@ class RemoteProcesses(Missing):
             event=event,
             input=input,
             comment=comment,
+            on_behalf_of=on_behalf_of,
             if_version=expected_version,
             wait=seconds_of(patience),
         )

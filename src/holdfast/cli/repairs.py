@@ -14,6 +14,7 @@ from holdfast.cli.output import json_option
 from holdfast.cli.place import Place, placed
 from holdfast.cli.processes import print_standing
 from holdfast.cli.runs import run_argument
+from holdfast.cli.tasks import behalf_option
 from holdfast.errors import NotFoundError
 from holdfast.expressions.suggestions import suggestion
 
@@ -142,17 +143,19 @@ def signal(place: Place, *, run: str, name: str, data: object, command_id: str) 
 @click.argument("event")
 @click.option("--input", "given", type=JsonObject(), help="What the form of the step asks for: JSON, @file, or -.")
 @click.option("--comment", default="", help="A word for those who read the trail.")
+@behalf_option
 @click.option("--expect-version", type=int, help="Do nothing if it was changed since this version.")
 @click.option("--wait", type=Duration(), default="0s", help="How long to wait for automatic steps that follow.")
 @json_option
 @placed
-def advance(
+def advance(  # noqa: PLR0913 - what can be said of it
     place: Place,
     *,
     run: str,
     event: str,
     given: dict[str, object] | None,
     comment: str,
+    on_behalf_of: str,
     expect_version: int | None,
     wait: timedelta,
     as_json: bool,
@@ -160,7 +163,13 @@ def advance(
     """Leave the current step of a process by an event, with what its form asks for."""
     with place.calls() as calls:
         told = calls.processes.advance(
-            run, event, given, comment=comment, expected_version=expect_version, patience=wait
+            run,
+            event,
+            given,
+            comment=comment,
+            on_behalf_of=on_behalf_of,
+            expected_version=expect_version,
+            patience=wait,
         )
     print_standing(told, as_json=as_json)
 

@@ -26,12 +26,14 @@ from holdfast.app.definition_files import FileChanges, FileCheck, FilePublicatio
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMoves,
     DocumentMutation,
     DocumentRound,
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
 )
 from holdfast.app.forking import ForkPreview
 from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
@@ -46,6 +48,7 @@ from holdfast.app.operator_views import (
     ProjectionInfo,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
@@ -80,9 +83,11 @@ from holdfast.client.shapes import (
     RunResult,
     RunStatus,
     Scenarios,
+    SeenTask,
     Standing,
     Started,
     Stopped,
+    TaskOutcomes,
     Times,
 )
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
@@ -247,6 +252,17 @@ class AsyncCalls:
         """The steps of a run, in the order in which they began."""
         return await self._line.ask(
             Request(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step])
+        )
+
+    async def get_state_at(self, id: UUID | str, *, at: int) -> PastState:
+        """A run as it was after an event of its history: how it stood, its data, its steps."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/executions/{placed(id)}/state",
+                answer=PastState,
+                query=said({"at": at}, {}),
+            )
         )
 
     async def get_trace(self, id: UUID | str) -> list[Step]:
@@ -509,6 +525,17 @@ class AsyncCalls:
             )
         )
 
+    async def cancel_branch(self, id: UUID | str, *, reason: str, token: str) -> None:
+        """End one of several branches; the others go on, and are waited for without it."""
+        await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/executions/{placed(id)}/cancel-branch",
+                answer=type(None),
+                body=said({"reason": reason, "token": token}, {}),
+            )
+        )
+
     async def move_back(self, id: UUID | str, *, reason: str, save_point: str = "") -> None:
         """Undo what was done behind a save point, and go on from there."""
         await self._line.ask(
@@ -660,6 +687,7 @@ class AsyncCalls:
         wait: float = 5.0,
         input: dict[str, object] | None = None,
         comment: str = "",
+        on_behalf_of: str = "",
         if_version: int | None = None,
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
@@ -669,7 +697,10 @@ class AsyncCalls:
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
                 query=said({"wait": wait}, {"wait": 5.0}),
-                body=said({"event": event, "input": input, "comment": comment}, {"input": None, "comment": ""}),
+                body=said(
+                    {"event": event, "input": input, "comment": comment, "on_behalf_of": on_behalf_of},
+                    {"input": None, "comment": "", "on_behalf_of": ""},
+                ),
                 version=if_version,
             )
         )
@@ -901,6 +932,22 @@ class AsyncCalls:
     def stream_inbox(self, *, last: int = 0) -> AsyncIterator[StreamEvent[TaskCounts]]:
         """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
         return self._line.listen(Request(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
+
+    async def decide_tasks(
+        self, *, tasks: list[SeenTask], decision: str, on_behalf_of: str = "", comment: str = ""
+    ) -> TaskOutcomes:
+        """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/tasks/decide",
+                answer=TaskOutcomes,
+                body=said(
+                    {"on_behalf_of": on_behalf_of, "tasks": tasks, "decision": decision, "comment": comment},
+                    {"on_behalf_of": "", "comment": ""},
+                ),
+            )
+        )
 
     async def get_task(self, id: UUID | str) -> TaskDetails:
         """Look at one question with all who are or were asked, their decisions and comments, and its form."""
@@ -1196,6 +1243,43 @@ class AsyncCalls:
             )
         )
 
+    async def check_edit(
+        self, type: str, document: str, *, changes: dict[str, object] | None = None, action: str = "update"
+    ) -> EditCheck:
+        """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
+                answer=EditCheck,
+                body=said({"changes": changes, "action": action}, {"changes": None, "action": "update"}),
+            )
+        )
+
+    async def notify_mutation(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/notify-mutation",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "action": action, "reason": reason},
+                    {"changes": None, "action": "update", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
+            )
+        )
+
     async def ask_transition(
         self,
         type: str,
@@ -1357,6 +1441,19 @@ class AsyncCalls:
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/rounds",
                 answer=Listing[DocumentRound],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    async def list_document_links(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentLink]:
+        """List the documents and runs that a document has to do with."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/links",
+                answer=Listing[DocumentLink],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
             )
         )

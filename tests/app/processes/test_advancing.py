@@ -169,6 +169,29 @@ def test_whoever_is_looked_up_is_judged_anew_when_others_were_faster(
         assert (refused.value.reason, left) == ("VERSION_CONFLICT", [95])
 
 
+@pytest.mark.row("P-122", "P-165")
+def test_whoever_stands_in_for_several_looks_and_says_for_whom_they_advance(place: Place) -> None:
+    """Nobody has to say it to look; an advance is refused without it, and is told with both names."""
+    engine = place.engine()
+    published(engine, CLERKS)
+    for name in ("dan", "eva", "fay"):
+        engine.directory.put(name)
+    for name in ("dan", "eva"):
+        engine.directory.grant(name, "clerk")
+        engine.directory.delegate(name, "fay")
+    instance = engine.processes.start("w").id
+    engine.drain()
+    fay = asking(engine, Actor(id="fay")).processes
+    assert [each.is_allowed for each in fay.get(instance).choices] == [True, True]
+    with pytest.raises(RejectedError, match="`on_behalf_of`"):
+        fay.advance(instance, "sent")
+    with pytest.raises(ForbiddenError, match="does not stand in for 'gil'"):
+        fay.advance(instance, "sent", on_behalf_of="gil")
+    assert fay.advance(instance, "sent", on_behalf_of="eva").current_step == "two"
+    (decided,) = asking(engine, Actor(id="fay")).tasks.decided()
+    assert (decided.decision.decided_by, decided.decision.on_behalf_of) == ("fay", "eva")
+
+
 @pytest.mark.row("P-136")
 def test_a_cancellation_of_a_version_that_was_seen_is_refused_if_another_is_there_at_its_commit(
     place: Place, monkeypatch: pytest.MonkeyPatch

@@ -11,14 +11,17 @@ import msgspec
 from holdfast.app import documents as d
 from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_text, failed
 from holdfast.app.document_choices import choices_of
+from holdfast.app.document_links import links_of
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.document_writing import (
@@ -35,6 +38,7 @@ from holdfast.app.document_writing import (
     seen_after,
     spec_of,
 )
+from holdfast.app.hosted import DRIFT, checked_edit, drifted
 from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.redaction import Redaction, check_redactor, redacted
 from holdfast.app.references import InstanceLike, checked_instance
@@ -172,6 +176,59 @@ class FutureDocuments:
             return failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
+
+    def check_edit(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+    ) -> Reply[EditCheck]:
+        """Whether another system, which keeps the data of a document, may change it so now; it asks before it writes, and nothing is written here."""
+
+        def check(desk: Desk, reader: Reader) -> EditCheck:
+            command = self._mutation(type, changes, action)
+            return checked_edit(desk, d.found(desk, reader, type, id, is_own=True), command)
+
+        return self._desk.known(lambda desk: desk.look(lambda reader: check(desk, reader)))
+
+    def notify_mutation(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> Reply[DocumentView]:
+        """Tell of a change that the system has made which keeps the data of a document: it becomes a version here.
+
+        One that would have been refused is drift: the content here stays, and the run is paused until an operator has looked.
+        """
+        try:
+            name, _ = workflow_of(self._desk, type)
+            key = checked_key(id, "document id")
+            command = self._mutation(type, changes, action, checked_text(reason, "reason"))
+            sent = self._done(name, key, command, idempotency_key)
+        except HoldfastError as error:
+            return failed(error)
+
+        def behind_its_back(error: BaseException) -> Reply[DocumentView]:
+            if isinstance(error, RejectedError) and error.reason in DRIFT:
+                return self._desk.read(lambda: drifted(self._desk, (name, key), command, error))
+            return failed(error)
+
+        return followed(sent, _as_it_is, self._desk.reply(), rescue=behind_its_back)
+
+    def _mutation(self, type_: str, changes: dict[str, object] | None, action: str, reason: str = "") -> Mutate:
+        name, _ = workflow_of(self._desk, type_)
+        verb = _verb(name, checked_key(action, "action"))
+        payload = plain_data({} if changes is None else changes, "changes", limit=self._desk.payload_limit)
+        return Mutate(
+            action=verb, payload=payload, reason=reason, rules=self._rules(name, verb), org=self._org() or None
+        )
 
     def transition(
         self,
@@ -315,6 +372,10 @@ class FutureDocuments:
     def rounds(self, type: str, id: str) -> Reply[builtins.list[DocumentRound]]:  # noqa: A002 - see get
         """The rounds of a document: its ways from a state to its rest."""
         return self._look(type, id, d.rounds_of)
+
+    def links(self, type: str, id: str) -> Reply[builtins.list[DocumentLink]]:  # noqa: A002 - see get
+        """What a document has to do with others: those that it refers to, and those that steps of it or of them have made, changed and started."""
+        return self._look(type, id, lambda reader, known: links_of(reader, known, self._desk.request.actor))
 
     def choices(self, type: str, id: str) -> Reply[builtins.list[DocumentChoice]]:  # noqa: A002 - see get
         """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""

@@ -99,6 +99,7 @@ class FutureProcesses:
         input: dict[str, object] | None = None,  # noqa: A002 - the word that everybody uses for it
         *,
         comment: str = "",
+        on_behalf_of: str = "",
         expected_version: int | None = None,
         patience: timedelta | float = PATIENCE,
     ) -> Reply[ProcessInstance]:
@@ -107,12 +108,14 @@ class FutureProcesses:
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
         capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
         open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
-        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew. Whoever stands in for
+        several of those who are asked says for whom by `on_behalf_of`.
         """
         try:
             seconds, identity = _seconds(patience), checked_instance(instance)
             told, data = checked_key(event, "event"), _input(self._desk, input)
             checked_text(comment, "comment")
+            stood_in_for = checked_key(on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
             _checked_version(expected_version)
         except HoldfastError as error:
             return failed(error)
@@ -126,7 +129,8 @@ class FutureProcesses:
             partition=None if sees_all else request.partition,
             expected=expected_version,
         )
-        return self._landed(advanced(self._desk, identity, command), identity, seconds)
+        sent = advanced(self._desk, identity, command, on_behalf_of=stood_in_for)
+        return self._landed(sent, identity, seconds)
 
     def get(self, instance: InstanceLike) -> Reply[ProcessDescriptor]:
         """What a front end needs to show an instance to the caller: its step, the form, the events that the caller may advance it by."""

@@ -25,6 +25,7 @@ from holdfast.app.desk import (
 from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
+from holdfast.app.past import PastState, state_at
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
 from holdfast.app.paused import holds_on
 from holdfast.app.pictures import Format, chosen_edges, drawn, rivals
@@ -320,10 +321,17 @@ class FutureRun(Handle, Generic[R]):
         """
         try:
             by, why = checked_key(outcome, "outcome", may_be_empty=True), checked_text(reason, "reason")
-            command = r.SkipStep(step=step_number(step, self.id), outcome=by, reason=why)
+            return repaired(self._desk, self.id, r.SkipStep(step=step_number(step, self.id), outcome=by, reason=why))
         except HoldfastError as error:
             return failed(error)
-        return repaired(self._desk, self.id, command)
+
+    def cancel_branch(self, token: str, *, reason: str) -> Reply[None]:
+        """End one of several branches, by its token; the others go on and are waited for without it. Never one with a gate or an approval ahead."""
+        try:
+            told = r.CancelBranch(token=checked_key(token, "token"), reason=checked_text(reason, "reason"))
+            return repaired(self._desk, self.id, told)
+        except HoldfastError as error:
+            return failed(error)
 
     def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> Reply[None]:
         """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
@@ -364,6 +372,10 @@ class FutureRun(Handle, Generic[R]):
         except HoldfastError as error:
             return self._refused(error)
         return self._ended_by(command)
+
+    def state_at(self, at: int) -> Reply[PastState]:
+        """The run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        return self._look(lambda reader: state_at(self._desk, reader, self.id, checked_at(at)))
 
     def fork_preview(self, at: int) -> Reply[ForkPreview]:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""

@@ -56,12 +56,14 @@ from holdfast.app.definition_files import FileChanges, FileCheck, FilePublicatio
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMoves,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.faces.patience import awaited
@@ -84,6 +86,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
@@ -96,7 +99,7 @@ from holdfast.app.reporting import Report
 from holdfast.app.restoring import SentEffect
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.app.sealing import SealCheck, SealedPage
-from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.authoring.definition import Definition, I, R, TypedDefinition
@@ -264,6 +267,10 @@ class AsyncRun(Handle, Generic[R]):
         """
         await self._futures.skip(step, reason=reason, outcome=outcome)
 
+    async def cancel_branch(self, token: str, *, reason: str) -> None:
+        """End one of several branches, by its token; the others go on and are waited for without it. Never one with a gate or an approval ahead."""
+        await self._futures.cancel_branch(token, reason=reason)
+
     async def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> None:
         """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
         await self._futures.complete_step(step, output, reason=reason)
@@ -285,6 +292,10 @@ class AsyncRun(Handle, Generic[R]):
         TimeoutError after `timeout` seconds says where it stands; the run goes on.
         """
         return await awaited(self._futures.fail(reason), timeout)
+
+    async def state_at(self, at: int) -> PastState:
+        """The run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        return await self._futures.state_at(at)
 
     async def fork_preview(self, at: int) -> ForkPreview:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
@@ -430,6 +441,7 @@ class AsyncProcesses:
         input: dict[str, object] | None = None,
         *,
         comment: str = "",
+        on_behalf_of: str = "",
         expected_version: int | None = None,
         patience: timedelta | float = PATIENCE,
     ) -> ProcessInstance:
@@ -438,10 +450,17 @@ class AsyncProcesses:
         Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
         capability or the role of the step (ForbiddenError), it was changed since the caller looked (`VERSION_CONFLICT`), no transition is
         open by this event (`INVALID_TRANSITION`), the input is not what the form asks for (`VALIDATION_ERROR`). `expected_version` is that
-        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew.
+        of the instance as the caller has seen it; without it an advance that others were faster than is judged anew. Whoever stands in for
+        several of those who are asked says for whom by `on_behalf_of`.
         """
         return await self._futures.advance(
-            instance, event, input, comment=comment, expected_version=expected_version, patience=patience
+            instance,
+            event,
+            input,
+            comment=comment,
+            on_behalf_of=on_behalf_of,
+            expected_version=expected_version,
+            patience=patience,
         )
 
     async def get(self, instance: InstanceLike) -> ProcessDescriptor:
@@ -573,6 +592,30 @@ class AsyncDocuments:
             idempotency_key=idempotency_key,
         )
 
+    async def check_edit(
+        self, type: str, id: str, changes: dict[str, object] | None = None, *, action: str = "update"
+    ) -> EditCheck:
+        """Whether another system, which keeps the data of a document, may change it so now; it asks before it writes, and nothing is written here."""
+        return await self._futures.check_edit(type, id, changes, action=action)
+
+    async def notify_mutation(
+        self,
+        type: str,
+        id: str,
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Tell of a change that the system has made which keeps the data of a document: it becomes a version here.
+
+        One that would have been refused is drift: the content here stays, and the run is paused until an operator has looked.
+        """
+        return await self._futures.notify_mutation(
+            type, id, changes, action=action, reason=reason, idempotency_key=idempotency_key
+        )
+
     async def transition(
         self,
         type: str,
@@ -658,6 +701,10 @@ class AsyncDocuments:
     async def rounds(self, type: str, id: str) -> builtins.list[DocumentRound]:
         """The rounds of a document: its ways from a state to its rest."""
         return await self._futures.rounds(type, id)
+
+    async def links(self, type: str, id: str) -> builtins.list[DocumentLink]:
+        """What a document has to do with others: those that it refers to, and those that steps of it or of them have made, changed and started."""
+        return await self._futures.links(type, id)
 
     async def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
         """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
@@ -1059,6 +1106,21 @@ class AsyncTasks:
             task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
         )
 
+    async def decide_many(
+        self,
+        tasks: Sequence[StepLike | tuple[StepLike, str]],
+        decision: str,
+        *,
+        comment: str = "",
+        on_behalf_of: str = "",
+    ) -> builtins.list[TaskOutcome]:
+        """Answer many questions in one word, each like `decide`, one after the other; what became of each, in their order.
+
+        A question about a document is given as it was listed, or together with the version that was looked at. One that is refused keeps
+        no other from being decided; at most 1,000 at once. It can be repeated: what was decided so already counts as decided.
+        """
+        return await self._futures.decide_many(tasks, decision, comment=comment, on_behalf_of=on_behalf_of)
+
     async def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take one's decision back, as long as the question is open; it stays in the history."""
         await self._futures.withdraw_decision(task, reason, on_behalf_of=on_behalf_of)
@@ -1303,7 +1365,10 @@ class AsyncCharters:
         return await self._futures.publish_rules(type, rules, comment=comment)
 
     async def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
-        """Publish the settings of the organisation, all of them: expressions read them as `org`."""
+        """Publish the settings of the organisation, all of them: expressions read them as `org`.
+
+        Its calendars, by name under `calendars`, say when it works: times of steps may count by them.
+        """
         return await self._futures.publish_settings(settings, comment=comment)
 
     async def rules(self, type: str, version: int = 0) -> Charter:

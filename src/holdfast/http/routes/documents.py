@@ -11,11 +11,13 @@ import msgspec
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMutation,
     DocumentRound,
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.redaction import Redaction
@@ -57,6 +59,13 @@ class ChangeDocument(Given, frozen=True, kw_only=True):
     action: str = "update"
     """An action of the contract."""
     reason: str = ""
+
+
+class CheckEdit(Given, frozen=True, kw_only=True):
+    """What would be done to a document."""
+
+    changes: dict[str, object] = msgspec.field(default_factory=dict)
+    action: str = "update"
 
 
 class AskTransition(Given, frozen=True, kw_only=True):
@@ -162,6 +171,28 @@ async def change_document(call: Call[NoQuery, ChangeDocument]) -> Answer:
     return _shown(found)
 
 
+async def check_edit(call: Call[NoQuery, CheckEdit]) -> EditCheck:
+    """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+    asked = call.body
+    return await call.calls.documents.check_edit(
+        call.path["type"], call.path["document"], asked.changes, action=asked.action
+    )
+
+
+async def notify_mutation(call: Call[NoQuery, ChangeDocument]) -> Answer:
+    """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+    asked = call.body
+    found = await call.calls.documents.notify_mutation(
+        call.path["type"],
+        call.path["document"],
+        asked.changes,
+        action=asked.action,
+        reason=asked.reason,
+        idempotency_key=call.idempotency_key,
+    )
+    return _shown(found)
+
+
 async def ask_transition(call: Call[NoQuery, AskTransition]) -> Answer:
     """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
     asked = call.body
@@ -249,6 +280,12 @@ async def list_document_rounds(call: Call[Paged, None]) -> Listing[DocumentRound
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
+async def list_document_links(call: Call[Paged, None]) -> Listing[DocumentLink]:
+    """List the documents and runs that a document has to do with."""
+    found = await call.calls.documents.links(call.path["type"], call.path["document"])
+    return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
+
+
 async def list_document_choices(call: Call[Paged, None]) -> Listing[DocumentChoice]:
     """Why a document went the way it did: every step that asked something, with what it read and what came out."""
     found = await call.calls.documents.choices(call.path["type"], call.path["document"])
@@ -295,6 +332,16 @@ ROUTES: tuple[Route, ...] = (
         takes_key=True,
         example={"changes": {"grand_total": 41000}, "reason": "postage was missing"},
     ),
+    _ONE.post("/check-edit", check_edit, body=CheckEdit, answer=EditCheck, example={"changes": {"grand_total": 41000}}),
+    _ONE.post(
+        "/notify-mutation",
+        notify_mutation,
+        permission=_WRITE,
+        body=ChangeDocument,
+        answer=DocumentView,
+        takes_key=True,
+        example={"changes": {"grand_total": 41000}, "reason": "edited in the ERP"},
+    ),
     _ONE.post(
         "/transitions",
         ask_transition,
@@ -340,5 +387,6 @@ ROUTES: tuple[Route, ...] = (
     _ONE.get("/mutations", list_document_mutations, query=Paged, answer=Listing[DocumentMutation]),
     _ONE.get("/audit", list_document_audit, query=Paged, answer=Listing[AuditLine]),
     _ONE.get("/rounds", list_document_rounds, query=Paged, answer=Listing[DocumentRound]),
+    _ONE.get("/links", list_document_links, query=Paged, answer=Listing[DocumentLink]),
     _ONE.get("/choices", list_document_choices, query=Paged, answer=Listing[DocumentChoice]),
 )

@@ -28,6 +28,8 @@ class Advance(Given, frozen=True, kw_only=True):
     input: dict[str, object] = msgspec.field(default_factory=dict)
     """What its form asks for."""
     comment: str = ""
+    on_behalf_of: str = ""
+    """For whom, if the caller stands in for several of those who are asked."""
 
 
 class StartQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -151,6 +153,7 @@ async def advance_process(call: Call[PatienceQuery, Advance]) -> Answer:
             asked.event,
             asked.input,
             comment=asked.comment,
+            on_behalf_of=asked.on_behalf_of,
             expected_version=expected,
             patience=_patience(call),
         )

@@ -30,8 +30,8 @@ from holdfast.machine.runs.law import override_refusal, pause_refusal, resume_re
 from holdfast.machine.runs.leaving import end, finish, leave_by, look_at_branches, stay_or_end, way_out
 from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
+from holdfast.machine.runs.protection import is_protected
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.repair import is_protected
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
 from holdfast.machine.runs.state import Pause, Resumed, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
@@ -220,11 +220,14 @@ def _set_timers(turn: Turn, pause: Pause | None, shift: timedelta, overdue: list
 
 
 def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
-    """A token that no edge led on from. If none does now, its way is over, provided that an operator has seen that and wants it to go on."""
+    """A token that no edge led on from. If none does now, its way is over, provided that an operator has seen that and wants it to go on.
+
+    A document is not over by that, nor is it approved by those alone whom a way was open to: its token waits until one is.
+    """
     edge = way_out(turn, token, stay.node, stay.outcome)
     if edge is not None:
         leave_by(turn, token, edge)
-    elif is_decided:
+    elif is_decided and turn.routes.documents is None:
         end(turn, token)
     else:
         stay_or_end(turn, token, stay.node, stay.outcome)

@@ -51,6 +51,7 @@ def has_void(turn: Turn, exit_: str) -> bool:
 def interrupt(turn: Turn, why: Voiding, told: str) -> None:
     """End all that is under way for the document, so that its token can be sent elsewhere. Nothing of it is undone."""
     void(turn, standing(turn), why)
+    turn.forget_moves()  # An edit may have had questions put anew.
     _gather(turn, told)
 
 

@@ -23,6 +23,7 @@ class _Sql(msgspec.Struct, frozen=True):
     impatient: str
     hold: str
     standing: str
+    clock: str
 
 
 _sql = read_numbered(_Sql, __package__, "removing.sql")
@@ -44,7 +45,7 @@ class PostgresRemoval:
             if not _row(connection, _sql.try_lock)[0]:
                 raise StoreUnavailableError(f"{self.url}: another process is migrating; look what it does")
             connection.execute(_sql.hold)
-            standing = Standing(*_row(connection, _sql.standing))
+            standing = Standing(*_row(connection, _sql.standing, *_row(connection, _sql.clock)))
             check_idle(self.url, standing, with_unfinished=with_unfinished)
             try:
                 _drop(connection, made)
@@ -66,5 +67,5 @@ def _drop(connection: Connection, made: Made) -> None:
     connection.execute(sql.SQL("drop schema {} restrict").format(sql.Identifier(_SCHEMA)))
 
 
-def _row(connection: Connection, statement: str) -> Row:
-    return cast("Row", connection.execute(statement).fetchone())
+def _row(connection: Connection, statement: str, *values: object) -> Row:
+    return cast("Row", connection.execute(statement, values).fetchone())

@@ -14,6 +14,7 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     exists: str
     standing: str
+    clock: str
     references: str
     probe: str
     rename: str
@@ -37,7 +38,8 @@ class SQLiteRemoval:
         with self._database.writing() as connection:
             if connection.execute(_sql.exists).fetchone() is None:
                 return Removal(self.url)
-            standing = Standing(*connection.execute(_sql.standing).fetchone())
+            now = connection.execute(_sql.clock).fetchone()
+            standing = Standing(*connection.execute(_sql.standing, now).fetchone())
             check_idle(self.url, standing, with_unfinished=with_unfinished)
             self._check_unused(", ".join(_referring(connection, made)))
             was_sound = not _unsound(connection)

@@ -14,4 +14,7 @@ lock table holdfast.instances, holdfast.workers in access exclusive mode
 
 -- name: standing
 select (select count(*) from holdfast.instances), (select count(*) from holdfast.instances where ended_at is null),
-    (select count(*) from holdfast.workers where alive_until > clock_timestamp())
+    (select count(*) from holdfast.workers where alive_until > ?::timestamptz)
+
+-- name: clock
+select clock_timestamp()

@@ -3,7 +3,7 @@ select 1 from sqlite_master where type = 'table' and name = 'instances';
 
 -- name: standing
 select (select count(*) from instances), (select count(*) from instances where ended_at is null),
-    (select count(*) from workers where alive_until > strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'));
+    (select count(*) from workers where alive_until > ?);
 
 -- name: references
 -- Tables with the tables that their keys refer to.
@@ -24,3 +24,6 @@ drop table if exists holdfast_probed;
 
 -- name: unmark
 pragma user_version = 0;
+
+-- name: clock
+select strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now');
