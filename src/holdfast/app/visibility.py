@@ -18,6 +18,8 @@ Data = dict[str, object]
 
 _CONTENT = {"document_created": "data", "document_changed": "changes"}
 """The events that hold content, and under which name."""
+_RELATED = "related"
+"""The name under which events hold what was read of other documents."""
 
 
 def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
@@ -67,6 +69,8 @@ def unshown(spec: DocumentSpec, actor: Actor) -> set[str]:
 
 def said(spec: DocumentSpec | None, event: str, data: Data, actor: Actor) -> Data:
     """What an event says in a history: of its content nothing that is sensitive, or for others' eyes; nothing at all if nobody knows what is."""
+    if data.get(_RELATED) and actor.kind != "system":  # Values of other documents, whose contract is not at hand.
+        data = {**data, _RELATED: MASKED}
     name = _CONTENT.get(event, "")
     content = data.get(name)
     if not isinstance(content, dict):
