@@ -11,7 +11,8 @@ from typing import Final
 from holdfast.app.desk import Desk, nothing
 from holdfast.app.document_views import DocumentView, EditCheck
 from holdfast.app.document_writing import objection, shown
-from holdfast.app.documents import Found, found, is_hidden
+from holdfast.app.documents import Found, found
+from holdfast.app.visibility import unshown
 from holdfast.errors import ForbiddenError, RejectedError
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.decision import NOT_ALLOWED
@@ -47,9 +48,7 @@ def drifted(desk: Desk, reference: tuple[str, str], command: Mutate, refusal: Re
     with desk.reader.look() as reader:
         known = found(desk, reader, *reference, is_own=True)
     spec = known.parts.spec
-    fields = (
-        ", ".join(sorted(name for name in command.payload if not is_hidden(spec, name, request.actor))) or "nothing"
-    )
+    fields = ", ".join(sorted(command.payload.keys() - unshown(spec, request.actor))) or "nothing"
     why = (
         f"drift: {request.actor.id!r} tells that {fields} changed elsewhere, which was refused here ({refusal.reason})"
     )
