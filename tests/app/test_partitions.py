@@ -97,6 +97,7 @@ OF_ONE: dict[str, Call] = {
     "documents.choices": lambda calls, on: calls.documents.choices("invoice", on.document),
     "documents.diff": lambda calls, on: calls.documents.diff("invoice", on.document, 1, 1),
     "documents.mutations": lambda calls, on: calls.documents.mutations("invoice", on.document),
+    "documents.links": lambda calls, on: calls.documents.links("invoice", on.document),
     "documents.rounds": lambda calls, on: calls.documents.rounds("invoice", on.document),
     "documents.check_edit": lambda calls, on: calls.documents.check_edit("invoice", on.document, {"note": "x"}),
     "documents.notify_mutation": lambda calls, on: calls.documents.notify_mutation(
@@ -193,6 +194,9 @@ LISTS: dict[str, Call] = {
         each for each in calls.instances.sent([f"{on.run}:1"]) if each.state != "lost"
     ],
     "reports.of": lambda calls, _: list(range(calls.reports.of("ask").runs)),
+    "tasks.decide_many": lambda calls, on: [
+        each for each in calls.tasks.decide_many([on.step], "nothing") if "no instance" not in each.detail
+    ],
     "documents.list": lambda calls, _: calls.documents.list("invoice").items,
     "documents.list by status": lambda calls, _: calls.documents.list("invoice", status="draft").items,
     "deciders.observations": lambda calls, _: calls.deciders.observations("puppet"),

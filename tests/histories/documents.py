@@ -40,6 +40,28 @@ def documents(tape: Tape) -> None:
     tape.drain()
 
 
+def moved_documents(tape: Tape) -> None:
+    """Invoices of which one approval is void and the other is kept, and that follow another version of their workflow then."""
+    engine = tape.engine
+    asked = approval("price", covers=["total"]), approval("rest", who="user:carl", covers=["note"])
+    engine.register(Definition(graph=invoice({SUBMIT_SLOT: chain(*asked)})))
+    mine = engine.acting(BOB).documents
+    mine.create("invoice", GIVEN, id="I-1")
+    mine.transition("invoice", "I-1", "submit")
+    _decide(tape, ANN, "approved")
+    mine.mutate("invoice", "I-1", {"total": 700})
+    _decide(tape, CARL, "approved")
+    later = approval("cost", covers=["total"]), asked[1]
+    engine.register(Definition(graph=invoice({SUBMIT_SLOT: chain(*later)}, version="2")))
+    mine.create("invoice", GIVEN, id="I-2")
+    (moved,) = engine.workflows.move("invoice", "1", "2", nodes={"price": "cost"}, reason="another name").items
+    assert moved.is_moved, moved.problem
+    _decide(tape, ANN, "approved")
+    for name in ("I-1", "I-2"):
+        mine.transition("invoice", name, "cancel")
+    tape.drain()
+
+
 def ruled_documents(tape: Tape) -> None:
     """Orders that take from stock and are posted to a ledger, by rules of the organisation; one is undone, and a request is not waited for."""
     engine = tape.engine

@@ -6,6 +6,7 @@ Bytes that are JSON are written as that JSON, exactly so that the same bytes com
 from __future__ import annotations
 
 import typing
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -19,9 +20,10 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.program import Program
 from holdfast.kernel.rows import Record, kinds, writing_of
 from holdfast.machine.graphs.compiler import read_graph
+from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.runtime.commit.work_rows import options_of
-from holdfast.store.shapes import StoredEffect
+from holdfast.store.shapes import StoredDefinition, StoredEffect
 
 FILES = Path(__file__).parent / "files"
 
@@ -195,9 +197,17 @@ def delivery(effect: StoredEffect) -> object:
     return whole(options_of(effect))
 
 
-def graph_program(compiled: bytes) -> Program:
-    """What runs a stored graph."""
-    return Program(GraphMachine(read_graph(compiled)), JsonCodec())
+def graph_programs(definitions: Iterable[StoredDefinition]) -> dict[tuple[str, str], Program]:
+    """What runs stored graphs, by name and version; a document may have been moved from one version to another."""
+    machines: dict[tuple[str, str], GraphMachine] = {}
+    for each in definitions:
+
+        def others(_tenant: str, version: str, name: str = each.name) -> GraphIndex | None:
+            found = machines.get((name, version))
+            return None if found is None else found.routes
+
+        machines[each.name, each.version] = GraphMachine(read_graph(each.compiled), others=others)
+    return {key: Program(machine, JsonCodec()) for key, machine in machines.items()}
 
 
 def folded(program: Program, events: list[StoredEvent]) -> tuple[object, dict[str, list[Plain]]]:

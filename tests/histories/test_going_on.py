@@ -65,7 +65,7 @@ def test_an_engine_goes_on_with_what_was_written(place: Place, path: Path) -> No
         assert len(handle.steps()) <= len(life.rows["step"])
         has_ended = life.header["ended_at"] is not None
         assert handle.describe().is_terminal == has_ended
-        if not has_ended:
+        if not has_ended and life.header["kind"] != "envelope":  # A document ends by its lifecycle alone.
             engine.futures.run(run.id).abort("the test is over")
             assert handle.describe().status in {"aborted", "cancelled"}
 

@@ -21,7 +21,7 @@ from histories.golden import (
     body,
     delivery,
     folded,
-    graph_program,
+    graph_programs,
     lacks,
     plain,
     read,
@@ -44,7 +44,7 @@ def programs(golden: Golden) -> dict[str, Program]:
     """What runs the instances of a file, by the name of the definition."""
     stored_ones = [stored(each.row, StoredDefinition) for each in golden.definitions]
     own = Program(PublicationDecider(), JsonCodec(), is_own=True)
-    return {each.name: graph_program(each.compiled) for each in stored_ones} | {
+    return {name: program for (name, _), program in graph_programs(stored_ones).items()} | {
         own.type: own,
         **{each.type: Program(each(), JsonCodec()) for each in DECIDERS},
     }
@@ -52,7 +52,9 @@ def programs(golden: Golden) -> dict[str, Program]:
 
 def program_of(golden: Golden, life: Life) -> Program:
     """What runs an instance."""
-    return programs(golden)[str(life.header["definition"])]
+    key = str(life.header["definition"]), str(life.header["definition_version"])
+    graphs = graph_programs(stored(each.row, StoredDefinition) for each in golden.definitions)
+    return graphs.get(key) or programs(golden)[key[0]]
 
 
 def events_of(life: Life) -> list[StoredEvent]:

@@ -206,6 +206,23 @@ class DocumentChoice(msgspec.Struct, frozen=True, kw_only=True):
     asked: list[AskedCondition]
 
 
+class DocumentLink(msgspec.Struct, frozen=True, kw_only=True):
+    """Another document, or another run, that a document has to do with."""
+
+    how: Literal["refers_to", "made", "changed", "made_by", "changed_by", "started"]
+    """A field refers to it; a step of this one has made it, changed it, or started it; or a step of it has made or changed this one."""
+    type: str
+    """The type of the document, or the definition of the run."""
+    id: str
+    """The id of the document, or of the run."""
+    at: datetime | None = None
+    """When, if it happened."""
+    step: int = 0
+    """The step of this document that did it; 0 if none."""
+    field: str = ""
+    """The field that refers to it."""
+
+
 class DocumentRound(msgspec.Struct, frozen=True, kw_only=True):
     """A way of a document from a state to its rest."""
 

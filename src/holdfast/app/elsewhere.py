@@ -32,6 +32,7 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     is_new: bool
     actor: Actor
     reason: str
+    origin: str = ""
 
 
 class Elsewhere:
@@ -86,6 +87,7 @@ class _Deed:
             reason=errand.reason,
             rules=self._rules(),
             org=self._org(),
+            origin=errand.origin,
             looks_up=looks_up(self._desk),
         )
         if action.handler:
@@ -108,6 +110,7 @@ class _Deed:
             reason=errand.reason,
             rules=self._rules(),
             org=self._org() or None,
+            origin=errand.origin,
         )
         handler = known.parts.actions[errand.action].handler if errand.action in known.parts.actions else ""
         if handler:

@@ -47,8 +47,7 @@ def drifted(desk: Desk, reference: tuple[str, str], command: Mutate, refusal: Re
     )
     with desk.reader.look() as reader:
         known = found(desk, reader, *reference, is_own=True)
-    spec = known.parts.spec
-    fields = ", ".join(sorted(command.payload.keys() - unshown(spec, request.actor))) or "nothing"
+    fields = ", ".join(sorted(set(command.payload) - unshown(known.parts.spec, request.actor))) or "nothing"
     why = (
         f"drift: {request.actor.id!r} tells that {fields} changed elsewhere, which was refused here ({refusal.reason})"
     )

@@ -26,6 +26,7 @@ from holdfast.app.definition_files import FileChanges, FileCheck, FilePublicatio
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMoves,
     DocumentMutation,
     DocumentRound,
@@ -82,9 +83,11 @@ from holdfast.client.shapes import (
     RunResult,
     RunStatus,
     Scenarios,
+    SeenTask,
     Standing,
     Started,
     Stopped,
+    TaskOutcomes,
     Times,
 )
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
@@ -914,6 +917,22 @@ class Calls:
         """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
         return self._line.listen(Request(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
 
+    def decide_tasks(
+        self, *, tasks: list[SeenTask], decision: str, on_behalf_of: str = "", comment: str = ""
+    ) -> TaskOutcomes:
+        """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/tasks/decide",
+                answer=TaskOutcomes,
+                body=said(
+                    {"on_behalf_of": on_behalf_of, "tasks": tasks, "decision": decision, "comment": comment},
+                    {"on_behalf_of": "", "comment": ""},
+                ),
+            )
+        )
+
     def get_task(self, id: UUID | str) -> TaskDetails:
         """Look at one question with all who are or were asked, their decisions and comments, and its form."""
         return self._line.ask(Request(method="GET", path=f"/api/v1/tasks/{placed(id)}", answer=TaskDetails))
@@ -1406,6 +1425,19 @@ class Calls:
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/rounds",
                 answer=Listing[DocumentRound],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_document_links(
+        self, type: str, document: str, *, cursor: str = "", limit: int = 100
+    ) -> Listing[DocumentLink]:
+        """List the documents and runs that a document has to do with."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/links",
+                answer=Listing[DocumentLink],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
             )
         )

@@ -48,7 +48,7 @@ def reserved(engine: ManualEngine, name: str = "lamp") -> object:
     return engine.documents.get("stock_item", name).data["reserved"]
 
 
-@pytest.mark.row("E-406", "E-405", "E-008", "E-067", "E-934", "E-573", "EH-15")
+@pytest.mark.row("E-406", "E-405", "E-008", "E-067", "E-934", "E-573", "EH-15", "EO-19")
 def test_a_step_changes_one_document_and_makes_another(place: Place) -> None:
     """The stock by the handler of its own action, the ledger entry with what expressions give; the steps tell which documents and versions."""
     engine = place.engine()
@@ -70,6 +70,16 @@ def test_a_step_changes_one_document_and_makes_another(place: Place) -> None:
     }
     assert isinstance(told["post"], dict)
     assert told["post"]["id"] == entry.id
+    links = [(each.how, each.type, each.id) for each in engine.documents.links("sales_order", "O-1")]
+    assert links == [
+        ("refers_to", "customer", "C-1"),
+        ("refers_to", "stock_item", "lamp"),
+        ("changed", "stock_item", "lamp"),
+        ("made", "gl_entry", entry.id),
+    ]
+    for kind, name, how in (("stock_item", "lamp", "changed_by"), ("gl_entry", entry.id, "made_by")):
+        (link,) = engine.documents.links(kind, name)
+        assert (link.how, link.type, link.id) == (how, "sales_order", "O-1")
     (_, mutation) = engine.documents.mutations("stock_item", "lamp")
     assert (mutation.actor, mutation.action, mutation.changes) == ("sam", "reserve", {"reserved": [0, 2]})
     assert mutation.reason.startswith("sales_order/O-1 at usr:")
@@ -250,3 +260,36 @@ def test_what_cannot_be_read_of_another_document_is_found_when_it_is_written(pat
     text = CREDIT.replace("entity.customer.credit_available", path)
     found = check_body(envelope, text, related={"customer": ready_contract("customer")})
     assert [each.code for each in found] == ["expression"]
+
+
+WAITING = body(
+    SLOT,
+    "{id: wait, type: wait_event, event: stocked, key: 'order:{entity.number}', into: came}",
+    "{from: wait, to: out, on: event}",
+)
+
+
+@pytest.mark.row("EO-19")
+def test_one_document_waits_for_another_by_a_key(place: Place) -> None:
+    """A step of a purchase tells the order that waits for its number, and no other one."""
+    engine = place.engine()
+    register(engine, "sales_order", WAITING)
+    register(
+        engine,
+        "purchase_order",
+        body(SLOT, "{id: tell, type: task, handler: tell, input: {number: entity.number}}", kind="purchase_order"),
+    )
+
+    @engine.handler("tell")
+    def tell(number: str) -> None:
+        engine.events.publish("stocked", f"order:{number}", {"quantity": 7}, event_id=number)
+
+    seller = Actor(id="sam", capabilities=frozenset({"sales_order.*", "purchase_order.*", "execution:read"}))
+    mine = asking(engine, seller).documents
+    for name in ("S-1", "S-2"):
+        mine.create("sales_order", {**GIVEN, "number": name}, id=name)
+        mine.transition("sales_order", name, "submit")
+    mine.create("purchase_order", {"number": "S-2", "vendor_id": "V-1", "grand_total": 5, "cost_center": "1"}, id="P-1")
+    mine.transition("purchase_order", "P-1", "submit")
+    engine.drain()
+    assert [mine.get("sales_order", name).status for name in ("S-1", "S-2")] == ["submitted", "active"]

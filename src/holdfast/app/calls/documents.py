@@ -11,9 +11,11 @@ import msgspec
 from holdfast.app import documents as d
 from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_text, failed
 from holdfast.app.document_choices import choices_of
+from holdfast.app.document_links import links_of
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMutation,
     DocumentPage,
     DocumentRound,
@@ -370,6 +372,10 @@ class FutureDocuments:
     def rounds(self, type: str, id: str) -> Reply[builtins.list[DocumentRound]]:  # noqa: A002 - see get
         """The rounds of a document: its ways from a state to its rest."""
         return self._look(type, id, d.rounds_of)
+
+    def links(self, type: str, id: str) -> Reply[builtins.list[DocumentLink]]:  # noqa: A002 - see get
+        """What a document has to do with others: those that it refers to, and those that steps of it or of them have made, changed and started."""
+        return self._look(type, id, lambda reader, known: links_of(reader, known, self._desk.request.actor))
 
     def choices(self, type: str, id: str) -> Reply[builtins.list[DocumentChoice]]:  # noqa: A002 - see get
         """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""

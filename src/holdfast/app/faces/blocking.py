@@ -56,6 +56,7 @@ from holdfast.app.definition_files import FileChanges, FileCheck, FilePublicatio
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMoves,
     DocumentMutation,
     DocumentPage,
@@ -98,7 +99,7 @@ from holdfast.app.reporting import Report
 from holdfast.app.restoring import SentEffect
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.app.sealing import SealCheck, SealedPage
-from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.authoring.definition import Definition, I, R, TypedDefinition
@@ -701,6 +702,10 @@ class Documents:
         """The rounds of a document: its ways from a state to its rest."""
         return self._futures.rounds(type, id).result()
 
+    def links(self, type: str, id: str) -> builtins.list[DocumentLink]:
+        """What a document has to do with others: those that it refers to, and those that steps of it or of them have made, changed and started."""
+        return self._futures.links(type, id).result()
+
     def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
         """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
         return self._futures.choices(type, id).result()
@@ -1097,6 +1102,21 @@ class Tasks:
             task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
         ).result()
 
+    def decide_many(
+        self,
+        tasks: Sequence[StepLike | tuple[StepLike, str]],
+        decision: str,
+        *,
+        comment: str = "",
+        on_behalf_of: str = "",
+    ) -> builtins.list[TaskOutcome]:
+        """Answer many questions in one word, each like `decide`, one after the other; what became of each, in their order.
+
+        A question about a document is given as it was listed, or together with the version that was looked at. One that is refused keeps
+        no other from being decided; at most 1,000 at once. It can be repeated: what was decided so already counts as decided.
+        """
+        return self._futures.decide_many(tasks, decision, comment=comment, on_behalf_of=on_behalf_of).result()
+
     def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take one's decision back, as long as the question is open; it stays in the history."""
         self._futures.withdraw_decision(task, reason, on_behalf_of=on_behalf_of).result()
@@ -1339,7 +1359,10 @@ class Charters:
         return self._futures.publish_rules(type, rules, comment=comment).result()
 
     def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
-        """Publish the settings of the organisation, all of them: expressions read them as `org`."""
+        """Publish the settings of the organisation, all of them: expressions read them as `org`.
+
+        Its calendars, by name under `calendars`, say when it works: times of steps may count by them.
+        """
         return self._futures.publish_settings(settings, comment=comment).result()
 
     def rules(self, type: str, version: int = 0) -> Charter:

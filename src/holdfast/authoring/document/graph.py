@@ -232,6 +232,7 @@ def _wait(node: Node, written: b.WaitTimer | b.WaitEvent) -> g.Op:
         until=node.formulas.get("until"),
         cron=written.cron or "",
         time_zone=written.time_zone or UTC_ZONE,
+        calendar=written.calendar or "",
     )
 
 
@@ -324,11 +325,11 @@ def _ask(node: Node, place: int, approver: b.Approver) -> Ask:
 
 def _times(written: b.Approval) -> g.Times | None:
     due = milliseconds(written.due)
-    if due is None and not written.remind:
+    if due is None and not written.remind and written.calendar is None:
         return None
     escalation = () if written.escalate_to is None or due is None else (g.Rung(after_ms=due, role=written.escalate_to),)
     reminders = sorted(each for text in written.remind if (each := milliseconds(text)) is not None)
-    return g.Times(due_ms=due, reminders_ms=tuple(reminders), escalation=escalation)
+    return g.Times(due_ms=due, reminders_ms=tuple(reminders), escalation=escalation, calendar=written.calendar or "")
 
 
 def _rule(node: Node, rule: b.FlatRule) -> DocumentRule:

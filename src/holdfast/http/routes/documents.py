@@ -11,6 +11,7 @@ import msgspec
 from holdfast.app.document_views import (
     AuditLine,
     DocumentChoice,
+    DocumentLink,
     DocumentMutation,
     DocumentRound,
     DocumentSummary,
@@ -279,6 +280,12 @@ async def list_document_rounds(call: Call[Paged, None]) -> Listing[DocumentRound
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
+async def list_document_links(call: Call[Paged, None]) -> Listing[DocumentLink]:
+    """List the documents and runs that a document has to do with."""
+    found = await call.calls.documents.links(call.path["type"], call.path["document"])
+    return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
+
+
 async def list_document_choices(call: Call[Paged, None]) -> Listing[DocumentChoice]:
     """Why a document went the way it did: every step that asked something, with what it read and what came out."""
     found = await call.calls.documents.choices(call.path["type"], call.path["document"])
@@ -380,5 +387,6 @@ ROUTES: tuple[Route, ...] = (
     _ONE.get("/mutations", list_document_mutations, query=Paged, answer=Listing[DocumentMutation]),
     _ONE.get("/audit", list_document_audit, query=Paged, answer=Listing[AuditLine]),
     _ONE.get("/rounds", list_document_rounds, query=Paged, answer=Listing[DocumentRound]),
+    _ONE.get("/links", list_document_links, query=Paged, answer=Listing[DocumentLink]),
     _ONE.get("/choices", list_document_choices, query=Paged, answer=Listing[DocumentChoice]),
 )

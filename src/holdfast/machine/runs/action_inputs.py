@@ -80,6 +80,7 @@ def _elsewhere(turn: Turn, node: Node, action: str, *, target: str, payload: Dat
             "on_behalf_of": actor.on_behalf_of,
         },
         "reason": f"{document.type}/{document.id} at {node.id}",
+        "origin": f"{document.type}/{document.id}",
     }
 
 

@@ -21,6 +21,8 @@ class _DocumentCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """The settings of the organisation, as they are now; None means those that were told last."""
     related: dict[str, Data] | None = None
     """What steps read of the documents that it refers to, as it is now; None means what was told last."""
+    origin: str = ""
+    """The other document whose step asks for it, as type/id; empty if none does."""
 
 
 class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):

@@ -27,10 +27,10 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         data=dict(event.data),
         amended_from=event.amended_from,
         org=event.org,
+        related=event.related,
         updated_by=event.by,
         hands=_with([], event),
         intent=_first_intent(event),
-        related=event.related,
     )
 
 

@@ -252,7 +252,7 @@ def _told(view: View, event: e.Event) -> _Told:
             return _of_way(view, event)
 
 
-def _of_way(view: View, event: e.Event) -> _Told:
+def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for each event
     """What the workflow has done on its way."""
     match event:
         case e.BranchCancelled():

@@ -45,6 +45,7 @@ class Author(NamedTuple):
     """What the organisation wants judged first."""
     org: Data | None = None
     related: dict[str, Data] | None = None
+    origin: str = ""
     """Its settings, if they come along."""
 
 
@@ -70,7 +71,12 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         return wrong
     changes = command.payload if command.changes is None else command.changes
     author = Author(
-        turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org, related=command.related
+        turn.moment.actor,
+        reason=command.reason,
+        rules=command.rules,
+        org=command.org,
+        related=command.related,
+        origin=command.origin,
     )
     refusal = (
         _payload_refusal(turn, action, command)
@@ -227,6 +233,7 @@ def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
             reason=author.reason,
             warnings=draft.warnings,
             related=author.related,
+            origin=author.origin,
         )
     )
     _void_covered(turn, draft.changes)

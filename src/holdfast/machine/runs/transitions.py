@@ -64,6 +64,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             warnings=draft.warnings,
             is_adopted=bool(command.status),
             related=command.related or {},
+            origin=command.origin,
         )
     )
     follow(turn, command.action, command.rules, before=draft.held, actor=actor)
