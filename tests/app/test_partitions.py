@@ -87,7 +87,7 @@ OF_ONE: dict[str, Call] = {
     "run.result": lambda calls, on: calls.run(on.ended).result(),
     "run.resume_requests": lambda calls, on: calls.run(on.run).resume_requests(),
     "run.resume_options": lambda calls, on: calls.run(on.run).resume_options(),
-    "run.state_at": lambda calls, on: calls.run(on.run).state_at(1),
+    "runs.state_at": lambda calls, on: calls.runs.state_at(on.run, 1),
     "run.fork_preview": lambda calls, on: calls.run(on.run).fork_preview(1),
     "runs.get": lambda calls, on: calls.runs.get(on.run),
     "runs.partition_of": lambda calls, on: calls.runs.partition_of(on.run),

@@ -76,9 +76,6 @@ class RemoteRun(Missing):
             after = page[-1].sequence
         return found
 
-    def state_at(self, at: int) -> PastState:
-        return self._client.get_state_at(self.id, at=at)
-
     def diagram(self, *, format: Format = "mermaid") -> str:  # noqa: A002 - as the engine has it
         return self._client.draw_execution(self.id, format=format).source
 
@@ -167,6 +164,9 @@ class RemoteRuns(Missing):
 
         found, after = paged(ask, cursor_of(cursor), limit)
         return views.Page(items=found, next=place_in(after))
+
+    def state_at(self, run: str, at: int) -> PastState:
+        return self._client.get_state_at(run, at=at)
 
     def stuck(self, *, cursor: str | None = None, limit: int = 100) -> views.Page:
         found, after = paged(

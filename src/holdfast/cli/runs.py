@@ -233,7 +233,7 @@ def show(place: Place, *, run: str, at: int | None, as_json: bool) -> None:
     with place.calls() as calls:
         handle = calls.run(run)
         if at is not None:
-            past = handle.state_at(at)
+            past = calls.runs.state_at(run, at)
             print_json(past) if as_json else print_fields(msgspec.structs.asdict(past))
             return
         told, steps = handle.describe(), handle.steps()

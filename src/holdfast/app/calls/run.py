@@ -25,7 +25,6 @@ from holdfast.app.desk import (
 from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
-from holdfast.app.past import PastState, state_at
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
 from holdfast.app.paused import holds_on
 from holdfast.app.pictures import Format, chosen_edges, drawn, rivals
@@ -373,10 +372,6 @@ class FutureRun(Handle, Generic[R]):
         except HoldfastError as error:
             return self._refused(error)
         return self._ended_by(command)
-
-    def state_at(self, at: int) -> Reply[PastState]:
-        """The run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
-        return self._look(lambda reader: state_at(self._desk, reader, self.id, checked_at(at)))
 
     def fork_preview(self, at: int) -> Reply[ForkPreview]:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""

@@ -11,7 +11,8 @@ from typing import cast
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_instant, checked_key, checked_last, checked_limit
+from holdfast.app.desk import Desk, checked_at, checked_instant, checked_key, checked_last, checked_limit
+from holdfast.app.past import PastState, state_at
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
 from holdfast.app.resumption import RESUMPTION
 from holdfast.app.rights import check_reader
@@ -92,6 +93,16 @@ class FutureRuns:
             worked_on = begun(reader, headers)
             items = [views.summary(header, has_begun=header.id in worked_on) for header in headers]
             return views.Page(items=items, next=further)
+
+        return self._desk.look(read)
+
+    def state_at(self, run: InstanceLike, at: int) -> Reply[PastState]:
+        """A run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+
+        def read(reader: Reader) -> PastState:
+            identity = checked_instance(run)
+            check_readable(self._desk, reader, identity)
+            return state_at(self._desk, reader, identity, checked_at(at))
 
         return self._desk.look(read)
 

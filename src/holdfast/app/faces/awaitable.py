@@ -293,10 +293,6 @@ class AsyncRun(Handle, Generic[R]):
         """
         return await awaited(self._futures.fail(reason), timeout)
 
-    async def state_at(self, at: int) -> PastState:
-        """The run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
-        return await self._futures.state_at(at)
-
     async def fork_preview(self, at: int) -> ForkPreview:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
         return await self._futures.fork_preview(at)
@@ -356,6 +352,10 @@ class AsyncRuns:
             cursor=cursor,
             limit=limit,
         )
+
+    async def state_at(self, run: InstanceLike, at: int) -> PastState:
+        """A run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        return await self._futures.state_at(run, at)
 
     async def partition_of(self, run: InstanceLike) -> str:
         """The part of the tenant that a run belongs to; empty if it belongs to none."""

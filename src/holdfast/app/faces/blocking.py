@@ -293,10 +293,6 @@ class Run(Handle, Generic[R]):
         """
         return self._futures.fail(reason).result(timeout)
 
-    def state_at(self, at: int) -> PastState:
-        """The run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
-        return self._futures.state_at(at).result()
-
     def fork_preview(self, at: int) -> ForkPreview:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
         return self._futures.fork_preview(at).result()
@@ -356,6 +352,10 @@ class Runs:
             cursor=cursor,
             limit=limit,
         ).result()
+
+    def state_at(self, run: InstanceLike, at: int) -> PastState:
+        """A run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        return self._futures.state_at(run, at).result()
 
     def partition_of(self, run: InstanceLike) -> str:
         """The part of the tenant that a run belongs to; empty if it belongs to none."""

@@ -204,7 +204,7 @@ async def list_steps(call: Call[NoQuery, None]) -> list[Step]:
 
 async def get_state_at(call: Call[PointQuery, None]) -> PastState:
     """A run as it was after an event of its history: how it stood, its data, its steps."""
-    return await call.run.state_at(call.query.at)
+    return await call.calls.runs.state_at(call.run_id, call.query.at)
 
 
 async def get_trace(call: Call[NoQuery, None]) -> list[Step]:
