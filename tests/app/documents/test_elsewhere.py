@@ -268,6 +268,8 @@ def test_fields_of_another_document_are_read_as_they_were_when_it_was_asked_for(
         each.data for each in engine.run(seen["O-1"].instance).history() if each.event_type == "transition_requested"
     ]
     assert told[0]["related"] == {"customer": {"credit_available": 50_000, "name": "Mrs Smith"}}
+    shown = asking(engine, seller).run(seen["O-1"].instance).history()
+    assert {each.data["related"] for each in shown if "related" in each.data} == {"***"}
 
 
 @pytest.mark.parametrize("path", ["entity.customer.credit_availble", "entity.customer.manager.name"])
