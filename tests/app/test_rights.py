@@ -16,11 +16,13 @@ EVE = Actor(id="eve")
 FREE = {
     # What a definition names no capability for is open to everybody who knows of it, as are deciders of the application.
     "run.signal", "run.cancel", "run.abort", "runs.partition_of",
-    "documents.mutate", "documents.transition", "documents.amend", "documents.create",
+    "documents.check_edit", "documents.notify_mutation", "documents.mutate", "documents.transition", "documents.amend", "documents.create",
     "deciders.get", "deciders.history", "deciders.state", "deciders.verify", "deciders.observations", "deciders.transitions",
     "deciders.observed_machine", "deciders.execute", "deciders.execute_dynamic", "deciders.submit", "events.publish",
     # Processes are looked at by those of their partition; what may be done with one, its definition says.
     "processes.get", "processes.events", "processes.list", "processes.resume",
+    # Each question is answered by itself, by why it is refused.
+    "tasks.decide_many",
     # One's own: an inbox, notifications, decisions and sessions.
     "tasks.list of mine", "tasks.list requested by me", "tasks.counts", "tasks.decided", "tasks.release", "tasks.withdraw_decision",
     "notifications.mine", "notifications.count_unread", "notifications.mark_read", "notifications.mark_all_read",
