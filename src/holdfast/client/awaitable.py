@@ -2290,6 +2290,17 @@ class AsyncCalls:
             )
         )
 
+    async def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Principal:
+        """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
+        return await self._line.ask(
+            Request(
+                method="PUT",
+                path=f"/api/v1/directory/people/{placed(person)}/preferences",
+                answer=Principal,
+                body=said({"language": language, "off": off}, {"language": "", "off": ()}),
+            )
+        )
+
     async def activate_person(self, person: str) -> None:
         """Let somebody decide and be asked again."""
         await self._line.ask(

@@ -2250,6 +2250,17 @@ class Calls:
             )
         )
 
+    def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Principal:
+        """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
+        return self._line.ask(
+            Request(
+                method="PUT",
+                path=f"/api/v1/directory/people/{placed(person)}/preferences",
+                answer=Principal,
+                body=said({"language": language, "off": off}, {"language": "", "off": ()}),
+            )
+        )
+
     def activate_person(self, person: str) -> None:
         """Let somebody decide and be asked again."""
         self._line.ask(

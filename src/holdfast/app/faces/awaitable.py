@@ -1221,6 +1221,14 @@ class AsyncDirectory:
             person, name=name, email=email, kind=kind, manager=manager, attributes=attributes
         )
 
+    async def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Principal:
+        """Say in which language somebody is told what they are told, and by which channels not; about oneself it takes no capability.
+
+        What they do not want by a channel they are told in the application; what their organisation calls mandatory they are told all the
+        same. It takes the place of what was said before.
+        """
+        return await self._futures.prefer(person, language=language, off=off)
+
     async def get(self, person: str) -> Principal:
         """Somebody; NotFoundError if the directory does not know them."""
         return await self._futures.get(person)
@@ -1367,7 +1375,8 @@ class AsyncCharters:
     async def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
         """Publish the settings of the organisation, all of them: expressions read them as `org`.
 
-        Its calendars, by name under `calendars`, say when it works: times of steps may count by them.
+        Its calendars, by name under `calendars`, say when it works: times of steps may count by them. Under `notices` it says how people
+        are told: templates by occasion, channel and language, and what nobody can do without.
         """
         return await self._futures.publish_settings(settings, comment=comment)
 
@@ -1771,7 +1780,7 @@ class AsyncReports:
         """Runs of a workflow, or documents of a type, that began in a period, the last thirty days if none is given.
 
         How long they took, at which nodes, who decided how much and how fast, and how many were done twice. At most `limit` runs are
-        counted, the newest ones. They are read some two hundred at a time, without a lock.
+        counted, the newest ones. They are read some two hundred at a time, without a lock. NotFoundError if there is no such workflow.
         """
         return await self._futures.of(definition, version=version, since=since, until=until, limit=limit)
 
