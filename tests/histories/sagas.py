@@ -556,8 +556,10 @@ def cut(tape: Tape) -> None:
         .join("join")
         .build()
     )
+    olga = tape.engine.acting(OLGA)
     for node in ("right", "pause"):
-        cut_short = tape.engine.acting(Actor(id="olga", capabilities=frozenset({"execution:*"}))).run(run(tape, "cut"))
+        cut_short = olga.start("cut")
+        tape.drain()
         token = next(each.token for each in cut_short.steps() if each.name == node)
         cut_short.cancel_branch(token, reason="not needed")
         tape.drain()

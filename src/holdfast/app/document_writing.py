@@ -334,3 +334,8 @@ def changes_of(output: object, action: str) -> Data:
     if not isinstance(output, dict):
         raise PayloadError(f"the handler of {action!r} gives changes by field, or nothing; it gave {output!r:.200}")
     return output
+
+
+def verb_of(name: str, action: str) -> str:
+    """What is done, without the type that may stand before it: `invoice.post` is `post`."""
+    return action.removeprefix(f"{name}.")

@@ -37,6 +37,7 @@ from holdfast.app.document_writing import (
     said_of,
     seen_after,
     spec_of,
+    verb_of,
 )
 from holdfast.app.hosted import DRIFT, checked_edit, drifted
 from holdfast.app.in_force import workflow_in_force, workflow_of
@@ -227,16 +228,15 @@ class FutureDocuments:
         reason: str = "",
         expected: int | None = None,
     ) -> Mutate:
-        name, given = reference[0], {} if changes is None else changes
-        verb = _verb(name, checked_key(action, "action"))
+        name, verb = reference[0], verb_of(reference[0], checked_key(action, "action"))
         return Mutate(
             action=verb,
-            payload=self._given(name, given, "changes"),
+            payload=self._given(name, {} if changes is None else changes, "changes"),
             expected_version=None if expected is None else _number(expected, "expected version"),
             reason=checked_text(reason, "reason"),
             rules=self._rules(name, verb),
             org=self._org() or None,
-            related=related_to(self._desk, reference, given),
+            related=related_to(self._desk, reference, changes or {}),
         )
 
     def transition(
@@ -486,11 +486,6 @@ def _as_it_became(outcome: Outcome) -> Outcome:
 
 def _as_it_is(view: DocumentView) -> Reply[DocumentView]:
     return answered(Reply(), lambda: view)
-
-
-def _verb(name: str, action: str) -> str:
-    """What is done, without the type that may stand before it: `invoice.post` is `post`."""
-    return action.removeprefix(f"{name}.")
 
 
 def _names(given: Sequence[str]) -> list[str]:
