@@ -19,6 +19,7 @@ from holdfast.app.document_views import (
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
     TransitionChoice,
 )
@@ -43,6 +44,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import (
@@ -175,6 +177,7 @@ __all__ = [
     "DocumentSummary",
     "DocumentVersion",
     "DocumentView",
+    "EditCheck",
     "Effect",
     "EffectContext",
     "Engine",
@@ -219,6 +222,7 @@ __all__ = [
     "OpenApi",
     "Outbound",
     "Page",
+    "PastState",
     "PauseInfo",
     "PausePoint",
     "PayloadError",

@@ -34,8 +34,9 @@ from holdfast.app.calls.run import FutureRun
 from holdfast.authoring.definition import Definition
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.companions import Attendance, CallFacts, Companion
 from holdfast.testing import ManualEngine
-from support.engines import QUICK, Live, Place
+from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
 
 ROOT = Actor(id="root", roles=frozenset({"approver", "finance"}), capabilities=frozenset({"*"}))
@@ -86,6 +87,7 @@ OF_ONE: dict[str, Call] = {
     "run.result": lambda calls, on: calls.run(on.ended).result(),
     "run.resume_requests": lambda calls, on: calls.run(on.run).resume_requests(),
     "run.resume_options": lambda calls, on: calls.run(on.run).resume_options(),
+    "run.state_at": lambda calls, on: calls.run(on.run).state_at(1),
     "run.fork_preview": lambda calls, on: calls.run(on.run).fork_preview(1),
     "runs.get": lambda calls, on: calls.runs.get(on.run),
     "runs.partition_of": lambda calls, on: calls.runs.partition_of(on.run),
@@ -98,6 +100,10 @@ OF_ONE: dict[str, Call] = {
     "documents.mutations": lambda calls, on: calls.documents.mutations("invoice", on.document),
     "documents.links": lambda calls, on: calls.documents.links("invoice", on.document),
     "documents.rounds": lambda calls, on: calls.documents.rounds("invoice", on.document),
+    "documents.check_edit": lambda calls, on: calls.documents.check_edit("invoice", on.document, {"note": "x"}),
+    "documents.notify_mutation": lambda calls, on: calls.documents.notify_mutation(
+        "invoice", on.document, {"note": "x"}
+    ),
     "documents.page": lambda calls, on: calls.documents.page("invoice", on.document),
     "documents.version": lambda calls, on: calls.documents.version("invoice", on.document, 1),
     "documents.versions": lambda calls, on: calls.documents.versions("invoice", on.document),
@@ -144,6 +150,7 @@ OF_ONE: dict[str, Call] = {
     "run.skip": lambda calls, on: calls.run(on.run).skip(1, reason="r"),
     "run.complete_step": lambda calls, on: calls.run(on.run).complete_step(1, {}, reason="r"),
     "run.change_data": lambda calls, on: calls.run(on.run).change_data({"a": 1}, reason="r"),
+    "run.cancel_branch": lambda calls, on: calls.run(on.run).cancel_branch("0/1.1", reason="r"),
     "run.move_back": lambda calls, on: calls.run(on.run).move_back(reason="r"),
     "run.fork": lambda calls, on: calls.run(on.run).fork(1, reason="r"),
     "processes.advance": lambda calls, on: calls.processes.advance(on.process, "approved"),
@@ -188,6 +195,9 @@ LISTS: dict[str, Call] = {
         each for each in calls.instances.sent([f"{on.run}:1"]) if each.state != "lost"
     ],
     "reports.of": lambda calls, _: list(range(calls.reports.of("ask").runs)),
+    "tasks.decide_many": lambda calls, on: [
+        each for each in calls.tasks.decide_many([on.step], "nothing") if "no instance" not in each.detail
+    ],
     "documents.list": lambda calls, _: calls.documents.list("invoice").items,
     "documents.list by status": lambda calls, _: calls.documents.list("invoice", status="draft").items,
     "deciders.observations": lambda calls, _: calls.deciders.observations("puppet"),
@@ -562,6 +572,48 @@ def test_an_event_for_one_taker_is_taken_in_its_partition(place: Place, *, waits
     assert north.describe().status == "completed"
     assert engine.events.get("e").taken_by == north.id
     assert within(engine, "south").events.get("e").taken_by is None
+    south = within(engine, "south").start("listen")
+    engine.drain()
+    assert within(engine, "south").events.get("e").taken_by == south.id
+
+
+class Renaming(Companion):
+    """Gives every call a trace of its own, as tracers do."""
+
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    def call(self, facts: CallFacts) -> Attendance:
+        """Goes along itself."""
+        del facts
+        return self
+
+    def ended(self, error: BaseException | None, /) -> None:
+        """Nothing more."""
+
+
+@pytest.mark.row("P-025", "P-071")
+def test_what_a_handler_answers_and_what_gave_up_is_of_the_partition(place: Place) -> None:
+    """Whoever goes along with the call; and timers and messages that gave up are found there, and nowhere else."""
+
+    def fragile(_state: Notes, command: Do, moment: Moment) -> Answer:
+        match command.what:
+            case "boom":
+                raise RuntimeError("boom")
+            case "begin":
+                decision = Decision.event(Noted("begin")).with_effect(Act("work"))
+                return decision.with_timer_after(timedelta(minutes=1), Do(moment.key, "boom"))
+            case _:
+                return Decision.event(Noted(command.what))
+
+    engine = place.engine(Settings(command_retry=AT_ONCE))
+    engine.register(Puppet(fragile), lambda _context, _effect: Do("k", "done")).accompany(Renaming())
+    north, south = within(engine, "north"), within(engine, "south")
+    north.deciders.execute(Puppet, Do("k", "begin"))
+    north.deciders.submit(Puppet, Do("k", "boom"))
+    engine.advance(minutes=5)
+    assert north.deciders.state(Puppet, "k") == ("begin", "done")
+    assert {each.source for each in north.dead_letters.list()} == {"timer", "inbox"}
+    assert south.dead_letters.list() == []
 
 
 @pytest.mark.row("P-071")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 import yaml
 
 from support.repository import ROOT
@@ -40,3 +44,12 @@ def test_the_site_is_built_strictly_and_fetches_nothing() -> None:
     assert {each for part in SITE["validation"].values() for each in part.values()} == {"warn"}
     assert SITE["theme"]["font"] is False
     assert "extra_javascript" not in SITE
+
+
+@pytest.mark.long
+def test_the_site_is_built(tmp_path: Path) -> None:
+    """All pages become a site, without a warning."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "index.html").exists()

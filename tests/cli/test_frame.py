@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import shlex
 import subprocess
@@ -11,11 +13,14 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from cli.calling import Holdfast
 from holdfast.cli import frame, main
 from holdfast.cli.exits import OF_ERRORS, Exit, exit_of
-from holdfast.errors import ConflictError, NotFoundError, ReusedIdError
+from holdfast.cli.logs import begin_logs
+from holdfast.cli.place import Place, configuration_of
+from holdfast.errors import ConfigurationError, ConflictError, NotFoundError, ReusedIdError
 from support.repository import ROOT, load_generator
 
 
@@ -67,7 +72,7 @@ def test_every_command_helps_with_an_example(holdfast: Holdfast, path: str, comm
 def test_examples_can_be_typed(path: str, command: click.Command) -> None:
     """Every example is parsed by the command that it is an example of."""
     assert isinstance(command, frame.Verb)
-    for name in ("order.json", "row.json"):
+    for name in ("order.json", "row.json", "keys.txt"):
         Path(name).write_text("{}")
     for example in command.examples:
         typed = shlex.split(example.split("|")[-1])
@@ -236,3 +241,36 @@ def test_the_shell_completes_commands() -> None:
         },
     )
     assert said.stdout.split() == ["plain,validate"]
+
+
+def test_shells_complete_commands(holdfast: Holdfast) -> None:
+    """What is printed for a shell asks the command itself, which knows its words."""
+    for shell in ("bash", "zsh", "fish"):
+        assert f"_HOLDFAST_COMPLETE={shell}_complete" in holdfast("completion", shell).stdout
+    asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast sched", "COMP_CWORD": "1"}
+    assert CliRunner(env=asked).invoke(main, []).output == "plain,schedules\n"
+
+
+def test_a_database_is_measured(holdfast: Holdfast, tmp_path: Path) -> None:
+    """Sagas that do nothing run to their ends, on a file that goes afterwards; on a database of one's own they are a tenant's of their own."""
+    told = holdfast.json("bench", "--runs", "3", "--steps", "2")
+    assert (told["runs"], told["steps"], told["database"]) == (3, 6, "a new SQLite file")
+    assert told["steps_per_second"] > 0
+    assert list(tmp_path.iterdir()) == []
+    holdfast("bench", "--database", "sqlite:///none.db", code=Exit.NOT_FOUND)
+
+
+def test_logs_are_lines_for_people_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag or a variable says which; what is neither is refused."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    begin_logs(Place(configuration_of({"log_format": "json"}, None)))
+    record = logging.makeLogRecord({"name": "shop", "msg": "two\nlines", "levelname": "INFO"})
+    assert json.loads(root.handlers[0].format(record))["message"] == "two\nlines"
+    monkeypatch.setattr(root, "handlers", [])
+    begin_logs(Place(configuration_of({}, None)))
+    assert root.handlers[0].format(record).endswith("INFO shop two\nlines")
+    monkeypatch.setenv("HOLDFAST_LOG_FORMAT", "xml")
+    with pytest.raises(ConfigurationError, match="text, json"):
+        configuration_of({}, None)

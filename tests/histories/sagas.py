@@ -541,6 +541,30 @@ def repairs(tape: Tape) -> None:
     tape.drain()
 
 
+def cut(tape: Tape) -> None:
+    """An operator cancels a branch: one that waits, and one whose step gave up; what it did is undone, and the others meet without it."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("cut", dlq=True)
+        .fork(
+            "fork",
+            lambda way: (
+                way.step("left", stage.does("left")).on_failure("put back", stage.does("put back")).wait("pause", 60)
+            ),
+            lambda way: way.step("right", stage.does("right", BROKEN, None), attempts=1),
+        )
+        .join("join")
+        .build()
+    )
+    for node in ("right", "pause"):
+        cut_short = tape.engine.acting(Actor(id="olga", capabilities=frozenset({"execution:*"}))).run(run(tape, "cut"))
+        token = next(each.token for each in cut_short.steps() if each.name == node)
+        cut_short.cancel_branch(token, reason="not needed")
+        tape.drain()
+    tape.engine.advance(seconds=60)
+    tape.drain()
+
+
 def forks(tape: Tape) -> None:
     """A run begins where another one was, with other data, and what was under way is asked for again."""
     stage = Stage()
@@ -667,6 +691,7 @@ SCENARIOS = (
     paused,
     published,
     repairs,
+    cut,
     forks,
     told,
     publications,

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from holdfast.machine.graphs.graph import DocumentRule
+from holdfast.people.notices.manners import Manners, manners_of
 from holdfast.runtime.service import Service
 from holdfast.store.charters import StoredCharter
 
@@ -69,6 +70,10 @@ class Charters:
         kept = self._newest(tenant, SETTINGS)
         stored = kept if isinstance(kept, dict) else {}
         return {**stored, **({} if self.organisation is None else self.organisation(tenant))}
+
+    def manners(self, tenant: str) -> Manners | None:
+        """How a tenant words its notices; None if it says nothing, or nothing that can be read."""
+        return manners_of(self.org_of(tenant))[0]
 
     def refresh(self) -> None:
         """Forget what is remembered."""

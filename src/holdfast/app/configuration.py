@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path as File
 from types import NoneType
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -55,6 +55,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """File of the private key of that certificate, if it is not in the same file."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses of proxies that are believed when they say for whom they ask."""
+    public_address: str = ""
+    """Where browsers find this server, such as https://flows.example.org, if a proxy before it speaks https."""
     issuer: str = ""
     """Whose tokens (JWT) are believed, beside API keys: the claim `iss`."""
     audience: str = ""
@@ -92,6 +94,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """The roles of that actor; in the environment parted by commas."""
     capabilities: tuple[str, ...] = ()
     """What that actor may do, such as `execution:read`; in the environment parted by commas."""
+    log_format: Literal["text", "json"] = "text"
+    """How programs that stay write their logs: lines for people, or JSON."""
     app: str = ""
     """What a worker runs: `module:attribute`, a function that is given the engine, or workflows."""
     processes: int = 1

@@ -109,6 +109,18 @@ class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
     """The cursor for the page behind; None if there is none."""
 
 
+class EditCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the system that keeps the data of a document may change it now."""
+
+    is_allowed: bool
+    version: int
+    """The version that this is about; give it as `expected_version` when the change is told."""
+    window: Window
+    code: str = ""
+    """Why not, as a stable code and as a sentence."""
+    why: str = ""
+
+
 class DocumentVersion(msgspec.Struct, frozen=True, kw_only=True):
     """A version of a document, as it was."""
 

@@ -305,7 +305,15 @@ def called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, conne
 
 
 def judge(desk: Desk, known: Found, command: Mutate) -> None:
-    """Raise what would be refused whatever the handler computes. The state is a copy of this call's own."""
+    """Raise what would be refused whatever the handler computes."""
+    answer = objection(desk, known, msgspec.structs.replace(command, changes={}))
+    if answer is not None:
+        kind = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
+        raise kind(reason=answer.code, message=answer.message)
+
+
+def objection(desk: Desk, known: Found, command: Mutate) -> Rejection | None:
+    """Why a command would be refused as things stand. The state is a copy of this call's own."""
     moment = Moment(
         now=desk.service.shared.clock.now(),
         instance=known.header.id,
@@ -315,10 +323,8 @@ def judge(desk: Desk, known: Found, command: Mutate) -> None:
         actor=desk.request.actor,
         version=known.header.version,
     )
-    answer = known.machine.decide(known.state, msgspec.structs.replace(command, changes={}), moment)
-    if isinstance(answer, Rejection):
-        kind = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
-        raise kind(reason=answer.code, message=answer.message)
+    answer = known.machine.decide(known.state, command, moment)
+    return answer if isinstance(answer, Rejection) else None
 
 
 def changes_of(output: object, action: str) -> Data:

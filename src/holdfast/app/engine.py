@@ -136,7 +136,7 @@ class Engine(EngineCalls):
             self.office = Office(self.service, directory)
             """Who finds the people that runs ask for."""
             self.errands.add(FindPeople, self.office.finder.find)
-            self.deliveries = deliveries_of(self.service, self.office.directory, self._invocations.outbound)
+            self.deliveries = deliveries_of(self.service, self.office, self._invocations.outbound, self.registry)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
             self.runtime = Runtime(self.service)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
+from holdfast.app.office import Office
+from holdfast.app.registry import Registry
 from holdfast.outbound.http import Outbound
 from holdfast.outbound.secrets import secret_of
-from holdfast.people.directory import Directory
-from holdfast.people.notices.addresses import addresses_in
+from holdfast.people.notices.addresses import addresses_in, principals_in
 from holdfast.people.notices.deliveries import EMAIL, Deliveries
 from holdfast.people.notices.in_app import InApp
 from holdfast.people.notices.log import Log
@@ -17,9 +18,9 @@ from holdfast.runtime.settings import Settings
 from holdfast.store.notifications import NewNotification
 
 
-def deliveries_of(service: Service, directory: Directory, outbound: Outbound) -> Deliveries:
+def deliveries_of(service: Service, office: Office, outbound: Outbound, registry: Registry) -> Deliveries:
     """All channels that need nothing but the settings; where people are reached, the directory tells."""
-    clock, settings = service.shared.clock, service.shared.settings
+    clock, settings, directory = service.shared.clock, service.shared.settings, office.directory
 
     def write(told: NewNotification) -> bool:
         now = clock.now()
@@ -28,6 +29,7 @@ def deliveries_of(service: Service, directory: Directory, outbound: Outbound) ->
     deliveries = Deliveries(
         InApp(write), clock=clock.now, addresses=addresses_in(directory, clock.now), outbound=outbound
     )
+    deliveries.people, deliveries.manners = principals_in(directory, clock.now), registry.charters.manners
     deliveries.add("log", Log())
     if settings.mail_host:
         deliveries.add(EMAIL, _mail(settings))

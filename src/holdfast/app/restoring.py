@@ -49,9 +49,9 @@ class _Key(NamedTuple):
     is_undoing: bool
 
 
-def sent(desk: Desk, keys: object) -> list[SentEffect]:
+def sent(desk: Desk, keys: Sequence[str]) -> list[SentEffect]:
     """What became of effects that receivers have seen, in the order of the keys."""
-    if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(each, str) for each in keys):
+    if not _are_keys(keys):
         raise PayloadError("keys are a list of idempotency keys, as receivers have kept them")
     if len(keys) > MOST_KEYS:
         raise PayloadError(f"{len(keys)} keys are more than {MOST_KEYS} at once; ask for them part by part")
@@ -62,6 +62,10 @@ def sent(desk: Desk, keys: object) -> list[SentEffect]:
         with desk.reader.look() as reader:
             found |= _judged(reader, part)
     return [found.get(each) or _told(each, "unknown", "this is no key of an effect of this engine") for each in keys]
+
+
+def _are_keys(given: object) -> bool:
+    return isinstance(given, list | tuple) and all(isinstance(each, str) for each in given)
 
 
 def _read(key: str) -> _Key | None:

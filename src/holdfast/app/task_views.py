@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
@@ -55,6 +56,18 @@ class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
     asked_at: datetime
     """When it was asked; in a list of one's own, when one was asked oneself."""
     decided_at: datetime | None
+
+
+class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one of many questions."""
+
+    task: str
+    """Its id."""
+    status: Literal["decided", "refused"]
+    code: str
+    """Why it was refused, as a stable word; empty if it was not."""
+    detail: str
+    """The same as a sentence."""
 
 
 class TaskPerson(msgspec.Struct, frozen=True, kw_only=True):

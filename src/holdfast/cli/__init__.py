@@ -7,7 +7,9 @@ import click
 from holdfast.cli.authoring import graph, validate
 from holdfast.cli.batches import batch
 from holdfast.cli.beginning import dev, init
+from holdfast.cli.benching import bench
 from holdfast.cli.chains import chains
+from holdfast.cli.completing import completion
 from holdfast.cli.config import config
 from holdfast.cli.contracts import contracts
 from holdfast.cli.dead_letters import dlq, requeue
@@ -72,4 +74,6 @@ main.add_section(
     projections,
     inbox,
     instances,
+    bench,
+    completion,
 )

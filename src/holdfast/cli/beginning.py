@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import sys
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,6 +15,7 @@ from holdfast.app.configuration import DEFAULT
 from holdfast.app.engine import Engine
 from holdfast.cli.applications import equip, found_in
 from holdfast.cli.frame import verb
+from holdfast.cli.logs import begin_logs, log_option, tell_calls
 from holdfast.cli.place import Place, located
 from holdfast.cli.serving import check_extra, options_of
 from holdfast.errors import ConfigurationError
@@ -55,6 +55,7 @@ def init(folder: str) -> None:
 @verb("dev", "holdfast dev", "holdfast dev --port 0 --app shop.workflows:register")
 @click.option("--port", "serve_port", type=click.IntRange(0, 65535), help="The port; 0 takes one that is free.")
 @click.option("--app", metavar="MODULE:ATTRIBUTE", help="What it runs, as for a worker; samples if nobody says.")
+@log_option
 @click.option("--folder", default=_FOLDER, show_default=True, help="Where the data is kept, unless a database is said.")
 @located
 def dev(place: Place, *, folder: str) -> None:
@@ -62,7 +63,7 @@ def dev(place: Place, *, folder: str) -> None:
 
     Without an application it runs samples of every kind, some of them under way. Ctrl-C ends it; the data stay.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    begin_logs(place, level=logging.WARNING)
     logging.getLogger("holdfast.http.access").setLevel(logging.ERROR)  # That it is not secure is told below.
     check_extra()
     told = place.configuration
@@ -70,6 +71,7 @@ def dev(place: Place, *, folder: str) -> None:
     kept = place.url if place.source.is_said("database") else _kept(folder)
     engine = Engine(kept, settings=told.settings)
     try:
+        tell_calls(place, engine)
         equip(engine, told.app or f"{_SAMPLES}:register")
         engine.start_worker()
         if not told.app:

@@ -98,6 +98,18 @@ def put(
     print_json(found) if as_json else click.echo(f"{person} is in the directory")
 
 
+@directory.command("prefer", examples=["holdfast directory prefer ann --as ann --language de --off email"])
+@person_argument
+@click.option("--language", default="", help="In which they are told things.")
+@click.option("--off", multiple=True, metavar="CHANNEL", help="By which they do not want to be told; repeatable.")
+@placed
+def prefer(place: Place, *, person: str, language: str, off: tuple[str, ...]) -> None:
+    """Say what somebody wants of notices, in the place of what was said before."""
+    with place.calls() as calls:
+        calls.directory.prefer(person, language=language, off=off)
+    click.echo(f"{person}: language {language or 'of the organisation'}, without {', '.join(off) or 'nothing'}")
+
+
 @directory.command("deactivate", examples=["holdfast directory deactivate ann"])
 @person_argument
 @placed

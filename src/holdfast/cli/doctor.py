@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, TextIO
+from typing import Literal
 
 import click
 import msgspec
@@ -49,9 +49,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--after-restore",
     "received",
-    type=click.File("r"),
+    default="",
     metavar="FILE",
-    help="Compare with the idempotency keys that receivers have seen, one in each line, instead.",
+    help="Compare with the idempotency keys that receivers have seen, one in each line of a file or of - instead.",
 )
 @json_option
 @placed
@@ -63,7 +63,7 @@ def doctor(
     repairs: bool,
     anew: bool,
     rules: tuple[str, ...],
-    received: TextIO | None,
+    received: str,
 ) -> None:
     """Look at a database as a whole: who works, what waits, what gave up, what is held back; or at the rules of all documents.
 
@@ -71,7 +71,7 @@ def doctor(
     any moment, takes no lock, and goes on where it was stopped. After a restore from a backup, --after-restore tells what receivers have seen
     that the database knows nothing of.
     """
-    if received is not None:
+    if received:
         if is_patrol or repairs or anew or rules:
             raise ConfigurationError("--after-restore is a look of its own; leave out the others")
         with place.calls() as calls:

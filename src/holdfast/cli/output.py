@@ -9,9 +9,6 @@ from typing import Final, TypeAlias, TypeVar
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from holdfast.cli.frame import is_terminal
 from holdfast.expressions.characters import visible
@@ -50,7 +47,7 @@ def print_list(items: Sequence[T], columns: Columns[T], *, as_json: bool, after:
         return
     rows = [[cell(value(item)) for value in columns.values()] for item in items]
     if is_terminal():
-        Console().print(_table(list(columns), rows))
+        _show(list(columns), rows)
     else:
         for line in aligned([list(columns), *rows]):
             click.echo(line)
@@ -108,10 +105,15 @@ def coloured(text: str) -> str:
     return click.style(text, dim=True) if style == "dim" else click.style(text, fg=style)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def _show(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table for somebody who looks at it; in a pipe nobody waits for the library."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in heads:
         table.add_column(head, overflow="fold", no_wrap=head.lower() in {"id", "run", "task"})
     for row in rows:
         table.add_row(*(Text(text, style=_STYLES.get(text, "")) for text in row))
-    return table
+    Console().print(table)

@@ -17,7 +17,6 @@ import click
 from holdfast.app.configuration import FLAG, Configuration, Source, configured
 from holdfast.app.engine import Engine
 from holdfast.app.faces.blocking import Calls
-from holdfast.cli.remote import RemoteCalls
 from holdfast.cli.remote_lists import ON_DATABASES
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
@@ -39,6 +38,7 @@ _FLAGS: Final = {
     "processes": "--processes",
     "server": "--server",
     "api_key": "--api-key",
+    "log_format": "--log-format",
     "serve.host": "--host",
     "serve.port": "--port",
     "serve.certificate": "--certificate",
@@ -99,6 +99,8 @@ class Place:
     def calls(self) -> Iterator[Calls]:
         """The calls on behalf of whom the command is for."""
         if self.is_remote:
+            from holdfast.cli.remote import RemoteCalls
+
             self._check_bearer()
             with _client(self.configuration) as client:
                 yield cast("Calls", RemoteCalls(client))

@@ -16,6 +16,7 @@ from uuid import UUID
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey
 from holdfast.app.operator_views import DeadLetter
+from holdfast.app.past import PastState
 from holdfast.app.places import written
 from holdfast.app.reasons import Why
 from holdfast.cli.remote_directory import RemoteChains, RemoteDirectory
@@ -74,6 +75,9 @@ class RemoteRun(Missing):
             found += page
             after = page[-1].sequence
         return found
+
+    def state_at(self, at: int) -> PastState:
+        return self._client.get_state_at(self.id, at=at)
 
     def diagram(self, *, format: Format = "mermaid") -> str:  # noqa: A002 - as the engine has it
         return self._client.draw_execution(self.id, format=format).source

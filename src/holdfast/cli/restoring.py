@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TextIO
 
 import click
 
@@ -12,11 +11,16 @@ from holdfast.app.restoring import MOST_KEYS, SentEffect
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import end
 from holdfast.cli.output import cell, print_json
+from holdfast.errors import ConfigurationError
 
 
-def compare(calls: Calls, received: TextIO, *, as_json: bool) -> None:
-    """Tell what was sent after the restore point; exit code 1 if anything was."""
-    keys = list(dict.fromkeys(line.strip() for line in received if line.strip()))
+def compare(calls: Calls, received: str, *, as_json: bool) -> None:
+    """Tell what was sent after the restore point, by the keys in a file; exit code 1 if anything was."""
+    try:
+        with click.open_file(received, encoding="utf-8") as lines:
+            keys = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{received} cannot be read: {error}") from None
     found: list[SentEffect] = []
     for start in range(0, len(keys), MOST_KEYS):
         found += calls.instances.sent(keys[start : start + MOST_KEYS])

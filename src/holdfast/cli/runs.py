@@ -219,14 +219,23 @@ def _last_paused(after: str) -> views.InstanceSummary | None:
     )
 
 
-@verb("show", "holdfast show 01a1e766-3ad5-7618-92bc-aee7fef0c9eb")
+@verb(
+    "show",
+    "holdfast show 01a1e766-3ad5-7618-92bc-aee7fef0c9eb",
+    "holdfast show 01a1e766-3ad5-7618-92bc-aee7fef0c9eb --at 4",
+)
 @run_argument
+@click.option("--at", type=click.IntRange(1), help="As it was after the event with this number in its history.")
 @json_option
 @placed
-def show(place: Place, *, run: str, as_json: bool) -> None:
+def show(place: Place, *, run: str, at: int | None, as_json: bool) -> None:
     """A run: how it stands, and its graph with what became of each step."""
     with place.calls() as calls:
         handle = calls.run(run)
+        if at is not None:
+            past = handle.state_at(at)
+            print_json(past) if as_json else print_fields(msgspec.structs.asdict(past))
+            return
         told, steps = handle.describe(), handle.steps()
         diagram = handle.diagram(format="json")
     if as_json:

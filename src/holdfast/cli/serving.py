@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +10,7 @@ from holdfast.app.configuration import Configuration, Serving
 from holdfast.app.engine import Engine
 from holdfast.cli.applications import equip, found_in
 from holdfast.cli.frame import verb
+from holdfast.cli.logs import begin_logs, log_option, tell_calls
 from holdfast.cli.place import Place, located
 from holdfast.errors import ConfigurationError
 
@@ -33,6 +32,7 @@ _HOW = "give module:attribute, such as shop.web:options"
 @click.option("--certificate-key", "serve_certificate_key", metavar="FILE", help="Its private key.")
 @click.option("--app", metavar="MODULE:ATTRIBUTE", help="What it knows beside what is published, as for a worker.")
 @click.option("--with-worker", is_flag=True, help="Work in the same process; it takes --app.")
+@log_option
 @click.option("--insecure-dev", is_flag=True, help="Let everybody on this machine do everything, without a key.")
 @located
 def server(place: Place, *, with_worker: bool, insecure_dev: bool) -> None:
@@ -41,13 +41,14 @@ def server(place: Place, *, with_worker: bool, insecure_dev: bool) -> None:
     SIGTERM and Ctrl-C let requests that are under way be answered, and streams end; then the exit code is 0. Somebody must be able to come
     in: by an API key (`holdfast keys create`), or with tokens of an issuer ([serve] in holdfast.toml).
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    begin_logs(place)
     told = place.configuration
     if with_worker and not told.app:
         raise ConfigurationError("--with-worker needs --app: the functions that the steps of runs call")
     check_extra()
     engine = place.open()
     try:
+        tell_calls(place, engine)
         if told.app:
             equip(engine, told.app)
         options = options_of(told.serve)
@@ -117,7 +118,7 @@ def options_of(told: Serving) -> HttpOptions:
         )
         issuers = (*issuers, issuer)
     plain = Serving()
-    names = ("platform_tenant", "open_metrics", "requests_per_second", "burst")
+    names = ("public_address", "platform_tenant", "open_metrics", "requests_per_second", "burst")
     said = {name: getattr(told, name) for name in names if getattr(told, name) != getattr(plain, name)}
     return msgspec.structs.replace(given, issuers=issuers, **said)
 

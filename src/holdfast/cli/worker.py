@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -14,6 +13,7 @@ from holdfast.app.configuration import FILE_VARIABLE
 from holdfast.cli.applications import equip
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import end, verb
+from holdfast.cli.logs import begin_logs, log_option, tell_calls
 from holdfast.cli.place import Place, located
 from holdfast.cli.programs import start_worker
 from holdfast.cli.supervising import supervise
@@ -32,6 +32,7 @@ _MARGIN_SECONDS = 10.0
     "--app", metavar="MODULE:ATTRIBUTE", help="A function that is given the engine; or workflows and deciders."
 )
 @click.option("--processes", type=click.IntRange(1), help="How many; those that die are started again.")
+@log_option
 @click.option("--supervised", is_flag=True, hidden=True, help="End when standard input does.")
 @located
 def worker(place: Place, *, supervised: bool) -> None:
@@ -39,7 +40,7 @@ def worker(place: Place, *, supervised: bool) -> None:
 
     SIGTERM and Ctrl-C let running handlers finish (setting shutdown_timeout), commit what they did, and leave; then the exit code is 0.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    begin_logs(place)
     if place.configuration.processes == 1 or supervised:
         _work(place, supervised=supervised)
         return
@@ -51,6 +52,7 @@ def worker(place: Place, *, supervised: bool) -> None:
 def _work(place: Place, *, supervised: bool) -> None:
     engine = place.open()
     try:
+        tell_calls(place, engine)
         equip(engine, place.configuration.app)
         shutdown = threading.Event()
         if supervised:

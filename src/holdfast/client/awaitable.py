@@ -33,6 +33,7 @@ from holdfast.app.document_views import (
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
 )
 from holdfast.app.forking import ForkPreview
 from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
@@ -47,6 +48,7 @@ from holdfast.app.operator_views import (
     ProjectionInfo,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_points import PausePoint
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
@@ -81,9 +83,11 @@ from holdfast.client.shapes import (
     RunResult,
     RunStatus,
     Scenarios,
+    SeenTask,
     Standing,
     Started,
     Stopped,
+    TaskOutcomes,
     Times,
 )
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
@@ -248,6 +252,17 @@ class AsyncCalls:
         """The steps of a run, in the order in which they began."""
         return await self._line.ask(
             Request(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step])
+        )
+
+    async def get_state_at(self, id: UUID | str, *, at: int) -> PastState:
+        """A run as it was after an event of its history: how it stood, its data, its steps."""
+        return await self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/executions/{placed(id)}/state",
+                answer=PastState,
+                query=said({"at": at}, {}),
+            )
         )
 
     async def get_trace(self, id: UUID | str) -> list[Step]:
@@ -507,6 +522,17 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/data",
                 answer=type(None),
                 body=said({"reason": reason, "patch": patch, "token": token}, {"token": ""}),
+            )
+        )
+
+    async def cancel_branch(self, id: UUID | str, *, reason: str, token: str) -> None:
+        """End one of several branches; the others go on, and are waited for without it."""
+        await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/executions/{placed(id)}/cancel-branch",
+                answer=type(None),
+                body=said({"reason": reason, "token": token}, {}),
             )
         )
 
@@ -907,6 +933,22 @@ class AsyncCalls:
         """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
         return self._line.listen(Request(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
 
+    async def decide_tasks(
+        self, *, tasks: list[SeenTask], decision: str, on_behalf_of: str = "", comment: str = ""
+    ) -> TaskOutcomes:
+        """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/tasks/decide",
+                answer=TaskOutcomes,
+                body=said(
+                    {"on_behalf_of": on_behalf_of, "tasks": tasks, "decision": decision, "comment": comment},
+                    {"on_behalf_of": "", "comment": ""},
+                ),
+            )
+        )
+
     async def get_task(self, id: UUID | str) -> TaskDetails:
         """Look at one question with all who are or were asked, their decisions and comments, and its form."""
         return await self._line.ask(Request(method="GET", path=f"/api/v1/tasks/{placed(id)}", answer=TaskDetails))
@@ -1198,6 +1240,43 @@ class AsyncCalls:
                 ),
                 key=idempotency_key or new_key(),
                 version=if_version,
+            )
+        )
+
+    async def check_edit(
+        self, type: str, document: str, *, changes: dict[str, object] | None = None, action: str = "update"
+    ) -> EditCheck:
+        """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
+                answer=EditCheck,
+                body=said({"changes": changes, "action": action}, {"changes": None, "action": "update"}),
+            )
+        )
+
+    async def notify_mutation(
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+        return await self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/documents/{placed(type)}/{placed(document)}/notify-mutation",
+                answer=DocumentView,
+                body=said(
+                    {"changes": changes, "action": action, "reason": reason},
+                    {"changes": None, "action": "update", "reason": ""},
+                ),
+                key=idempotency_key or new_key(),
             )
         )
 
@@ -2208,6 +2287,17 @@ class AsyncCalls:
                     {"name": name, "email": email, "kind": kind, "manager": manager, "attributes": attributes},
                     {"name": None, "email": None, "kind": None, "manager": None, "attributes": None},
                 ),
+            )
+        )
+
+    async def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Principal:
+        """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
+        return await self._line.ask(
+            Request(
+                method="PUT",
+                path=f"/api/v1/directory/people/{placed(person)}/preferences",
+                answer=Principal,
+                body=said({"language": language, "off": off}, {"language": "", "off": ()}),
             )
         )
 

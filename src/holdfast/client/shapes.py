@@ -14,6 +14,7 @@ from holdfast.app.calls.seals import Seal
 from holdfast.app.document_views import FieldDifference
 from holdfast.app.operator_views import Backlog
 from holdfast.app.process_views import ProcessSummary
+from holdfast.app.task_views import TaskOutcome
 from holdfast.authoring.document.contract_changes import ContractChange
 from holdfast.authoring.document.scenarios import ScenarioResult
 
@@ -159,6 +160,13 @@ class Scenarios(msgspec.Struct, frozen=True, kw_only=True):
     results: list[ScenarioResult]
 
 
+class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A question, as it was looked at."""
+
+    task: str
+    document_version: str = ""
+
+
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How the server stands. Who may know more asks `/api/v1/health`."""
 
@@ -179,6 +187,12 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     """How it ended, or how it stands while that is under way."""
     is_finished: bool
+
+
+class TaskOutcomes(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each question, in their order."""
+
+    items: list[TaskOutcome]
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.circles import delegation_circle, manager_circle
+from holdfast.people.notices.manners import PREFERENCES
 from holdfast.people.refusals import PeopleRefusal, forbidden, refused
 from holdfast.store.directory import DirectoryUnit
 
@@ -41,6 +42,16 @@ class Registrar:
         self._check_manager(principal, after.manager)
         self._unit.put(after)
         self._note(principal, "put", given)
+        return after
+
+    def prefer(self, principal: str, wants: Mapping[str, object]) -> Principal:
+        """Say what somebody wants of notices; they may say it of themselves."""
+        self._check_right(principal)
+        before = self._known(principal)
+        after = replace(before, attributes={**before.attributes, PREFERENCES: dict(wants)})
+        if after != before:
+            self._unit.put(after)
+            self._note(principal, "prefer", wants)
         return after
 
     def set_active(self, principal: str, *, is_active: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -308,6 +309,32 @@ def test_documents_are_listed_by_type_status_and_requester(place: Place) -> None
     with pytest.raises(ForbiddenError):
         asking(engine, BOB).documents.list("invoice")
     assert look.list("order").items == []
+
+
+@pytest.mark.row("EO-32")
+def test_many_are_approved_at_once_each_by_itself(place: Place) -> None:
+    """As they were listed, or with the version that was looked at; one that is refused says why and holds nobody up, and again is the same."""
+    engine = opened(place)
+    for number in range(4):
+        submitted(engine, f"I{number}")
+    listed = sorted(engine.tasks.list(), key=lambda task: task.key)
+    ann: Any = asking(engine, ANN).tasks
+    stale: tuple[str, str] = (listed[2].step_id, "7")
+    given: list[Any] = [listed[0], (listed[1].step_id, "1"), stale, f"{listed[0].instance}:99", "nonsense"]
+    for _ in range(2):
+        told = ann.decide_many(given, "approved", comment="all of them")
+        assert [each.status for each in told] == ["decided", "decided", "refused", "refused", "refused"]
+        assert [each.task for each in told] == [listed[0].step_id, listed[1].step_id, stale[0], given[3], "nonsense"]
+        assert all(each.code and each.detail for each in told[2:])
+    assert sorted((each.key, each.name) for each in engine.tasks.list()) == [
+        ("I0", "second"), ("I1", "second"), ("I2", "first"), ("I3", "first"),
+    ]  # fmt: skip
+    assert {each.status for each in asking(engine, EVE).tasks.decide_many([listed[3]], "approved")} == {"refused"}
+    for wrong in ("x", [listed[3]] * 1001):
+        with pytest.raises(PayloadError):
+            ann.decide_many(wrong, "approved")
+    with pytest.raises(PayloadError):
+        ann.decide_many([listed[3]], "")
 
 
 @pytest.mark.row("E-669", "E-923")

@@ -117,6 +117,45 @@ def test_the_first_branch_wins_and_the_other_leaves_no_path(place: Place) -> Non
     assert engine.tasks.list() == []
 
 
+@pytest.mark.row("E-534")
+def test_an_operator_cancels_a_branch_and_the_join_goes_on_without_it(place: Place) -> None:
+    """Its step ends, its call is taken back, and who did it is told; never one with an approval ahead, the last one, or one that is over."""
+    check = Node(id="check", op=g.Task(work=g.Work(handler="check")))
+    engine = opened(place, both(approval("first"), check))
+    run = submitted(engine)
+    tokens = {row.node: row.token for row in steps(engine, run)}
+    olga = asking(engine, OPERATOR).run(run)
+    before = events(engine, run)
+    for token, code in (
+        (tokens["first"], "protected"),
+        (tokens["fork"], "not_repairable"),
+        ("0/9.9", "unknown_token"),
+    ):
+        with pytest.raises(RejectedError) as caught:
+            olga.cancel_branch(token, reason="try")
+        assert (caught.value.reason, events(engine, run)) == (code, before)
+    with pytest.raises(RejectedError):
+        asking(engine, EVE).run(run).cancel_branch(tokens["check"], reason="please")
+    olga.cancel_branch(tokens["check"], reason="the checker is gone")
+    assert Ruin(place.store).rows("select count(*) from {}effects") == [(0,)]
+    ended = next(row for row in steps(engine, run) if row.node == "check")
+    assert (ended.status, "the checker is gone" in ended.error) == ("skipped", True)
+    (told,) = [each for each in events(engine, run) if each.type == "branch_cancelled"]
+    assert (told.actor, told.comment) == ("olga", "the checker is gone")
+    (made,) = [each for each in engine.documents.mutations("invoice", "I-1") if each.action.startswith("cancel")]
+    assert (made.kind, made.actor, made.reason) == ("workflow", "olga", "the checker is gone")
+    assert [line.who for line in engine.documents.audit("invoice", "I-1") if line.what == made.action] == ["olga"]
+    with pytest.raises(RejectedError) as caught:
+        olga.cancel_branch(tokens["check"], reason="again")
+    assert caught.value.reason == "unknown_token"
+    assert status(engine) == "submitted"
+    decide(engine, run, ANN)
+    assert steps(engine, run)[-1].node == "book"
+    engine.handle("book", lambda: None)
+    engine.drain()
+    assert (status(engine), engine.invariants.of(run)) == ("active", [])
+
+
 @pytest.mark.row("E-526")
 def test_what_comes_while_a_document_is_paused_is_kept(place: Place) -> None:
     """A pause holds the workflow, not the answers: they count once it goes on, and nothing of them is lost."""

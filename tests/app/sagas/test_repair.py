@@ -500,6 +500,51 @@ def test_a_run_that_waits_is_forced_to_fail(place: Place) -> None:
     assert (reply.result(), stage.calls) == ("failed", ["a", "undo"])
 
 
+@pytest.mark.row("E-534")
+def test_a_branch_is_cancelled_and_undone_and_the_others_meet_without_it(place: Place) -> None:
+    """Also one whose step gave up, for which the run waited; not the last one, nor one that has arrived, nor past people without the right."""
+    stage = Stage()
+    stage.does("right", BROKEN)
+    saga = (
+        Saga("cut", dlq=True)
+        .fork(
+            "fork",
+            lambda way: way.step("left", stage.does("left")).on_failure("back", stage.does("back")).human("ask"),
+            lambda way: way.step("right", stage.does("right"), attempts=1),
+            lambda way: way.step("last", stage.does("last")),
+        )
+        .join("join")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "cut")
+    assert status(engine, instance) == "dlq"
+    mending = engine.acting(OLGA).run(instance)
+    tokens = {each.name: each.token for each in mending.steps()}
+    mending.cancel_branch(tokens["right"], reason=WHY)
+    engine.drain()
+    assert (status(engine, instance), engine.dead_letters.list()) == ("running", [])
+    with pytest.raises(RejectedError, match="has arrived"):
+        mending.cancel_branch(tokens["last"], reason=WHY)
+    repairer = Actor(id="rob", capabilities=frozenset({"execution:repair", "execution:read"}))
+    with pytest.raises(ForbiddenError, match="execution:override"):
+        engine.acting(repairer).run(instance).cancel_branch(tokens["ask"], reason=WHY)
+    mending.cancel_branch(tokens["ask"], reason=WHY)
+    engine.drain()
+    assert (status(engine, instance), stage.calls[-1], engine.tasks.list()) == ("completed", "back", [])
+    waits = (
+        Saga("two").fork("fork", lambda way: way.wait_for("a", "a"), lambda way: way.wait_for("b", "b")).join("join")
+    )
+    engine.register(waits.build())
+    two = engine.acting(OLGA).run(run(engine, "two"))
+    first, second = (each.token for each in two.steps() if each.name in {"a", "b"})
+    two.cancel_branch(first, reason=WHY)
+    with pytest.raises(RejectedError, match="is the last branch of 'fork'"):
+        two.cancel_branch(second, reason=WHY)
+    two.signal("b")
+    assert two.describe().status == "completed"
+
+
 # -- what is refused
 
 REPAIRS: dict[str, Callable[[Run[object], int, str], object]] = {
@@ -508,6 +553,7 @@ REPAIRS: dict[str, Callable[[Run[object], int, str], object]] = {
     "skip": lambda saga, number, why: saga.skip(number, reason=why),
     "complete_step": lambda saga, number, why: saga.complete_step(number, {"a": 1}, reason=why),
     "change_data": lambda saga, _, why: saga.change_data({"a": 1}, reason=why),
+    "cancel_branch": lambda saga, _, why: saga.cancel_branch("0/1.1", reason=why),
     "move_back": lambda saga, _, why: saga.move_back(reason=why),
     "fail": lambda saga, _, why: saga.fail(why),
     "fork": lambda saga, _, why: saga.fork(len(saga.history()), reason=why),

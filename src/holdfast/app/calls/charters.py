@@ -16,6 +16,8 @@ from holdfast.app.rule_reading import read_rules
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.machine.graphs.working_time import calendars_of
+from holdfast.people.notices.manners import manners_of
 from holdfast.runtime.replies import Reply
 from holdfast.store.charters import StoredCharter
 
@@ -71,13 +73,20 @@ class FutureCharters:
         return self._desk.read(write)
 
     def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Reply[Charter]:
-        """Publish the settings of the organisation, all of them: expressions read them as `org`."""
+        """Publish the settings of the organisation, all of them: expressions read them as `org`.
+
+        Its calendars, by name under `calendars`, say when it works: times of steps may count by them. Under `notices` it says how people
+        are told: templates by occasion, channel and language, and what nobody can do without.
+        """
 
         def write() -> Charter:
             self._check()
             if not isinstance(settings, Mapping):
                 raise PayloadError(f"settings are an object of values by name, not {settings!r:.200}")
             given = plain_data(dict(settings), "settings", limit=self._desk.payload_limit)
+            flaws = [*calendars_of(given)[1], *manners_of(given)[1]]
+            if flaws:
+                raise PayloadError("; ".join(flaws))
             return self._publish(SETTINGS, msgspec.json.encode(given), comment)
 
         return self._desk.read(write)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, TypeVar
 
@@ -24,6 +24,7 @@ from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, 
 from holdfast.kernel.records import StoredTask
 from holdfast.machine.graphs.asks import agreement_in_words
 from holdfast.people.directory import Look
+from holdfast.people.notices.manners import is_language
 from holdfast.people.registrar import Registrar
 from holdfast.people.stranded import Stranded, stranded
 from holdfast.people.tables import TableDirectory
@@ -76,6 +77,24 @@ class FutureDirectory:
             if attributes is not None:
                 given["attributes"] = plain(attributes, what="attributes", limit=self._desk.payload_limit)
             return registrar.put(person, given)
+
+        return self._change(change)
+
+    def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Reply[Principal]:
+        """Say in which language somebody is told what they are told, and by which channels not; about oneself it takes no capability.
+
+        What they do not want by a channel they are told in the application; what their organisation calls mandatory they are told all the
+        same. It takes the place of what was said before.
+        """
+
+        def change(registrar: Registrar) -> Principal:
+            if not is_language(language):
+                raise PayloadError(f"{language!r:.200} is no language; give one such as 'en' or 'de-CH', or none")
+            given: object = off
+            if not isinstance(given, list | tuple):
+                raise PayloadError("`off` is a list of channels, such as ['email']")
+            names = sorted({checked_key(each, "channel") for each in off})
+            return registrar.prefer(_checked_id(person), {"language": language, "off": names})
 
         return self._change(change)
 

@@ -21,6 +21,7 @@ from holdfast.app.document_views import (
     DocumentRound,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.document_writing import (
@@ -37,6 +38,7 @@ from holdfast.app.document_writing import (
     seen_after,
     spec_of,
 )
+from holdfast.app.hosted import DRIFT, checked_edit, drifted
 from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.redaction import Redaction, check_redactor, redacted
 from holdfast.app.references import InstanceLike, checked_instance
@@ -152,15 +154,7 @@ class FutureDocuments:
         try:
             name, _ = workflow_of(self._desk, type)
             key = checked_key(id, "document id")
-            command = Mutate(
-                action=_verb(name, checked_key(action, "action")),
-                payload=self._given(name, {} if changes is None else changes, "changes"),
-                expected_version=None if expected_version is None else _number(expected_version, "expected version"),
-                reason=checked_text(reason, "reason"),
-                rules=self._rules(name, _verb(name, action)),
-                org=self._org() or None,
-                related=related_to(self._desk, (name, key), changes or {}),
-            )
+            command = self._mutation((name, key), changes, action, reason=reason, expected=expected_version)
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
             if handler_of(self._desk, name, command.action):
                 return self._made(lambda: act(self._desk, (name, key), command, repeated))
@@ -174,6 +168,76 @@ class FutureDocuments:
             return failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
+
+    def check_edit(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+    ) -> Reply[EditCheck]:
+        """Whether another system, which keeps the data of a document, may change it so now; it asks before it writes, and nothing is written here."""
+        try:
+            name, _ = workflow_of(self._desk, type)
+            command = self._mutation((name, checked_key(id, "document id")), changes, action)
+        except HoldfastError as error:
+            return failed(error)
+
+        def check(desk: Desk, reader: Reader) -> EditCheck:
+            return checked_edit(desk, d.found(desk, reader, type, id, is_own=True), command)
+
+        return self._desk.known(lambda desk: desk.look(lambda reader: check(desk, reader)))
+
+    def notify_mutation(
+        self,
+        type: str,  # noqa: A002 - the word that everybody uses for it
+        id: str,  # noqa: A002 - the word that everybody uses for it
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> Reply[DocumentView]:
+        """Tell of a change that the system has made which keeps the data of a document: it becomes a version here.
+
+        One that would have been refused is drift: the content here stays, and the run is paused until an operator has looked.
+        """
+        try:
+            name, _ = workflow_of(self._desk, type)
+            key = checked_key(id, "document id")
+            command = self._mutation((name, key), changes, action, reason=reason)
+            sent = self._done(name, key, command, idempotency_key)
+        except HoldfastError as error:
+            return failed(error)
+
+        def behind_its_back(error: BaseException) -> Reply[DocumentView]:
+            if isinstance(error, RejectedError) and error.reason in DRIFT:
+                return self._made(lambda: drifted(self._desk, (name, key), command, error))
+            return failed(error)
+
+        return followed(sent, _as_it_is, self._desk.reply(), rescue=behind_its_back)
+
+    def _mutation(
+        self,
+        reference: tuple[str, str],
+        changes: dict[str, object] | None,
+        action: str,
+        *,
+        reason: str = "",
+        expected: int | None = None,
+    ) -> Mutate:
+        name, given = reference[0], {} if changes is None else changes
+        verb = _verb(name, checked_key(action, "action"))
+        return Mutate(
+            action=verb,
+            payload=self._given(name, given, "changes"),
+            expected_version=None if expected is None else _number(expected, "expected version"),
+            reason=checked_text(reason, "reason"),
+            rules=self._rules(name, verb),
+            org=self._org() or None,
+            related=related_to(self._desk, reference, given),
+        )
 
     def transition(
         self,

@@ -25,11 +25,12 @@ from holdfast.app.desk import (
 from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
+from holdfast.app.past import PastState, state_at
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
 from holdfast.app.paused import holds_on
 from holdfast.app.pictures import Format, chosen_edges, drawn, rivals
 from holdfast.app.reasons import Why
-from holdfast.app.references import StepLike, checked_step
+from holdfast.app.references import StepLike, checked_step_of
 from holdfast.app.repairs import moved_back, reenqueued, repaired, retried, step_number
 from holdfast.app.resumption import (
     checked_clock,
@@ -246,7 +247,8 @@ class FutureRun(Handle, Generic[R]):
         try:
             command = self._resuming(reason, data, triggered_by, triggered_by_id)
             if checked_flag(override, "override") or task is not None:
-                command = msgspec.structs.replace(command, override=True, step=self._number_of(task))
+                step = None if task is None else checked_step_of(self.id, task)
+                command = msgspec.structs.replace(command, override=True, step=step)
         except HoldfastError as error:
             return failed(error)
         told: Reply[None] = self._desk.command(self._address, command, nothing, comment=reason, may_create=False)
@@ -320,10 +322,17 @@ class FutureRun(Handle, Generic[R]):
         """
         try:
             by, why = checked_key(outcome, "outcome", may_be_empty=True), checked_text(reason, "reason")
-            command = r.SkipStep(step=step_number(step, self.id), outcome=by, reason=why)
+            return repaired(self._desk, self.id, r.SkipStep(step=step_number(step, self.id), outcome=by, reason=why))
         except HoldfastError as error:
             return failed(error)
-        return repaired(self._desk, self.id, command)
+
+    def cancel_branch(self, token: str, *, reason: str) -> Reply[None]:
+        """End one of several branches, by its token; the others go on and are waited for without it. Never one with a gate or an approval ahead."""
+        try:
+            told = r.CancelBranch(token=checked_key(token, "token"), reason=checked_text(reason, "reason"))
+            return repaired(self._desk, self.id, told)
+        except HoldfastError as error:
+            return failed(error)
 
     def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> Reply[None]:
         """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
@@ -365,6 +374,10 @@ class FutureRun(Handle, Generic[R]):
             return self._refused(error)
         return self._ended_by(command)
 
+    def state_at(self, at: int) -> Reply[PastState]:
+        """The run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        return self._look(lambda reader: state_at(self._desk, reader, self.id, checked_at(at)))
+
     def fork_preview(self, at: int) -> Reply[ForkPreview]:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
         return self._look(lambda reader: fork_preview(self._desk, reader, self.id, checked_at(at)))
@@ -402,15 +415,6 @@ class FutureRun(Handle, Generic[R]):
             trigger_id=checked_key(key, "triggered_by_id", may_be_empty=True),
             data=checked_data(data, limit=self._desk.payload_limit),
         )
-
-    def _number_of(self, task: StepLike | None) -> int | None:
-        """The number of a step of this very run."""
-        if task is None:
-            return None
-        instance, number = checked_step(task)
-        if instance != self.id:
-            raise PayloadError(f"{instance}:{number} is a step of another run; give one of {self.id}")
-        return number
 
     def _look(self, question: Callable[[Reader], T]) -> Reply[T]:
         """Ask about the run, if whoever calls may look at it."""

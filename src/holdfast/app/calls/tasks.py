@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ from holdfast.app.task_reads import (
     told_for_whom,
 )
 from holdfast.app.task_rights import check_list, check_question, may_see_all, onlooker
-from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.asks import HEAVIEST
@@ -41,6 +41,8 @@ from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.tasks import Asked, TaskQuery
+
+_MOST_AT_ONCE = 1000
 
 
 class FutureTasks:
@@ -220,6 +222,44 @@ class FutureTasks:
         answer = c.AnswerStep(step=0, outcome=decision, comment=comment, data=data, document_version=document_version)
         return self._answer(task, answer, on_behalf_of)
 
+    def decide_many(
+        self,
+        tasks: Sequence[StepLike | tuple[StepLike, str]],
+        decision: str,
+        *,
+        comment: str = "",
+        on_behalf_of: str = "",
+    ) -> Reply[builtins.list[TaskOutcome]]:
+        """Answer many questions in one word, each like `decide`, one after the other; what became of each, in their order.
+
+        A question about a document is given as it was listed, or together with the version that was looked at. One that is refused keeps
+        no other from being decided; at most 1,000 at once. It can be repeated: what was decided so already counts as decided.
+        """
+
+        def act() -> builtins.list[TaskOutcome]:
+            given: object = tasks
+            if not isinstance(given, list | tuple) or len(given) > _MOST_AT_ONCE:
+                raise PayloadError(f"tasks are a list of at most {_MOST_AT_ONCE} questions")
+            checked_key(decision, "decision")
+            checked_text(comment, "comment")
+            return [self._outcome(each, decision, comment, on_behalf_of) for each in tasks]
+
+        return self._desk.read(act)
+
+    def _outcome(
+        self, given: StepLike | tuple[StepLike, str], decision: str, comment: str, on_behalf_of: str
+    ) -> TaskOutcome:
+        task, version = given if isinstance(given, tuple) else (given, getattr(given, "document_version", ""))
+        name = getattr(task, "step_id", "") or str(task)
+        answer = c.AnswerStep(step=0, outcome=decision, comment=comment, document_version=version)
+        try:
+            self._answer(task, answer, on_behalf_of).result()
+        except HoldfastError as error:
+            if error.retryable:
+                raise
+            return TaskOutcome(task=name, status="refused", code=_reason(error), detail=str(error))
+        return TaskOutcome(task=name, status="decided", code="", detail="")
+
     def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> Reply[None]:
         """Take one's decision back, as long as the question is open; it stays in the history."""
         return self._do(
@@ -343,6 +383,11 @@ class FutureTasks:
         return on_question(
             self._desk, instance, command, on_behalf_of=on_behalf_of, concerned=concerned, comment=comment
         )
+
+
+def _reason(error: HoldfastError) -> str:
+    """The stable word for why something was refused."""
+    return str(getattr(error, "reason", "") or error.code)
 
 
 def _said(text: object) -> str:

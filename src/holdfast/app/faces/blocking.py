@@ -63,6 +63,7 @@ from holdfast.app.document_views import (
     DocumentRound,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls
@@ -85,6 +86,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.past import PastState
 from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
@@ -97,7 +99,7 @@ from holdfast.app.reporting import Report
 from holdfast.app.restoring import SentEffect
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.app.sealing import SealCheck, SealedPage
-from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.authoring.definition import Definition, I, R, TypedDefinition
@@ -265,6 +267,10 @@ class Run(Handle, Generic[R]):
         """
         self._futures.skip(step, reason=reason, outcome=outcome).result()
 
+    def cancel_branch(self, token: str, *, reason: str) -> None:
+        """End one of several branches, by its token; the others go on and are waited for without it. Never one with a gate or an approval ahead."""
+        self._futures.cancel_branch(token, reason=reason).result()
+
     def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> None:
         """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
         self._futures.complete_step(step, output, reason=reason).result()
@@ -286,6 +292,10 @@ class Run(Handle, Generic[R]):
         TimeoutError after `timeout` seconds says where it stands; the run goes on.
         """
         return self._futures.fail(reason).result(timeout)
+
+    def state_at(self, at: int) -> PastState:
+        """The run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        return self._futures.state_at(at).result()
 
     def fork_preview(self, at: int) -> ForkPreview:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
@@ -580,6 +590,30 @@ class Documents:
             expected_version=expected_version,
             reason=reason,
             idempotency_key=idempotency_key,
+        ).result()
+
+    def check_edit(
+        self, type: str, id: str, changes: dict[str, object] | None = None, *, action: str = "update"
+    ) -> EditCheck:
+        """Whether another system, which keeps the data of a document, may change it so now; it asks before it writes, and nothing is written here."""
+        return self._futures.check_edit(type, id, changes, action=action).result()
+
+    def notify_mutation(
+        self,
+        type: str,
+        id: str,
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        """Tell of a change that the system has made which keeps the data of a document: it becomes a version here.
+
+        One that would have been refused is drift: the content here stays, and the run is paused until an operator has looked.
+        """
+        return self._futures.notify_mutation(
+            type, id, changes, action=action, reason=reason, idempotency_key=idempotency_key
         ).result()
 
     def transition(
@@ -1068,6 +1102,21 @@ class Tasks:
             task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
         ).result()
 
+    def decide_many(
+        self,
+        tasks: Sequence[StepLike | tuple[StepLike, str]],
+        decision: str,
+        *,
+        comment: str = "",
+        on_behalf_of: str = "",
+    ) -> builtins.list[TaskOutcome]:
+        """Answer many questions in one word, each like `decide`, one after the other; what became of each, in their order.
+
+        A question about a document is given as it was listed, or together with the version that was looked at. One that is refused keeps
+        no other from being decided; at most 1,000 at once. It can be repeated: what was decided so already counts as decided.
+        """
+        return self._futures.decide_many(tasks, decision, comment=comment, on_behalf_of=on_behalf_of).result()
+
     def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take one's decision back, as long as the question is open; it stays in the history."""
         self._futures.withdraw_decision(task, reason, on_behalf_of=on_behalf_of).result()
@@ -1167,6 +1216,14 @@ class Directory:
         return self._futures.put(
             person, name=name, email=email, kind=kind, manager=manager, attributes=attributes
         ).result()
+
+    def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Principal:
+        """Say in which language somebody is told what they are told, and by which channels not; about oneself it takes no capability.
+
+        What they do not want by a channel they are told in the application; what their organisation calls mandatory they are told all the
+        same. It takes the place of what was said before.
+        """
+        return self._futures.prefer(person, language=language, off=off).result()
 
     def get(self, person: str) -> Principal:
         """Somebody; NotFoundError if the directory does not know them."""
@@ -1310,7 +1367,11 @@ class Charters:
         return self._futures.publish_rules(type, rules, comment=comment).result()
 
     def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
-        """Publish the settings of the organisation, all of them: expressions read them as `org`."""
+        """Publish the settings of the organisation, all of them: expressions read them as `org`.
+
+        Its calendars, by name under `calendars`, say when it works: times of steps may count by them. Under `notices` it says how people
+        are told: templates by occasion, channel and language, and what nobody can do without.
+        """
         return self._futures.publish_settings(settings, comment=comment).result()
 
     def rules(self, type: str, version: int = 0) -> Charter:
@@ -1713,7 +1774,7 @@ class Reports:
         """Runs of a workflow, or documents of a type, that began in a period, the last thirty days if none is given.
 
         How long they took, at which nodes, who decided how much and how fast, and how many were done twice. At most `limit` runs are
-        counted, the newest ones. They are read some two hundred at a time, without a lock.
+        counted, the newest ones. They are read some two hundred at a time, without a lock. NotFoundError if there is no such workflow.
         """
         return self._futures.of(definition, version=version, since=since, until=until, limit=limit).result()
 

@@ -132,6 +132,9 @@ class Approval(_Node, frozen=True, kw_only=True, tag="approval"):
     due: Annotated[Duration | None, Meta(description="When it is due, for those who are asked.")] = None
     remind: Annotated[list[Duration], Meta(description="When they are reminded.")] = []
     escalate_to: Annotated[Name | None, Meta(description="The role that is asked too once it is due.")] = None
+    calendar: Annotated[
+        Name | None, Meta(description="The organisation's calendar: all its times count working days and hours.")
+    ] = None
     channels: Annotated[list[Name], Meta(description="How they are told that they are asked, such as email.")] = []
 
 
@@ -184,6 +187,9 @@ class WaitTimer(_Node, frozen=True, kw_only=True, tag="wait_timer"):
     """Waits for a time, until an instant, or for the next time of a calendar rule: one of the three."""
 
     duration: Annotated[Duration | None, Meta(description="How long.")] = None
+    calendar: Annotated[
+        Name | None, Meta(description="The organisation's calendar: the duration counts working days and hours.")
+    ] = None
     until: Annotated[Name | None, Meta(description="Until when: an expression, such as entity.due_date.")] = None
     cron: Annotated[Name | None, Meta(description="A calendar rule of five fields, such as 0 9 1 * *.")] = None
     time_zone: Annotated[Name | None, Meta(description="Whose clock `cron` means; without it, UTC.")] = None

@@ -11,6 +11,8 @@ from holdfast.authoring.document.contract_format import (
     ComputedField,
     Contract,
     ContractAction,
+    DateField,
+    DatetimeField,
     EnumField,
     Field,
     LifecycleTransition,
@@ -25,8 +27,10 @@ from holdfast.authoring.files.parsing import shown
 from holdfast.authoring.files.reading import Findings, Reader
 from holdfast.errors import ExpressionError
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.document import Field as MachineField
 from holdfast.machine.graphs.document_checks import DEEPEST_FIELDS
 from holdfast.machine.graphs.forms import form_findings
+from holdfast.machine.runs.fields import value_faults
 
 KEPT: Final = frozenset({"pass", "reject", "again", "amend", "timeout", "ok", "amended"})
 """Words that the engine has for leaving a state or a gate."""
@@ -87,7 +91,7 @@ class ContractChecks:
         if isinstance(field, ListField | ObjectField) and any(map(_is_computed, _inner(field))):
             message = f"{shown(name)} holds a computed field; only fields of the document itself can be computed"
             self._find("computed", message, field)
-        wrong = default_problem(field)
+        wrong = default_problem(field) if depth == 1 or field.default is None else "has no effect there; drop it"
         if wrong:
             self._find("default", f"the default of {shown(name)} {wrong}", field, "default")
 
@@ -325,6 +329,8 @@ def default_problem(field: Field) -> str:
     is_sound = type(value) in _DEFAULTS.get(kind, (str,))
     if isinstance(field, EnumField):
         is_sound &= value in field.values
+    if is_sound and isinstance(field, DateField | DatetimeField):
+        is_sound = not list(value_faults(MachineField(type="date" if kind == "date" else "datetime"), value, ""))
     if value is None or is_sound or isinstance(field, ComputedField):
         return ""
     return f"is {shown(value)}, which is no {kind}; give one, or none"

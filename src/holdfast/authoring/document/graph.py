@@ -5,8 +5,8 @@ A refusal that leaves its slot is no edge of the graph: the machine ends everyth
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -28,10 +28,6 @@ from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.graphs.kinds.action import ELSEWHERE
 from holdfast.machine.graphs.kinds.rule import DocumentRule
 from holdfast.machine.graphs.kinds.task import WEBHOOK
-
-_ALWAYS: Final = parse("true").to_data()
-_RESPONSE: Final = parse("response", spelling="mapping", options=Options(namespaces=frozenset({"response"}))).to_data()
-_EVENT: Final = parse("event.payload", spelling="mapping", options=Options(namespaces=frozenset({"event"}))).to_data()
 
 
 def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
@@ -94,7 +90,7 @@ def _edge(node: Node, edge: Edge, place: int) -> g.Edge:
     if node.type == "wait_event" and on == "event":
         on = g.OK
         into = node.config.get("into")
-        assign = {str(into): _EVENT} if into else {}
+        assign = {str(into): _mapping("event.payload")} if into else {}
     if node.type == "condition" and "expression" not in node.config and on == OK:
         on = g.TRUE
     return g.Edge(
@@ -183,7 +179,7 @@ def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
         case b.Approval():
             return _approval(contract, node, written)
         case b.ConditionNode():
-            return g.Condition(expression=node.formulas.get("expression", _ALWAYS))
+            return g.Condition(expression=node.formulas.get("expression") or _always())
         case b.ParallelSplit():
             return _split(node, written)
         case b.Script():
@@ -236,6 +232,7 @@ def _wait(node: Node, written: b.WaitTimer | b.WaitEvent) -> g.Op:
         until=node.formulas.get("until"),
         cron=written.cron or "",
         time_zone=written.time_zone or UTC_ZONE,
+        calendar=written.calendar or "",
     )
 
 
@@ -328,11 +325,11 @@ def _ask(node: Node, place: int, approver: b.Approver) -> Ask:
 
 def _times(written: b.Approval) -> g.Times | None:
     due = milliseconds(written.due)
-    if due is None and not written.remind:
+    if due is None and not written.remind and written.calendar is None:
         return None
     escalation = () if written.escalate_to is None or due is None else (g.Rung(after_ms=due, role=written.escalate_to),)
     reminders = sorted(each for text in written.remind if (each := milliseconds(text)) is not None)
-    return g.Times(due_ms=due, reminders_ms=tuple(reminders), escalation=escalation)
+    return g.Times(due_ms=due, reminders_ms=tuple(reminders), escalation=escalation, calendar=written.calendar or "")
 
 
 def _rule(node: Node, rule: b.FlatRule) -> DocumentRule:
@@ -360,7 +357,7 @@ def _under(node: Node, prefix: str, *, keep: bool = False) -> dict[str, Stored]:
 
 
 def _kept(into: str | None) -> dict[str, Stored]:
-    return {} if into is None else {into: _RESPONSE}
+    return {} if into is None else {into: _mapping("response")}
 
 
 def _constant(text: str) -> Stored:
@@ -375,3 +372,15 @@ def _text(node: Node, name: str) -> str | None:
 def _run_as(given: str) -> str:
     """Whoever asks is nobody in particular; a service account goes by its own id."""
     return "" if given == "actor" else given.removeprefix(SERVICE)
+
+
+@functools.cache
+def _always() -> Stored:
+    """The condition that holds. It is parsed when it is needed: the parser takes longer to make than all else that is imported."""
+    return parse("true").to_data()
+
+
+@functools.cache
+def _mapping(text: str) -> Stored:
+    """A value that comes with an answer or an event."""
+    return parse(text, spelling="mapping", options=Options(namespaces=frozenset({text.partition(".")[0]}))).to_data()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from holdfast.authoring.document import body_format as b
@@ -10,7 +11,7 @@ from holdfast.authoring.document.contract_format import Contract
 from holdfast.authoring.document.drafting import Draft, Report
 from holdfast.authoring.files.parsing import shown
 from holdfast.expressions.suggestions import suggestion
-from holdfast.kernel.durations import duration_of
+from holdfast.kernel.durations import duration_of, duration_text
 from holdfast.machine.graphs.calendars import calendar_findings
 from holdfast.machine.graphs.forms import form_findings
 
@@ -195,6 +196,17 @@ class _NodeChecks:
             message = f"{shown(name)} escalates once it is due, and `due` is not there; give it"
             self._find("times", message, name, node, "escalate_to")
 
+        if node.calendar is not None:
+            self._working(name, node, [*given, ("timeout", node.timeout)])
+
+    def _working(self, name: str, node: b.Approval | b.WaitTimer, given: Sequence[tuple[str, str | None]]) -> None:
+        """Times of a calendar say what are days and what are hours: 36 hours are four and a half days of eight, or one and a half by the clock."""
+        for field, text in given:
+            time = None if text is None else duration_of(text)
+            if text is not None and time is not None and text.strip() != duration_text(time):
+                told = f"`{field}` of {shown(name)} counts working time; write `{duration_text(time)}`, or as many hours as fit in a day"
+                self._find("times", f"{told}: days are working days, the rest is working hours", name, node, field)
+
     def _timer(self, name: str, node: b.WaitTimer) -> None:
         given = [field for field in TIMES if getattr(node, field) is not None]
         if len(given) != 1:
@@ -203,6 +215,11 @@ class _NodeChecks:
             self._find("wait", message, name, node)
         if node.time_zone is not None and node.cron is None:
             self._find("wait", f"{shown(name)} has a time zone and no `cron`; drop it", name, node, "time_zone")
+        if node.calendar is not None:
+            self._working(name, node, [("duration", node.duration)])
+            if node.duration is None:
+                message = f"{shown(name)} has a calendar and no `duration` that it is for; drop it"
+                self._find("wait", message, name, node, "calendar")
         if node.cron is not None:
             for wrong in calendar_findings(name, node.cron, node.time_zone or "UTC"):
                 self._find("wait", wrong.message, name, node, "cron")

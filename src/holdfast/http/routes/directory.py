@@ -62,6 +62,14 @@ class ChangesQuery(Paged, frozen=True, kw_only=True):
     person: str = ""
 
 
+class Preferences(Given, frozen=True, kw_only=True):
+    """What somebody wants of notices."""
+
+    language: str = ""
+    off: list[str] = msgspec.field(default_factory=list)
+    """Channels that they do not want to be told by."""
+
+
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Whether something was so before."""
 
@@ -91,6 +99,12 @@ async def put_person(call: Call[NoQuery, Person]) -> Principal:
         manager=asked.manager,
         attributes=asked.attributes,
     )
+
+
+async def prefer(call: Call[NoQuery, Preferences]) -> Principal:
+    """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
+    asked = call.body
+    return await call.calls.directory.prefer(call.path["person"], language=asked.language, off=asked.off)
 
 
 async def activate_person(call: Call[NoQuery, None]) -> None:
@@ -198,6 +212,14 @@ ROUTES: tuple[Route, ...] = (
         body=Person,
         answer=Principal,
         example={"name": "Ann Example", "email": "ann@example.org", "manager": "bob"},
+    ),
+    _PEOPLE.put(
+        "/people/{person}/preferences",
+        prefer,
+        permission=_USE,
+        body=Preferences,
+        answer=Principal,
+        example={"language": "de", "off": ["email"]},
     ),
     _PEOPLE.post("/people/{person}/activate", activate_person, permission=_CHANGE),
     _PEOPLE.post("/people/{person}/deactivate", deactivate_person, permission=_CHANGE),

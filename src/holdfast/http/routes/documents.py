@@ -17,6 +17,7 @@ from holdfast.app.document_views import (
     DocumentSummary,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.redaction import Redaction
@@ -58,6 +59,13 @@ class ChangeDocument(Given, frozen=True, kw_only=True):
     action: str = "update"
     """An action of the contract."""
     reason: str = ""
+
+
+class CheckEdit(Given, frozen=True, kw_only=True):
+    """What would be done to a document."""
+
+    changes: dict[str, object] = msgspec.field(default_factory=dict)
+    action: str = "update"
 
 
 class AskTransition(Given, frozen=True, kw_only=True):
@@ -160,6 +168,28 @@ async def change_document(call: Call[NoQuery, ChangeDocument]) -> Answer:
         )
     except RejectedError as error:
         raise changed(call, error) from None
+    return _shown(found)
+
+
+async def check_edit(call: Call[NoQuery, CheckEdit]) -> EditCheck:
+    """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+    asked = call.body
+    return await call.calls.documents.check_edit(
+        call.path["type"], call.path["document"], asked.changes, action=asked.action
+    )
+
+
+async def notify_mutation(call: Call[NoQuery, ChangeDocument]) -> Answer:
+    """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+    asked = call.body
+    found = await call.calls.documents.notify_mutation(
+        call.path["type"],
+        call.path["document"],
+        asked.changes,
+        action=asked.action,
+        reason=asked.reason,
+        idempotency_key=call.idempotency_key,
+    )
     return _shown(found)
 
 
@@ -301,6 +331,16 @@ ROUTES: tuple[Route, ...] = (
         takes_condition=True,
         takes_key=True,
         example={"changes": {"grand_total": 41000}, "reason": "postage was missing"},
+    ),
+    _ONE.post("/check-edit", check_edit, body=CheckEdit, answer=EditCheck, example={"changes": {"grand_total": 41000}}),
+    _ONE.post(
+        "/notify-mutation",
+        notify_mutation,
+        permission=_WRITE,
+        body=ChangeDocument,
+        answer=DocumentView,
+        takes_key=True,
+        example={"changes": {"grand_total": 41000}, "reason": "edited in the ERP"},
     ),
     _ONE.post(
         "/transitions",

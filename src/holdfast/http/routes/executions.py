@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.app.past import PastState
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.reasons import Why
 from holdfast.app.task_views import HumanTask
@@ -61,6 +62,13 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     after: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
     """The last sequence of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
+
+
+class PointQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which point of a history is meant."""
+
+    at: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    """The sequence of an event."""
 
 
 class DiagramQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,6 +202,11 @@ async def list_steps(call: Call[NoQuery, None]) -> list[Step]:
     return await call.run.steps()
 
 
+async def get_state_at(call: Call[PointQuery, None]) -> PastState:
+    """A run as it was after an event of its history: how it stood, its data, its steps."""
+    return await call.run.state_at(call.query.at)
+
+
 async def get_trace(call: Call[NoQuery, None]) -> list[Step]:
     """The trace of a run: its steps with what went in and out."""
     return await call.run.steps()
@@ -281,6 +294,7 @@ ROUTES: tuple[Route, ...] = (
     _RUN.get("", get_execution, answer=WorkflowInstance, also=(304,)),
     _RUN.get("/status", get_status, answer=RunStatus),
     _RUN.get("/steps", list_steps, answer=list[Step]),
+    _RUN.get("/state", get_state_at, query=PointQuery, answer=PastState),
     _RUN.get("/trace", get_trace, answer=list[Step]),
     _RUN.get("/history", list_history, answer=list[HistoryEntry], query=HistoryQuery),
     _RUN.get("/why", explain, answer=Why),

@@ -50,6 +50,13 @@ class ChangeData(Repair, frozen=True, kw_only=True):
     """Of one token only; of all if this is empty."""
 
 
+class CancelBranch(Repair, frozen=True, kw_only=True):
+    """A branch that is to end."""
+
+    token: str
+    """As the steps of the run name it."""
+
+
 class MoveBack(Repair, frozen=True, kw_only=True):
     """Where a run is to go on from."""
 
@@ -99,6 +106,11 @@ async def change_data(call: Call[NoQuery, ChangeData]) -> None:
     await call.run.change_data(call.body.patch, reason=call.body.reason, token=call.body.token)
 
 
+async def cancel_branch(call: Call[NoQuery, CancelBranch]) -> None:
+    """End one of several branches; the others go on, and are waited for without it."""
+    await call.run.cancel_branch(call.body.token, reason=call.body.reason)
+
+
 async def move_back(call: Call[NoQuery, MoveBack]) -> None:
     """Undo what was done behind a save point, and go on from there."""
     await call.run.move_back(call.body.save_point, reason=call.body.reason)
@@ -143,6 +155,7 @@ ROUTES: tuple[Route, ...] = (
     _REPAIRS.post("/steps/{number}/skip", skip_step, body=Skip, example=_WHY),
     _REPAIRS.post("/steps/{number}/complete", complete_step, body=Complete, example={**_WHY, "output": {"parcel": 77}}),
     _REPAIRS.post("/data", change_data, body=ChangeData, example={**_WHY, "patch": {"address": {"city": "Bern"}}}),
+    _REPAIRS.post("/cancel-branch", cancel_branch, body=CancelBranch, example={**_WHY, "token": "0/2.1"}),
     _REPAIRS.post("/move-back", move_back, body=MoveBack, example={**_WHY, "save_point": "packed"}),
     _REPAIRS.post("/fail", fail_execution, body=Repair, answer=Stopped, also=(202,), example=_WHY),
     _REPAIRS.get("/fork-preview", preview_fork, permission="execution:read", query=ForkQuery, answer=ForkPreview),

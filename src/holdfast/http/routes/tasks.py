@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDecision, TaskDetails
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDecision, TaskDetails, TaskOutcome
 from holdfast.errors import NotFoundError
 from holdfast.http import cursors, streams
 from holdfast.http.cursors import Listing
@@ -48,6 +48,27 @@ class Decide(Vote, frozen=True, kw_only=True):
     """One of the outcomes that a question has."""
 
     decision: str
+
+
+class SeenTask(Given, frozen=True, kw_only=True):
+    """A question, as it was looked at."""
+
+    task: str
+    document_version: str = ""
+
+
+class DecideMany(OnBehalf, frozen=True, kw_only=True):
+    """One of the outcomes, for many questions."""
+
+    tasks: Annotated[list[SeenTask], msgspec.Meta(max_length=1000)]
+    decision: str
+    comment: str = ""
+
+
+class TaskOutcomes(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each question, in their order."""
+
+    items: list[TaskOutcome]
 
 
 class TakeBack(OnBehalf, frozen=True, kw_only=True):
@@ -166,6 +187,18 @@ async def decide_task(call: Call[NoQuery, Decide]) -> None:
         on_behalf_of=asked.on_behalf_of,
         document_version=asked.document_version,
     )
+
+
+async def decide_tasks(call: Call[NoQuery, DecideMany]) -> TaskOutcomes:
+    """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
+    asked = call.body
+    found = await call.calls.tasks.decide_many(
+        [(each.task, each.document_version) for each in asked.tasks],
+        asked.decision,
+        comment=asked.comment,
+        on_behalf_of=asked.on_behalf_of,
+    )
+    return TaskOutcomes(items=found)
 
 
 async def approve_task(call: Call[NoQuery, Vote]) -> None:
@@ -287,6 +320,14 @@ ROUTES: tuple[Route, ...] = (
     _TASKS.get("/counts", count_tasks, reach="own", answer=TaskCounts),
     _TASKS.get("/decided", list_decided, reach="own", query=Paged, answer=Listing[DecidedTask]),
     _TASKS.get("/events", stream_inbox, reach="own", answer=TaskCounts, media_type="text/event-stream"),
+    _TASKS.post(
+        "/decide",
+        decide_tasks,
+        reach="own",
+        body=DecideMany,
+        answer=TaskOutcomes,
+        example={"tasks": [], "decision": "confirmed", "comment": "fine"},
+    ),
     _TASKS.get("/{id}", get_task, answer=TaskDetails),
     _TASKS.post("/{id}/decide", decide_task, body=Decide, example={"decision": "confirmed", "comment": "fine"}),
     _TASKS.post("/{id}/approve", approve_task, body=Vote, example={"comment": "fine"}),

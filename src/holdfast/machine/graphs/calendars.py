@@ -35,7 +35,7 @@ def last_time(cron: str, zone: str, now: datetime) -> datetime | None:
 
 def calendar_findings(node: str, cron: object, zone: object) -> Iterator[Diagnostic]:
     """What is wrong with a rule and its zone."""
-    if not _is_zone(zone):
+    if not is_zone(zone):
         message = f"{node!r} goes by the time zone {zone!r}, which is not known; give one such as 'Europe/Berlin'"
         yield Diagnostic("time_zone", message, node)
     fields = cron.split() if isinstance(cron, str) else []
@@ -61,7 +61,8 @@ def _flaw(fields: list[str]) -> str:
     return ""
 
 
-def _is_zone(name: object) -> bool:
+def is_zone(name: object) -> bool:
+    """Whether there is such a time zone."""
     try:
         return isinstance(name, str) and bool(_zone(name).key)
     except (KeyError, ValueError, OSError):  # What the name looks like decides which of them it is.

@@ -58,6 +58,8 @@ class Times(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """They are reminded each time that so much time has gone by."""
     escalation: tuple[Rung, ...] = ()
     """The ladder, in rising order."""
+    calendar: str = ""
+    """The calendar of the organisation whose working time all of them count, and the time of the question; empty for time by the clock."""
 
     @property
     def reminds(self) -> bool:
@@ -74,6 +76,11 @@ class Times(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         if self.every_ms is not None:
             what = f"the time between two reminders of {node!r}"
             yield from time_findings(node, "remind", what, self.every_ms, low=LEAST_EVERY_MS)
+        if self.calendar:
+            yield from name_findings(node, "calendar", f"the calendar of {node!r}", self.calendar)
+            if self.every_ms is not None:
+                message = f"{node!r} reminds again and again, which counts no working time; give times instead"
+                yield Diagnostic("calendar", message, node)
         if self.every_ms is not None and self.reminders_ms:
             message = f"{node!r} reminds at given times and again and again; give one of the two"
             yield Diagnostic("remind", message, node)

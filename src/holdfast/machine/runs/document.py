@@ -115,7 +115,11 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     def own(self) -> Data:
         """What is known of it besides its content."""
         known: Data = {"id": self.id, "type": self.type, "status": self.status, "version": self.version}
-        return {**known, "amended_from": self.amended_from or None}
+        return {
+            **known,
+            "amended_from": self.amended_from or None,
+            "superseded_by": self.superseded_by or None,
+        }
 
     def names(self) -> Data:
         """What expressions read as `entity`."""

@@ -27,10 +27,10 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         data=dict(event.data),
         amended_from=event.amended_from,
         org=event.org,
+        related=event.related,
         updated_by=event.by,
         hands=_with([], event),
         intent=_first_intent(event),
-        related=event.related,
     )
 
 
@@ -261,6 +261,7 @@ AUDITED: frozenset[type[e.Event]] = frozenset(
         e.StepFailed,
         e.StepPaused,
         e.StepSkipped,
+        e.BranchCancelled,
     }
 )
 """What the audit of a document tells of."""

@@ -252,9 +252,11 @@ def _told(view: View, event: e.Event) -> _Told:
             return _of_way(view, event)
 
 
-def _of_way(view: View, event: e.Event) -> _Told:
+def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for each event
     """What the workflow has done on its way."""
     match event:
+        case e.BranchCancelled():
+            return _Told(f"cancel branch {event.token}", event.actor, why=event.reason, kind="workflow")
         case e.ApprovalsVoided():
             return _Told("void approvals", event.by, why=f"{event.why}: {', '.join(event.fields) or 'all'}")
         case e.RulesApplied():

@@ -88,12 +88,13 @@ def _object(fields: Mapping[str, Field], data: Mapping[str, object], place: str)
     for name, field in fields.items():
         value = data.get(name)
         if value is not None:
-            yield from _value(field, value, f"{place}{name}")
+            yield from value_faults(field, value, f"{place}{name}")
         elif field.required and field.type != "computed":
             yield f"{place}{name}: a value is required"
 
 
-def _value(field: Field, value: object, place: str) -> Iterator[str]:
+def value_faults(field: Field, value: object, place: str) -> Iterator[str]:
+    """What is wrong with a value that a field is to have."""
     match field.type:
         case "string" | "ref" | "enum" | "date" | "datetime":
             yield from _text(field, value, place)
@@ -110,7 +111,7 @@ def _value(field: Field, value: object, place: str) -> Iterator[str]:
 def _parts(field: Field, value: object, place: str) -> Iterator[str]:
     if field.type == "list" and isinstance(value, list):
         for number, each in enumerate(value if field.items is not None else ()):
-            yield from _value(field.items, each, f"{place}[{number}]") if field.items else ()
+            yield from value_faults(field.items, each, f"{place}[{number}]") if field.items else ()
     elif field.type == "object" and isinstance(value, dict):
         yield from _object(field.fields, value, f"{place}.") if field.fields else ()
     else:

@@ -30,8 +30,8 @@ from holdfast.machine.runs.law import override_refusal, pause_refusal, resume_re
 from holdfast.machine.runs.leaving import end, finish, leave_by, look_at_branches, stay_or_end, way_out
 from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
+from holdfast.machine.runs.protection import is_protected
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.repair import is_protected
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
 from holdfast.machine.runs.state import Pause, Resumed, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of

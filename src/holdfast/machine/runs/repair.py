@@ -12,6 +12,7 @@ from holdfast.machine.graphs.graph import OK, Human, Node, SavePoint
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, is_within, merged, too_large
+from holdfast.machine.runs.cancelling import cancel_branch
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.events import (
@@ -29,6 +30,7 @@ from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_thro
 from holdfast.machine.runs.nodes.kind import no_transition
 from holdfast.machine.runs.nodes.task import call_anew
 from holdfast.machine.runs.patches import fingerprint, patched
+from holdfast.machine.runs.protection import is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import behind, halt, passes_no_return
 from holdfast.machine.runs.state import ROOT, Executed, State, Step, Token
@@ -58,6 +60,9 @@ def repair(turn: Turn, command: r.Repair, *, go_on: GoOn) -> Rejection | None:
             return _change_data(turn, command)
         case r.MoveBack():
             return _move_back(turn, command)
+        case r.CancelBranch():
+            waits = turn.state.status == "paused" and turn.state.reason in OF_A_STEP
+            return cancel_branch(turn, command, go_on=go_on if waits else None)
         case r.ForceFailure() if turn.state.document is not None:
             return ended_by_life(turn.state.document)
         case r.ForceFailure():
@@ -100,7 +105,7 @@ def _repair_step(
         return refused(Refusal.NOT_REPAIRABLE, told)
     node = turn.routes.node(step.node)
     if is_protected(node):
-        return _protected(node)
+        return protected(node)
     match command:
         case r.RetryStep():
             return _retry(turn, step, command, go_on)
@@ -116,16 +121,6 @@ def _others(state: State) -> str:
     steps = [step for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()) if step.of is None]
     named = ", ".join(f"{step.number} ({step.node!r})" for step in sorted(steps, key=lambda each: each.number))
     return f"these steps have not ended: {named}" if named else "no step of it waits for anything"
-
-
-def is_protected(node: Node) -> bool:
-    """Whether no operator can go past a node: a gate, or an approval that one of them needs."""
-    return node.op.is_protected or (isinstance(node.op, Human) and node.op.pins)
-
-
-def _protected(node: Node) -> Rejection:
-    told = f"{node.id!r} is a protected gate: it opens by what it waits for, and no operator can go past it"
-    return refused(Refusal.PROTECTED, told)
 
 
 def _retry(turn: Turn, step: Step, command: r.RetryStep, go_on: GoOn) -> Rejection | None:
@@ -314,7 +309,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
     for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()):
         node = turn.routes.node(step.node)
         if node.op.is_protected and step.token in names:
-            return _protected(node)
+            return protected(node)
     changed = {name: patched(live[name].data, command.patch) for name in names}
     if not all(is_within(turn.routes, data) for data in changed.values()):
         return too_large(turn.routes, "the patch")
@@ -334,7 +329,7 @@ def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
     for each in behind(state, point.number):
         node = turn.routes.node(each.node)
         if is_protected(node):
-            return _protected(node)
+            return protected(node)
         if passes_no_return(turn.routes, each):
             told = f"{each.node!r}, behind {point.node!r}, is a point of no return; fork the workflow instead"
             return refused(Refusal.NO_SAVE_POINT, told)

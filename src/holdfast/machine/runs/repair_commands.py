@@ -64,6 +64,12 @@ class MoveBack(_Repair, frozen=True, kw_only=True):
     """The data as it was then, which only the history knows."""
 
 
+class CancelBranch(_Repair, frozen=True, kw_only=True):
+    """End one of several branches; the others are waited for without it."""
+
+    token: str
+
+
 class ForceFailure(_Repair, frozen=True, kw_only=True):
     """Turn back as if a step had failed for good."""
 
@@ -84,5 +90,13 @@ class ForkWorkflow(_Repair, frozen=True, kw_only=True):
 
 
 Repair: TypeAlias = (
-    RetryStep | ReenqueueStep | SkipStep | CompleteByHand | ChangeData | MoveBack | ForceFailure | ForkWorkflow
+    RetryStep
+    | ReenqueueStep
+    | SkipStep
+    | CompleteByHand
+    | ChangeData
+    | MoveBack
+    | CancelBranch
+    | ForceFailure
+    | ForkWorkflow
 )

@@ -33,6 +33,11 @@ def _step_repaired(_routes: GraphIndex, state: State, event: e.StepRepaired) -> 
     state.open[event.step] = step
 
 
+def _branch_cancelled(_routes: GraphIndex, state: State, _event: e.BranchCancelled) -> None:
+    """What an operator brings about is no part of a chain of steps that nobody asked for."""
+    state.chain = 0
+
+
 def _step_skipped(routes: GraphIndex, state: State, event: e.StepSkipped) -> None:
     """Nothing of it is undone later, nor of the one that it repeats."""
     step = state.open.pop(event.step, None)
@@ -87,6 +92,7 @@ def _workflow_forked(_routes: GraphIndex, state: State, event: e.WorkflowForked)
 
 REPAIRED: dict[type[e.Event], Callable[..., None]] = {
     e.StepRepaired: _step_repaired,
+    e.BranchCancelled: _branch_cancelled,
     e.StepSkipped: _step_skipped,
     e.DataChanged: _data_changed,
     e.MoveBackStarted: _move_back_started,

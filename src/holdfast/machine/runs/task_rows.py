@@ -20,6 +20,7 @@ from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.question import Question, begun, newcomers
 from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.working import reached_ms
 
 _encode = msgspec.json.Encoder().encode
 
@@ -237,7 +238,9 @@ def _due_later(view: View, step: Step, shift_ms: int) -> list[Record]:
     op = view.routes.node(step.node).op
     if not shift_ms or not isinstance(op, Human) or op.times is None or op.times.due_ms is None:
         return []
-    due_at = later(datetime.fromisoformat(step.asked_at), timedelta(milliseconds=op.times.due_ms + shift_ms))
+    since = datetime.fromisoformat(step.asked_at)
+    due_ms = reached_ms(view.state, op.times.calendar, since, op.times.due_ms)
+    due_at = later(since, timedelta(milliseconds=due_ms + shift_ms))
     return [TaskChanged(number=step.number, due_at=due_at)]
 
 

@@ -22,6 +22,7 @@ from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.waking import waiting_since
+from holdfast.machine.runs.working import reached, reached_ms
 
 _MILLISECOND = timedelta(milliseconds=1)
 _NO_TIMES = Times()
@@ -31,7 +32,9 @@ _LATE = Ignored(reason="the question is not open any more")
 def due_at(turn: Turn, node: Node) -> str:
     """When an answer to a question that is asked now is due; empty if nobody says."""
     due_ms = _times(node).due_ms
-    return "" if due_ms is None else (turn.moment.now + timedelta(milliseconds=due_ms)).isoformat()
+    if due_ms is None:
+        return ""
+    return reached(turn.state, _times(node).calendar, turn.moment.now, due_ms).isoformat()
 
 
 def asked_at(turn: Turn, node: Node) -> str:
@@ -110,7 +113,10 @@ def _go_up(turn: Turn, step: Step, reason: str = "", *, by: Actor = SYSTEM) -> N
     people = [_person(rung, level)]
     turn.emit(TaskEscalated(step=step.number, level=level, people=people, reason=reason, shift_ms=shift_ms))
     if rung.timeout_ms is not None:
-        turn.set_timer(step_timer(step.number), rung.timeout_ms, TimeOut(step=step.number))
+        after_ms = reached_ms(
+            turn.state, _times(turn.routes.node(step.node)).calendar, turn.moment.now, rung.timeout_ms
+        )
+        turn.set_timer(step_timer(step.number), after_ms, TimeOut(step=step.number))
     tell_of_task(turn, step, people, "escalated", count=level)
     _set_escalation(turn, step)
 
@@ -174,7 +180,7 @@ def _last_passed(turn: Turn, step: Step, shift_ms: int) -> int:
     if times.every_ms is not None:
         passed = turn.moment.now - datetime.fromisoformat(step.asked_at) - timedelta(milliseconds=shift_ms)
         return max(count, passed // timedelta(milliseconds=times.every_ms))
-    while (after_ms := _reminder_ms(times, count + 1)) is not None and _left_ms(turn, step, after_ms + shift_ms) <= 0:
+    while (after_ms := _reminder_ms(times, count + 1)) is not None and _left_ms(turn, step, after_ms) + shift_ms <= 0:
         count += 1
     return count
 
@@ -192,7 +198,7 @@ def _stood_still_ms(turn: Turn, step: Step, key: str, after_ms: int) -> int:
     due_at = moment.fired_due_at if moment.fired_timer == key else moment.pending_timers.get(key)
     if due_at is None:
         return 0
-    early = datetime.fromisoformat(step.asked_at) + timedelta(milliseconds=after_ms) - due_at
+    early = _reached(turn, step, after_ms) - due_at
     return max(
         0, -(early // _MILLISECOND)
     )  # A timer is set to whole milliseconds, so that it may be early by less than one.
@@ -200,5 +206,10 @@ def _stood_still_ms(turn: Turn, step: Step, key: str, after_ms: int) -> int:
 
 def _left_ms(turn: Turn, step: Step, after_ms: int) -> int:
     """How long it is until then."""
-    left = datetime.fromisoformat(step.asked_at) + timedelta(milliseconds=after_ms) - turn.moment.now
-    return left // _MILLISECOND
+    return (_reached(turn, step, after_ms) - turn.moment.now) // _MILLISECOND
+
+
+def _reached(turn: Turn, step: Step, after_ms: int) -> datetime:
+    """When so much time has gone by since the question was asked."""
+    calendar = _times(turn.routes.node(step.node)).calendar
+    return reached(turn.state, calendar, datetime.fromisoformat(step.asked_at), after_ms)

@@ -13,7 +13,7 @@ from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall, 
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.rows import Record
-from holdfast.machine.graphs.graph import Execution, Node, Retry, Work
+from holdfast.machine.graphs.graph import Execution, Human, Node, Retry, Work
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.commands import AnswerStep, ReturnStep, RunStep, TimeOut
 from holdfast.machine.runs.errands import Errand
@@ -23,6 +23,7 @@ from holdfast.machine.runs.namespaces import Asked, namespaces_of
 from holdfast.machine.runs.state import Data, Executed, State, Step, Token
 from holdfast.machine.runs.step_rows import NodeRows, Projection
 from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
+from holdfast.machine.runs.working import reached_ms
 
 Ending = Literal["undo", "drop", "abort"]
 """How work is stopped: it will be undone, and its end is waited for; it is not wanted any more; or everything ends at once."""
@@ -250,8 +251,14 @@ class Turn:
         )
         limit = self.limit_of(node) if self.state.wait_ms else node.timeout_ms
         if limit is not None:
-            self.set_timer(step_timer(number), limit, TimeOut(step=number))
+            self.set_timer(step_timer(number), self._elapsing_ms(node, limit), TimeOut(step=number))
         return self.state.open[number]
+
+    def _elapsing_ms(self, node: Node, limit: int) -> int:
+        """The time of a step by the clock; that of a question may count working time."""
+        if not isinstance(node.op, Human) or node.op.times is None:
+            return limit
+        return reached_ms(self.state, node.op.times.calendar, self.moment.now, limit)
 
     def limit_of(self, node: Node) -> int | None:
         """How long a step of a node waits, in milliseconds: as its definition says, or else as long as steps of this run do that wait for an answer."""

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
+from holdfast.kernel.people import Principal
 from holdfast.people.directory import Directory, Look
 from holdfast.people.notices.notice import Addresses, own_address
 from holdfast.store.notifications import Recipient
+
+People: TypeAlias = Callable[[str, Recipient], list[Principal]]
+"""Those of a tenant who are meant by a name, as far as they are known."""
 
 
 def addresses_in(directory: Directory, clock: Callable[[], datetime]) -> Addresses:
@@ -30,6 +35,24 @@ def addresses_in(directory: Directory, clock: Callable[[], datetime]) -> Address
         return [found for each in known if each.is_active and (found := _address(each.email, each.id))]
 
     return look_up
+
+
+def principals_in(directory: Directory, clock: Callable[[], datetime]) -> People:
+    """Looks people up in a directory: a user, or those who have a role."""
+
+    def look_up(tenant: str, of: Recipient) -> list[Principal]:
+        now = clock()
+        if directory.is_known_empty(tenant, now):
+            return []
+        with directory.looking(tenant) as rows:
+            return rows.principals(Look(rows, now).holders(of.name) if of.kind == "role" else [of.name])
+
+    return look_up
+
+
+def address_of(person: Principal) -> str:
+    """Where somebody is reached; empty if nobody knows."""
+    return _address(person.email, person.id)
 
 
 def _address(email: str, name: str) -> str:

@@ -15,6 +15,8 @@ from holdfast.kernel.vocabulary import name_flaw
 from holdfast.machine.runs.commands import EndNotice
 from holdfast.machine.runs.errands import Notify
 from holdfast.outbound.http import Outbound
+from holdfast.people.notices.addresses import People, address_of
+from holdfast.people.notices.manners import Manners, Wants, is_muted, occasion_of, reworded, wants_of
 from holdfast.people.notices.notice import Addresses, Channel, Notice
 from holdfast.people.notices.webhook import Webhook
 from holdfast.runtime.handlers import EffectContext, Fail
@@ -33,6 +35,10 @@ class Deliveries:
     ) -> None:
         self.addresses = addresses
         """Who knows where people are reached."""
+        self.people: People = lambda _tenant, _of: []
+        """Who knows what people want."""
+        self.manners: Callable[[str], Manners | None] = lambda _tenant: None
+        """Who knows how an organisation words its notices."""
         self._clock = clock
         self._outbound = outbound
         self._channels: dict[str, Channel | Sending] = {IN_APP: in_app}
@@ -61,15 +67,40 @@ class Deliveries:
 
     def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
         """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""
-        left_undone = self.deliver(errand.channel, self._notice(context, errand))
+        channel, notice, muted = self._mannered(self._notice(context, errand), errand)
+        left_undone = self.deliver(channel, notice, but=muted)
         return _ended(errand, left_undone) if errand.waits or left_undone else None
 
-    def deliver(self, name: str, notice: Notice) -> str:
-        """Send a notice by a channel, or raise; what was left undone, if nobody knows where its recipient is reached."""
+    def _mannered(self, notice: Notice, errand: Notify) -> tuple[str, Notice, frozenset[str]]:
+        """By which channel something is told, in the words and the language that fit, and the addresses of those who do not want it there.
+
+        What a step waits for, and what is told in the application, nobody does without.
+        """
+        manners, occasion = self.manners(notice.tenant), occasion_of(errand.key)
+        is_optional = errand.channel != IN_APP and not errand.waits
+        if manners is None and not is_optional:
+            return errand.channel, notice, frozenset()
+        people = self.people(notice.tenant, notice.recipient)
+        wants = {each.id: wants_of(each) for each in people}
+        if manners is not None:
+            language = wants.get(notice.to, Wants()).language if notice.kind == "user" else ""
+            notice = reworded(notice, manners.wording(occasion, errand.channel, language or manners.language))
+        mandatory = () if manners is None else manners.mandatory
+        muted = [
+            each for each in people if is_optional and is_muted(wants[each.id], errand.channel, occasion, mandatory)
+        ]
+        channel = IN_APP if muted and len(muted) == len(people) else errand.channel
+        return channel, notice, frozenset(map(address_of, muted))
+
+    def deliver(self, name: str, notice: Notice, *, but: frozenset[str] = frozenset()) -> str:
+        """Send a notice by a channel, or raise; what was left undone, if nobody knows where its recipient is reached.
+
+        `but` are addresses of those who do not want it.
+        """
         channel = self._channels.get(name)
         if channel is None:
             raise Fail(f"there is no channel {name!r} here; {_remedy(name)}")
-        found = self._addressed(name, notice)
+        found = self._addressed(name, notice, but)
         if getattr(channel, "needs_address", False) and not found.addresses:
             self._send(self._channels[IN_APP], found)
             return f"nobody knows an address of {found.kind} {found.to!r}; told in the application only"
@@ -93,10 +124,12 @@ class Deliveries:
             partition=context.partition,
         )
 
-    def _addressed(self, channel: str, notice: Notice) -> Notice:
+    def _addressed(self, channel: str, notice: Notice, but: frozenset[str]) -> Notice:
         if channel == IN_APP:  # Everybody is reached there, and nobody is looked up for it.
             return notice
-        found = tuple(dict.fromkeys(self.addresses(notice.tenant, notice.recipient)))
+        found = tuple(
+            each for each in dict.fromkeys(self.addresses(notice.tenant, notice.recipient)) if each not in but
+        )
         return notice if not found else msgspec.structs.replace(notice, addresses=found)
 
     @staticmethod

@@ -27,6 +27,8 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
     """When, as five fields: minute, hour, day of the month, month, day of the week."""
     time_zone: str = UTC_ZONE
     """Whose clock `cron` means, as `Europe/Berlin`."""
+    calendar: str = ""
+    """The calendar of the organisation whose working time the duration counts; empty for time by the clock."""
 
     word: ClassVar[str] = "wait"
     shape: ClassVar[Shape] = Shape(('(("', '"))'), "shape=ellipse, style=filled")
@@ -40,8 +42,8 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
 
     @property
     def exits(self) -> frozenset[str]:
-        """The time is over; or what should be an instant is none."""
-        return frozenset({OK}) if self.until is None else frozenset({OK, ERROR})
+        """The time is over; or what should be an instant is none, or there is no such calendar."""
+        return frozenset({OK}) if self.until is None and not self.calendar else frozenset({OK, ERROR})
 
     @property
     def detail(self) -> str:
@@ -52,7 +54,7 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
             return f"{self.cron} {self.time_zone}"
         length = self.duration_ms or 0
         unit = next((unit for unit, size in _UNITS.items() if length and not length % size), "ms")
-        return f"{length // _UNITS.get(unit, 1)} {unit}"
+        return f"{length // _UNITS.get(unit, 1)} {unit}{f' of {self.calendar}' if self.calendar else ''}"
 
     def formulas(self, node: str) -> Iterator[Formula]:
         """What gives the instant."""
@@ -67,6 +69,10 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
             yield Diagnostic("wait_time", message, node)
         if self.duration_ms is not None:
             yield from time_findings(node, "wait_duration", f"the time that {node!r} waits", self.duration_ms)
+        if self.calendar:
+            yield from name_findings(node, "calendar", f"the calendar of {node!r}", self.calendar)
+            if self.duration_ms is None:
+                yield Diagnostic("calendar", f"{node!r} has a calendar and no duration that it is for; give one", node)
         if self.cron != "":
             yield from calendar_findings(node, self.cron, self.time_zone)
         elif self.time_zone != UTC_ZONE:

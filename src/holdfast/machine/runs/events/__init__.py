@@ -40,6 +40,7 @@ from holdfast.machine.runs.events.pause import (
     WorkflowResumed,
 )
 from holdfast.machine.runs.events.repair import (
+    BranchCancelled,
     DataChanged,
     MoveBackStarted,
     MovedBack,
@@ -106,6 +107,7 @@ __all__ = [
     "ApprovalsKept",
     "ApprovalsVoided",
     "ApproverAdded",
+    "BranchCancelled",
     "BranchesClosed",
     "BranchesDropped",
     "BranchesMet",
@@ -349,6 +351,7 @@ Event: TypeAlias = (
     | EventDeclined
     | EventsSought
     | StepRepaired
+    | BranchCancelled
     | StepSkipped
     | DataChanged
     | MoveBackStarted

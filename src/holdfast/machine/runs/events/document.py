@@ -36,12 +36,12 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     is_adopted: bool = False
     """Whether it was there before the engine managed it."""
-    content_hash: str = ""
-    """The hash of the content as it was written, if values of it were redacted since."""
     related: dict[str, Data] = {}  # noqa: RUF012 - every struct gets one of its own
     """What steps read of the documents that it refers to, by field."""
     origin: str = ""
     """The other document whose step has made it, as type/id; empty if none has."""
+    content_hash: str = ""
+    """The hash of the content as it was written, if values of it were redacted since."""
 
 
 @message(name="document_changed")
@@ -60,12 +60,12 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     """The step that did it; 0 if none."""
     reason: str = ""
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
-    content_hash: str = ""
-    """The hash of the whole content as it was then, if values of it were redacted since."""
     related: dict[str, Data] | None = None
     """What steps read of the documents that it refers to; None if that is as it was."""
     origin: str = ""
     """The other document whose step did it, as type/id; empty if none did."""
+    content_hash: str = ""
+    """The hash of the whole content as it was then, if values of it were redacted since."""
 
 
 @message(name="document_moved")

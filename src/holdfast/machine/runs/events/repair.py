@@ -40,6 +40,15 @@ class StepSkipped(Happening, frozen=True, kw_only=True):
     """Of a step that stands for one that gave up, these say where that was."""
 
 
+@message(name="branch_cancelled")
+class BranchCancelled(Happening, frozen=True, kw_only=True):
+    """An operator ends one of several branches; what follows from it has events of its own."""
+
+    token: str
+    actor: str
+    reason: str
+
+
 @message(name="data_changed")
 class DataChanged(Happening, frozen=True, kw_only=True):
     """An operator changed the data of tokens."""

@@ -44,6 +44,7 @@ from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.wording import subject_of
+from holdfast.machine.runs.working import check_calendar
 
 _encode = msgspec.json.Encoder().encode
 
@@ -62,6 +63,8 @@ class HumanKind(Kind):
             return
         try:
             subject_of(turn.routes, node, text_names(turn.state, token.data))
+            if node.op.times is not None:
+                check_calendar(turn.state, node.op.times.calendar)
         except ExpressionError as error:
             self.fail(turn, token, node, str(error))
             return

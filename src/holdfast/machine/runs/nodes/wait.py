@@ -31,6 +31,7 @@ from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.timers import step_timer
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.waking import waiting_since
+from holdfast.machine.runs.working import check_calendar, reached_ms
 
 MOST_KEPT = 1000
 """Signals that a run keeps until a step waits for them, all names together: they are part of its state, which has to stay small."""
@@ -45,8 +46,14 @@ class WaitTimerKind(Kind):
         """Set the timer."""
         assert isinstance(node.op, WaitTimer)
         if node.op.duration_ms is not None:
+            try:
+                check_calendar(turn.state, node.op.calendar)
+            except ExpressionError as error:
+                self.fail(turn, token, node, f"{node.id!r} cannot count its time: {error}")
+                return
             number = turn.open_step(token, node, asked_at=waiting_since(turn)).number
-            turn.set_timer(step_timer(number), node.op.duration_ms, TimeOut(step=number))
+            after_ms = reached_ms(turn.state, node.op.calendar, turn.moment.now, node.op.duration_ms)
+            turn.set_timer(step_timer(number), after_ms, TimeOut(step=number))
             return
         try:
             due = _due(turn, token, node, node.op)

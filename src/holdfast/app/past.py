@@ -1,0 +1,66 @@
+"""Runs as they were: the state after an event of the history, folded anew."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import cast
+
+import msgspec
+
+from holdfast.app.desk import Desk
+from holdfast.app.words import words_of
+from holdfast.app.workflow_reads import workflow_row
+from holdfast.errors import NotFoundError
+from holdfast.kernel.ids import InstanceId
+from holdfast.machine.runs.state import State
+from holdfast.store.reading import Reader
+
+
+class PastState(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as it was after an event."""
+
+    id: InstanceId
+    at: int
+    """Number of the event."""
+    event: str
+    """Name of the event."""
+    happened_at: datetime
+    status: str
+    reason: str
+    error: str
+    """Why it waited for an operator, or why it had ended, if it had not ended well."""
+    open: list[str]
+    """Names of the steps that were under way."""
+    ended: list[str]
+    """Names of the steps that had ended, in that order; where nothing can be undone, only those that were still asked for."""
+    data: dict[str, dict[str, object]]
+    """The data of each token, by its name; of a document nothing: its versions tell that."""
+    result: object
+    """What it had come to; null if it had not ended well."""
+
+
+def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
+    """A run as it was after the event with this sequence."""
+    header = workflow_row(reader, run)
+    if not 1 <= at <= header.version:
+        raise NotFoundError("event", at, hint=f"the history of {run} has the events 1 to {header.version}")
+    program = desk.registry.get(header.tenant, header.definition, header.definition_version)
+    events = reader.events(header.id, limit=at)
+    state = cast("State", program.replay(program.initial(), events))
+    status = program.status(state)
+    has_begun = header.begun and bool(state.executed or state.dead or state.frozen or status.is_terminal)
+    # What a document held is told by its versions, each field to those whose eyes it is for.
+    tokens = {**state.tokens, **state.parked} if state.document is None else {}
+    return PastState(
+        id=run,
+        at=at,
+        event=events[-1].type,
+        happened_at=events[-1].at,
+        status=words_of(header.kind).instance_status(status.word, status.reason, has_begun=has_begun),
+        reason=status.reason,
+        error=state.error,
+        open=[each.node for each in state.open.values()],
+        ended=[each.node for each in state.executed.values()],
+        data={name: token.data for name, token in tokens.items()},
+        result=state.result,
+    )

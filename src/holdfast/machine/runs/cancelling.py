@@ -1,0 +1,75 @@
+"""One branch of several is cancelled: the others go on, and are waited for without it. Never where a gate or an approval would be got past."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.graph import Human, Join
+from holdfast.machine.runs.branches import branch_of
+from holdfast.machine.runs.ending import unended
+from holdfast.machine.runs.events import BranchCancelled
+from holdfast.machine.runs.law import override_refusal
+from holdfast.machine.runs.leaving import end_branches, look_at_branches
+from holdfast.machine.runs.losers import drop
+from holdfast.machine.runs.protection import ahead, is_protected, protected
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.repair_commands import CancelBranch
+from holdfast.machine.runs.state import Scope, State
+from holdfast.machine.runs.turn import Turn
+
+_CANCELLED = "an operator cancelled the branch"
+
+
+def cancel_branch(turn: Turn, command: CancelBranch, *, go_on: Callable[[Turn], None] | None) -> Rejection | None:
+    """End a branch with everything below it; `go_on` has the run go on, if it waits because a step gave up."""
+    state, name = turn.state, command.token
+    token = state.token(name)
+    if token is None:
+        return refused(Refusal.UNKNOWN_TOKEN, f"the workflow has no token {name!r} any more; {_others(state)}")
+    scope = None if token.scope is None else state.scopes.get(token.scope)
+    if scope is None:
+        told = f"{name!r} is no branch that others are waited for with; cancel the workflow, or skip the step"
+        return refused(Refusal.NOT_REPAIRABLE, f"{told}; {_others(state)}")
+    refusal = _refusal(turn, scope, name)
+    if refusal is not None:
+        return refusal
+    within = frozenset({name})
+    steps = [step for step in unended(turn) if step.of is None and branch_of(step.token, within)]
+    turn.emit(BranchCancelled(token=name, actor=turn.moment.actor.id, reason=command.reason))
+    gave_up = any(step.number in state.dead for step in steps)
+    end_branches(turn, [name], error=f"{_CANCELLED}: {command.reason}")
+    if gave_up and go_on is not None and not state.dead:
+        go_on(turn)
+    join = turn.routes.join_of(scope.node)
+    if join is not None and isinstance(join.op, Join) and join.op.losers != "stop":
+        drop(turn, [name], _CANCELLED)
+    look_at_branches(turn, scope.step)
+    return None
+
+
+def _refusal(turn: Turn, scope: Scope, name: str) -> Rejection | None:
+    """Why a branch cannot be cancelled, although it is one."""
+    state = turn.state
+    if state.pause is not None:
+        return refused(Refusal.ALREADY_PAUSED, "somebody has paused it; resume it first, and cancel the branch then")
+    if name in scope.arrived:
+        return refused(
+            Refusal.NOT_REPAIRABLE, f"{name!r} has arrived where the branches meet, and has nothing left to do"
+        )
+    if len(scope.live) == 1 and not scope.items:
+        told = f"{name!r} is the last branch of {scope.node!r}, and nothing would be left; skip its step, or cancel the workflow"
+        return refused(Refusal.NOT_REPAIRABLE, told)
+    within, join = frozenset({name}), turn.routes.join_of(scope.node)
+    tokens = [each.node for each in (*state.tokens.values(), *state.parked.values()) if branch_of(each.id, within)]
+    nodes = ahead(turn.routes, tokens, until="" if join is None else join.id)
+    gate = next((node for node in nodes if is_protected(node)), None)
+    if gate is not None:
+        return protected(gate)
+    asks = any(isinstance(node.op, Human) for node in nodes)
+    return override_refusal(turn.routes.graph, turn.moment.actor) if asks else None
+
+
+def _others(state: State) -> str:
+    live = [name for scope in state.scopes.values() for name in scope.live if name not in scope.arrived]
+    return f"these branches are under way: {', '.join(map(repr, live))}" if live else "no branch is under way"
