@@ -153,6 +153,9 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     # -- the whole
     "no steps": ("empty", "", Draft(nodes=[])),
     "no name": ("unnamed_workflow", "", Draft(nodes=[node("a")], name=" ")),
+    "no tokens": ("max_tokens", "", Draft(nodes=[node("a")], policies=Policies(max_tokens=0))),
+    "no data": ("max_bytes", "", Draft(nodes=[node("a")], policies=Policies(max_bytes=0))),
+    "no items": ("most", "a", msgspec.structs.replace(forked(), nodes=forked(split=g.Split(most=0)).nodes)),
     "no version": ("no_version", "", Draft(nodes=[node("a")], version="")),
     "unknown kind": ("kind", "", Draft(nodes=[node("a")], kind="flow")),  # type: ignore[arg-type]
     "deadline of nothing": ("deadline", "", Draft(nodes=[node("a")], policies=Policies(deadline_ms=0))),
