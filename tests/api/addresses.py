@@ -16,7 +16,7 @@ GHOSTS = {
     "run": GHOST, "task": f"{GHOST}:1", "process": GHOST, "letter": "999999", "event": GHOST, "pause": "999999",
     "person": "ghost-ann", "role": "ghost-role", "delegation": "999999", "absence": "999999", "chain": "ghost-chain",
     "definition": "ghost-own", "key": GHOST.replace("-", ""), "notification": "999999", "workflow": "ghost.approval", "hook": "ghost",
-    "paper": GHOST, "step": "1", "schedule": "ghost-schedule", "batch": "ghost-batch", "session": GHOST.replace("-", ""), "provider": "ghost",
+    "paper": GHOST, "report": "ghost-report", "step": "1", "schedule": "ghost-schedule", "batch": "ghost-batch", "session": GHOST.replace("-", ""), "provider": "ghost",
     "type": "ghost_invoice", "document": "ghost-1", "draft": GHOST, "charter": "rules:ghost_invoice", "template": "ghost_template",
 }  # fmt: skip
 """What nobody has."""
@@ -33,7 +33,7 @@ def thing(route: Route, parameter: str) -> str:
         "/api/v1/tasks": "task", "/ui/": "process", "/api/v1/dead-letters": "letter", "/api/v1/pauses": "pause",
         "/api/v1/directory/delegations": "delegation", "/api/v1/directory/absences": "absence",
         "/api/v1/notifications": "notification", "/api/v1/chains": "chain", "/api/v1/definitions": "definition",
-        "/api/v1/executions": "run", "/api/v1/invariants": "paper", "/api/v1/reports": "type",
+        "/api/v1/executions": "run", "/api/v1/invariants": "paper", "/api/v1/reports": "definition",
     }  # fmt: skip
     special = {
         "person": "person", "role": "role", "key": "key", "event_id": "event", "workflow_id": "workflow", "hook": "hook",

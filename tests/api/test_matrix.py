@@ -186,12 +186,13 @@ def test_what_spans_more_is_refused_to_less(scene: Scene) -> None:
     """What is about a whole tenant is refused to whoever is bound to a part of it; what is about all tenants, to every other tenant."""
     before, wrong = standing(scene), Wrong()
     south, acme = scene.world.client(actor="sue", partition=SOUTH), scene.world.client()
+    part = scene.world.client(tenant=scene.world.engine.futures.request.tenant, actor="pat", partition=SOUTH)
     for route in GUARDED:
         if route.reach == "tenant":
             answer = sent(south, route, scene.made)
             wrong.note(route, answer, unless="partition_bound" in answer.text and answer.status_code == 403)
         elif route.reach == "platform":
-            for answer in (sent(client, route, scene.made) for client in (south, acme)):
+            for answer in (sent(client, route, scene.made) for client in (south, acme, part)):
                 wrong.note(route, answer, unless="platform_only" in answer.text and answer.status_code == 403)
     assert not wrong
     assert standing(scene) == before

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from app.processes.acting import ends, person, process, registered
 from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RequestContext, ReusedIdError, Saga
 from holdfast.app.batch_views import Batch
 from holdfast.testing import ManualEngine
@@ -182,6 +183,10 @@ def test_a_batch_may_do_what_whoever_began_it_may(place: Place) -> None:
                 ask(batch.id)
     with pytest.raises(ForbiddenError, match="batch:manage"):
         engine.acting("eve").batches.begin("pause", [mine.id])
+    guarded = process(person("a"), *ends("z"), ways="a go z", capabilities={"start": "orders:start"})
+    registered(engine, guarded)
+    with pytest.raises(ForbiddenError, match="orders:start"):  # At once, and not of each item.
+        engine.acting(Actor(id="bob", capabilities=able)).batches.begin("start", definition="w", inputs=[{}])
     assert [each.id for each in engine.batches.list()] == [weak.id, batch.id]
     assert [each.id for each in engine.batches.list(after=weak)] == [batch.id]
 

@@ -34,8 +34,9 @@ from holdfast.app.calls.run import FutureRun
 from holdfast.authoring.definition import Definition
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.companions import Attendance, CallFacts, Companion
 from holdfast.testing import ManualEngine
-from support.engines import QUICK, Live, Place
+from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
 
 ROOT = Actor(id="root", roles=frozenset({"approver", "finance"}), capabilities=frozenset({"*"}))
@@ -571,6 +572,48 @@ def test_an_event_for_one_taker_is_taken_in_its_partition(place: Place, *, waits
     assert north.describe().status == "completed"
     assert engine.events.get("e").taken_by == north.id
     assert within(engine, "south").events.get("e").taken_by is None
+    south = within(engine, "south").start("listen")
+    engine.drain()
+    assert within(engine, "south").events.get("e").taken_by == south.id
+
+
+class Renaming(Companion):
+    """Gives every call a trace of its own, as tracers do."""
+
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    def call(self, facts: CallFacts) -> Attendance:
+        """Goes along itself."""
+        del facts
+        return self
+
+    def ended(self, error: BaseException | None, /) -> None:
+        """Nothing more."""
+
+
+@pytest.mark.row("P-025", "P-071")
+def test_what_a_handler_answers_and_what_gave_up_is_of_the_partition(place: Place) -> None:
+    """Whoever goes along with the call; and timers and messages that gave up are found there, and nowhere else."""
+
+    def fragile(_state: Notes, command: Do, moment: Moment) -> Answer:
+        match command.what:
+            case "boom":
+                raise RuntimeError("boom")
+            case "begin":
+                decision = Decision.event(Noted("begin")).with_effect(Act("work"))
+                return decision.with_timer_after(timedelta(minutes=1), Do(moment.key, "boom"))
+            case _:
+                return Decision.event(Noted(command.what))
+
+    engine = place.engine(Settings(command_retry=AT_ONCE))
+    engine.register(Puppet(fragile), lambda _context, _effect: Do("k", "done")).accompany(Renaming())
+    north, south = within(engine, "north"), within(engine, "south")
+    north.deciders.execute(Puppet, Do("k", "begin"))
+    north.deciders.submit(Puppet, Do("k", "boom"))
+    engine.advance(minutes=5)
+    assert north.deciders.state(Puppet, "k") == ("begin", "done")
+    assert {each.source for each in north.dead_letters.list()} == {"timer", "inbox"}
+    assert south.dead_letters.list() == []
 
 
 @pytest.mark.row("P-071")

@@ -72,7 +72,7 @@ def test_every_command_helps_with_an_example(holdfast: Holdfast, path: str, comm
 def test_examples_can_be_typed(path: str, command: click.Command) -> None:
     """Every example is parsed by the command that it is an example of."""
     assert isinstance(command, frame.Verb)
-    for name in ("order.json", "row.json"):
+    for name in ("order.json", "row.json", "keys.txt"):
         Path(name).write_text("{}")
     for example in command.examples:
         typed = shlex.split(example.split("|")[-1])

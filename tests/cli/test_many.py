@@ -26,7 +26,7 @@ def test_a_schedule_is_put_looked_at_and_deleted(stage: Stage) -> None:
     assert holdfast.json("schedules", "backfill", "s", "--stop")["backfills"] == []
     assert "give START and END" in holdfast("schedules", "backfill", "s", code=Exit.WRONG).stderr
     assert "one of the three" in holdfast("schedules", "put", "t", "order", code=Exit.WRONG).stderr
-    assert holdfast("schedules", "delete", "s", "--revision", "7", code=Exit.REFUSED).stderr
+    assert holdfast("schedules", "delete", "s", "--revision", "7", code=Exit.CONFLICT).stderr
     holdfast("schedules", "delete", "s", "--revision", "1")
     assert holdfast("schedules", "show", "s", code=Exit.NOT_FOUND).stderr
 

@@ -194,6 +194,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "join_without_fork": lambda: Saga("s").join("j"),
     "limit": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), limit=0),
     "long_name": lambda: Saga("s").step("a" * 300, H),
+    "misleading_name": lambda: Saga("../s").step("a", H),
     "metadata": lambda: Saga("s").step("a", H, metadata={"x": 1.5}),
     "nested": lambda: Saga("s").fork("f", _deeper).join("j"),
     "no_branches": lambda: Saga("s").fork("f"),

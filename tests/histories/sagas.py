@@ -557,7 +557,7 @@ def cut(tape: Tape) -> None:
         .build()
     )
     for node in ("right", "pause"):
-        cut_short = tape.engine.acting(OLGA).run(run(tape, "cut"))
+        cut_short = tape.engine.acting(Actor(id="olga", capabilities=frozenset({"execution:*"}))).run(run(tape, "cut"))
         token = next(each.token for each in cut_short.steps() if each.name == node)
         cut_short.cancel_branch(token, reason="not needed")
         tape.drain()

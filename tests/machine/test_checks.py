@@ -190,6 +190,8 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a name of many bytes": ("long_name", "𝄞" * 129, Draft(nodes=[node("𝄞" * 129)], entry="𝄞" * 129)),
     "a handler of many bytes": ("long_name", "a", alone(g.Task(work=work("𝄞" * 129)))),
     "a name of many bytes for the whole": ("long_name", "", Draft(nodes=[node("a")], name="𝄞" * 129)),
+    "a name that leads elsewhere": ("misleading_name", "", Draft(nodes=[node("a")], name="../../x")),
+    "a version that leads elsewhere": ("misleading_name", "", Draft(nodes=[node("a")], version="1/..")),
     "a line break in a name": ("hidden_character", "a\nb", Draft(nodes=[node("a\nb")], entry="a\nb")),
     "a mark that turns the text": ("hidden_character", "a\u202eb", Draft(nodes=[node("a\u202eb")], entry="a\u202eb")),
     "a control in a handler": ("hidden_character", "a", alone(g.Task(work=work("h\x00")))),

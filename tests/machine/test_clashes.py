@@ -301,6 +301,24 @@ def test_no_operator_has_a_document_go_on_where_no_way_is_open(*, beside: bool) 
     assert sorted(case.at) == (["first", "second"] if beside else ["first"])
 
 
+@pytest.mark.row("EC-10", "E-745")
+def test_a_rejected_document_does_not_begin_again_by_itself() -> None:
+    """Where a rejection leaves it in a state whose way begins by itself it stays there, until somebody asks for that way."""
+    graph = invoice({APPROVE_SLOT: chain(approval("first"))})
+    edges = [
+        msgspec.structs.replace(edge, target="sys:state:submitted")
+        if (edge.source, edge.on) == ("sys:gate:approve", g.REJECT)
+        else edge
+        for edge in graph.edges
+    ]
+    case = Case(msgspec.structs.replace(graph, edges=tuple(edges)))
+    assert case.ask("submit") == ""
+    assert case.decide("first", ANN, "rejected") == ""
+    assert (case.document.status, case.at) == ("submitted", ["sys:state:submitted"])
+    assert case.ask("approve") == ""
+    assert case.at == ["first"]
+
+
 @pytest.mark.row("EC-32")
 def test_a_rejection_ends_what_a_document_waits_for_an_operator_by() -> None:
     """A branch has failed, and another one rejects: nothing of the slot is left, so that nobody has to see to it."""

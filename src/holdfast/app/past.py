@@ -34,7 +34,7 @@ class PastState(msgspec.Struct, frozen=True, kw_only=True):
     ended: list[str]
     """Names of the steps that had ended, in that order; where nothing can be undone, only those that were still asked for."""
     data: dict[str, dict[str, object]]
-    """The data of each token, by its name."""
+    """The data of each token, by its name; of a document nothing: its versions tell that."""
     result: object
     """What it had come to; null if it had not ended well."""
 
@@ -49,6 +49,8 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
     state = cast("State", program.replay(program.initial(), events))
     status = program.status(state)
     has_begun = header.begun and bool(state.executed or state.dead or state.frozen or status.is_terminal)
+    # What a document held is told by its versions, each field to those whose eyes it is for.
+    tokens = {**state.tokens, **state.parked} if state.document is None else {}
     return PastState(
         id=run,
         at=at,
@@ -59,6 +61,6 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
         error=state.error,
         open=[each.node for each in state.open.values()],
         ended=[each.node for each in state.executed.values()],
-        data={name: token.data for name, token in {**state.tokens, **state.parked}.items()},
+        data={name: token.data for name, token in tokens.items()},
         result=state.result,
     )

@@ -16,7 +16,7 @@ from holdfast.app.documents import found
 from holdfast.app.in_force import workflow_in_force
 from holdfast.app.publishing import Compiled, Publisher
 from holdfast.app.step_handlers import plain_data
-from holdfast.app.visibility import visible
+from holdfast.app.visibility import check_all_seen, visible
 from holdfast.authoring.document import COMPILER_VERSION, Body, DryRun, dry_run, generate_envelope, graph_of
 from holdfast.authoring.document.body_format import Action
 from holdfast.authoring.document.scenarios import failures
@@ -109,6 +109,8 @@ class Press:
         if document:
             with desk.reader.look() as reader:
                 known = found(desk, reader, type_, document)
+            if draft:
+                check_all_seen(known.parts.spec, known.document.data, desk.request.actor)
             given = {**known.document.data, **(data or {})}
             status, version = known.document.status, known.document.version
         command = CreateDocument(

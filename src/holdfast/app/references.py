@@ -79,6 +79,14 @@ def checked_step(given: object) -> tuple[InstanceId, int]:
     return checked_instance(instance), int(number)
 
 
+def checked_step_of(run: InstanceId, given: object) -> int:
+    """The number of a step of this very run."""
+    instance, number = checked_step(given)
+    if instance != run:
+        raise PayloadError(f"{instance}:{number} is a step of another run; give one of {run}")
+    return number
+
+
 def checked_definition(given: object, version: str | int = "") -> tuple[str, str]:
     """The name and the version of a workflow; of a finished saga its own version, unless another one is wanted."""
     if version:

@@ -9,10 +9,8 @@ from typing import cast
 import msgspec
 
 from holdfast.app.desk import Desk
-from holdfast.app.document_views import MASKED
 from holdfast.app.documents import Found, kept_version
-from holdfast.kernel.actor import Actor
-from holdfast.machine.graphs.document import Field
+from holdfast.app.visibility import printed
 from holdfast.store.reading import Reader
 
 Data = dict[str, object]
@@ -39,7 +37,7 @@ def page_of(desk: Desk, reader: Reader, known: Found, number: int | None) -> str
         facts["now"] = f"version {document.version}, {document.status}"
     if document.superseded_by:
         facts["replaced by"] = f"{document.type}/{document.superseded_by}"
-    shown = masked(data, known.parts.spec.fields, actor)
+    shown = printed(known.parts.spec.fields, data, actor)
     lines = [
         "<!doctype html>",
         '<html lang="en">',
@@ -53,23 +51,6 @@ def page_of(desk: Desk, reader: Reader, known: Found, number: int | None) -> str
         "</html>",
     ]
     return "\n".join(lines) + "\n"
-
-
-def masked(data: Mapping[str, object], fields: Mapping[str, Field], actor: Actor) -> Data:
-    """A content with every value masked, however deep, that is sensitive or not for somebody's eyes."""
-    return {name: _masked(value, fields.get(name), actor) for name, value in data.items()}
-
-
-def _masked(value: object, field: Field | None, actor: Actor) -> object:
-    if field is None or value is None:
-        return value
-    if field.sensitive or (field.visible_to and not actor.is_one_of(frozenset(field.visible_to))):
-        return MASKED
-    if isinstance(value, list):
-        return [_masked(each, field.items, actor) for each in cast("list[object]", value)]
-    if isinstance(value, dict):
-        return masked(cast("Data", value), field.fields, actor)
-    return value
 
 
 def _table(values: Mapping[str, object], depth: int = 0) -> Iterator[str]:

@@ -8,8 +8,9 @@ from typing import cast
 import msgspec
 
 from holdfast.app.document_views import MASKED
-from holdfast.errors import PayloadError
+from holdfast.errors import ForbiddenError, PayloadError
 from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.document import DocumentSpec, Field
 from holdfast.machine.runs.fields import holds_any, masked
 
@@ -17,6 +18,8 @@ Data = dict[str, object]
 
 _CONTENT = {"document_created": "data", "document_changed": "changes"}
 """The events that hold content, and under which name."""
+_RELATED = "related"
+"""The name under which events hold what was read of other documents."""
 
 
 def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
@@ -59,6 +62,14 @@ def compared(field: Field | None, value: object, actor: Actor) -> tuple[object, 
     return masked(field, value, hides, MASKED), True
 
 
+def printed(fields: Mapping[str, Field], data: Mapping[str, object], actor: Actor) -> Data:
+    """The content as a page shows it that may be handed on: what is sensitive is masked too, however deep it lies."""
+    hides = _unshown_to(actor)
+    return {
+        name: masked(fields[name], value, hides, MASKED) if name in fields else value for name, value in data.items()
+    }
+
+
 def unshown(spec: DocumentSpec, actor: Actor) -> set[str]:
     """The fields that are not told of, because they or a part of them are sensitive, or for others' eyes."""
     return {name for name, field in spec.fields.items() if holds_any(field, _unshown_to(actor))}
@@ -66,6 +77,8 @@ def unshown(spec: DocumentSpec, actor: Actor) -> set[str]:
 
 def said(spec: DocumentSpec | None, event: str, data: Data, actor: Actor) -> Data:
     """What an event says in a history: of its content nothing that is sensitive, or for others' eyes; nothing at all if nobody knows what is."""
+    if data.get(_RELATED) and actor.kind != "system":  # Values of other documents, whose contract is not at hand.
+        data = {**data, _RELATED: MASKED}
     name = _CONTENT.get(event, "")
     content = data.get(name)
     if not isinstance(content, dict):
@@ -86,6 +99,15 @@ def refuse_masks(spec: DocumentSpec, given: Mapping[str, object], actor: Actor) 
         if field is not None and holds_any(field, hides) and _holds_mask(field, value, hides):
             told_ = f"{name!r} holds {MASKED!r} where a value is that is not for the eyes of {actor.id!r}"
             raise PayloadError(f"{told_}; leave the field out, and it stays as it is")
+
+
+def check_all_seen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> None:
+    """ForbiddenError if a part of a content is for others' eyes: steps of somebody's own would tell them of it."""
+    hides = _hidden_from(actor)
+    hidden = sorted(name for name in data if name in spec.fields and holds_any(spec.fields[name], hides))
+    if hidden:
+        told_ = f"{', '.join(map(repr, hidden))} of it are not for the eyes of {actor.id!r}, and steps of a draft could tell of them"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told_}; try the draft with data of your own")
 
 
 def _holds_mask(field: Field, value: object, hides: Callable[[Field], bool]) -> bool:

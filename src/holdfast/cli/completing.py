@@ -10,7 +10,7 @@ from holdfast.cli.frame import verb
 
 @verb(
     "completion",
-    'eval "$(holdfast completion bash)"',
+    "holdfast completion bash",
     "holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from holdfast.app.places import written
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessInstance, ProcessPage
@@ -74,17 +74,45 @@ class RemoteTasks(Missing):
     def get(self, task: str) -> TaskDetails:
         return self._client.get_task(task)
 
-    def decide(self, task: str, decision: str, **given: Any) -> None:
-        self._client.decide_task(task, decision=decision, **given)
+    def decide(
+        self,
+        task: str,
+        decision: str,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+    ) -> None:
+        self._client.decide_task(
+            task,
+            decision=decision,
+            comment=comment,
+            data=data,
+            on_behalf_of=on_behalf_of,
+            document_version=document_version,
+        )
 
-    def approve(self, task: str, **given: Any) -> None:
-        self._client.approve_task(task, **given)
+    def approve(
+        self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "", document_version: str = ""
+    ) -> None:
+        self._client.approve_task(
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+        )
 
-    def reject(self, task: str, **given: Any) -> None:
-        self._client.reject_task(task, **given)
+    def reject(
+        self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "", document_version: str = ""
+    ) -> None:
+        self._client.reject_task(
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+        )
 
-    def abstain(self, task: str, **given: Any) -> None:
-        self._client.abstain(task, **given)
+    def abstain(
+        self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "", document_version: str = ""
+    ) -> None:
+        self._client.abstain(
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+        )
 
     def claim(self, task: str, *, on_behalf_of: str = "") -> None:
         self._client.claim_task(task, on_behalf_of=on_behalf_of)

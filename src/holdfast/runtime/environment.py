@@ -31,13 +31,24 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 """Names under which some of them are known as well; nothing else is read of what begins like them."""
 
 _SERVING: Final = (
-    "HOST", "PORT", "CERTIFICATE", "CERTIFICATE_KEY", "TRUSTED_PROXIES", "ISSUER", "AUDIENCE", "JWKS", "ALGORITHMS", "TOKEN_TENANT",
+    "HOST", "PORT", "CERTIFICATE", "CERTIFICATE_KEY", "TRUSTED_PROXIES", "PUBLIC_ADDRESS", "ISSUER", "AUDIENCE", "JWKS", "ALGORITHMS", "TOKEN_TENANT",
     "PLATFORM_TENANT", "OPEN_METRICS", "REQUESTS_PER_SECOND", "BURST", "OPTIONS",
 )  # fmt: skip
 OF_PROGRAMS: Final = frozenset(
     PREFIX + name
     for name in (
-        *("CONFIG", "DATABASE", "TENANT", "PARTITION", "ACTOR", "ROLES", "CAPABILITIES", "APP", "PROCESSES"),
+        *(
+            "CONFIG",
+            "DATABASE",
+            "TENANT",
+            "PARTITION",
+            "ACTOR",
+            "ROLES",
+            "CAPABILITIES",
+            "APP",
+            "PROCESSES",
+            "LOG_FORMAT",
+        ),
         *("SERVER", "API_KEY"),
         *(f"SERVE_{name}" for name in _SERVING),
     )

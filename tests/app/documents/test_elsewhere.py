@@ -6,7 +6,7 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
-from holdfast import Actor, DefinitionError
+from holdfast import Actor, DefinitionError, RequestContext
 from holdfast.authoring.document import check_body, generate_envelope, read_body, ready_contract
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.engines import Place
@@ -83,6 +83,23 @@ def test_a_step_changes_one_document_and_makes_another(place: Place) -> None:
     (_, mutation) = engine.documents.mutations("stock_item", "lamp")
     assert (mutation.actor, mutation.action, mutation.changes) == ("sam", "reserve", {"reserved": [0, 2]})
     assert mutation.reason.startswith("sales_order/O-1 at usr:")
+
+
+@pytest.mark.row("P-025")
+def test_a_step_acts_in_the_partition_of_its_document(place: Place) -> None:
+    """What has the same name in another partition, or in none, is left alone, and what is made is made there."""
+    engine = place.engine()
+    prepare(engine)
+    parts = {each: engine.acting(RequestContext(partition=each, actor=SELLER)).documents for each in ("", "north")}
+    for each in parts.values():
+        each.create("stock_item", {"name": "lamp", "on_hand": 5}, id="lamp", idempotency_key="stock")
+    parts["north"].create("sales_order", GIVEN, id="O-1", idempotency_key="create")
+    parts["north"].transition("sales_order", "O-1", "submit", idempotency_key="submit")
+    engine.drain()
+    set_aside = {name: each.get("stock_item", "lamp").data["reserved"] for name, each in parts.items()}
+    assert set_aside == {"": 0, "north": 2}
+    (entry,) = engine.documents.list("gl_entry").items
+    assert engine.runs.partition_of(entry.instance) == "north"
 
 
 @pytest.mark.row("E-025", "E-403", "E-425", "E-447", "ED-13")
@@ -251,6 +268,8 @@ def test_fields_of_another_document_are_read_as_they_were_when_it_was_asked_for(
         each.data for each in engine.run(seen["O-1"].instance).history() if each.event_type == "transition_requested"
     ]
     assert told[0]["related"] == {"customer": {"credit_available": 50_000, "name": "Mrs Smith"}}
+    shown = asking(engine, seller).run(seen["O-1"].instance).history()
+    assert {each.data["related"] for each in shown if "related" in each.data} == {"***"}
 
 
 @pytest.mark.parametrize("path", ["entity.customer.credit_availble", "entity.customer.manager.name"])

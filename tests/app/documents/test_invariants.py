@@ -187,6 +187,7 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
         drafted,
         _sql("update {}document_versions set written_by = 'eve' where instance = ? and version = 1"),
     ),
+    "a version is left out": ({"K-01", "WF-15"}, drafted, _told("document_changed", version=9)),
     "an audit without a line": ({"K-01"}, drafted, _sql("delete from {}audit where instance = ? and sequence = 2")),
     "an amendment of nothing": (
         {"B4"},

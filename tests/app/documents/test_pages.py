@@ -13,7 +13,7 @@ from app.documents.orders import SELLER, body, register
 from app.documents.test_outward import ALLOWED, SLOT
 from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError
 from holdfast.app.document_views import MASKED
-from holdfast.app.snapshot_pages import masked
+from holdfast.app.visibility import printed
 from holdfast.machine.graphs.document import Field
 from people.test_webhook import Receiver, receiver
 from support.engines import Place
@@ -58,9 +58,9 @@ def test_values_are_masked_however_deep_they_lie() -> None:
     told = {"iban": "DE1", "own": "x", "more": 1}
     data = {"bank": told, "rows": [told, None], "free": {"iban": "y"}}
     hidden = {"iban": MASKED, "own": MASKED, "more": 1}
-    assert masked(data, fields, BOB) == {"bank": hidden, "rows": [hidden, None], "free": {"iban": "y"}}
+    assert printed(fields, data, BOB) == {"bank": hidden, "rows": [hidden, None], "free": {"iban": "y"}}
     boss = Actor(id="mia", roles=frozenset({"boss"}))
-    assert masked(data, fields, boss)["bank"] == {**hidden, "own": "x"}
+    assert printed(fields, data, boss)["bank"] == {**hidden, "own": "x"}
 
 
 @pytest.mark.row("EH-17")

@@ -108,6 +108,18 @@ def test_a_mask_is_not_written_over_what_it_stands_for() -> None:
     assert hers.mutate("file", "F-1", {"memo": MASKED}).data["memo"] == MASKED
 
 
+def test_a_draft_does_not_tell_its_author_what_is_for_others_eyes() -> None:
+    """Whoever writes the steps decides what they tell, so that a document with such fields is tried by those alone who see all of it."""
+    engine = opened()
+    designer = Actor(id="ann", capabilities=frozenset({"bodies:design"}))
+    calls = of(engine, designer).bodies
+    draft = calls.save("base: {entity_type: file, envelope_version: 1}\n").id
+    with pytest.raises(ForbiddenError, match="data of your own"):
+        calls.dry_run("file", document="F-1", draft=draft)
+    assert calls.dry_run("file", {"title": "x"}, draft=draft).data == {"title": "x"}
+    assert leaks(calls.dry_run("file", document="F-1")) == ["CODE-1", "IBAN-1"]
+
+
 def test_a_field_that_is_gone_from_the_contract_is_not_shown_in_lists() -> None:
     """A list goes by the newest contract; of what that does not have any more nobody knows whose eyes it was for."""
     engine = opened()

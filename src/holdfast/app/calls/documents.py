@@ -154,15 +154,7 @@ class FutureDocuments:
         try:
             name, _ = workflow_of(self._desk, type)
             key = checked_key(id, "document id")
-            command = Mutate(
-                action=_verb(name, checked_key(action, "action")),
-                payload=self._given(name, {} if changes is None else changes, "changes"),
-                expected_version=None if expected_version is None else _number(expected_version, "expected version"),
-                reason=checked_text(reason, "reason"),
-                rules=self._rules(name, _verb(name, action)),
-                org=self._org() or None,
-                related=related_to(self._desk, (name, key), changes or {}),
-            )
+            command = self._mutation((name, key), changes, action, reason=reason, expected=expected_version)
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
             if handler_of(self._desk, name, command.action):
                 return self._made(lambda: act(self._desk, (name, key), command, repeated))
@@ -186,9 +178,13 @@ class FutureDocuments:
         action: str = "update",
     ) -> Reply[EditCheck]:
         """Whether another system, which keeps the data of a document, may change it so now; it asks before it writes, and nothing is written here."""
+        try:
+            name, _ = workflow_of(self._desk, type)
+            command = self._mutation((name, checked_key(id, "document id")), changes, action)
+        except HoldfastError as error:
+            return failed(error)
 
         def check(desk: Desk, reader: Reader) -> EditCheck:
-            command = self._mutation(type, changes, action)
             return checked_edit(desk, d.found(desk, reader, type, id, is_own=True), command)
 
         return self._desk.known(lambda desk: desk.look(lambda reader: check(desk, reader)))
@@ -210,24 +206,37 @@ class FutureDocuments:
         try:
             name, _ = workflow_of(self._desk, type)
             key = checked_key(id, "document id")
-            command = self._mutation(type, changes, action, checked_text(reason, "reason"))
+            command = self._mutation((name, key), changes, action, reason=reason)
             sent = self._done(name, key, command, idempotency_key)
         except HoldfastError as error:
             return failed(error)
 
         def behind_its_back(error: BaseException) -> Reply[DocumentView]:
             if isinstance(error, RejectedError) and error.reason in DRIFT:
-                return self._desk.read(lambda: drifted(self._desk, (name, key), command, error))
+                return self._made(lambda: drifted(self._desk, (name, key), command, error))
             return failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=behind_its_back)
 
-    def _mutation(self, type_: str, changes: dict[str, object] | None, action: str, reason: str = "") -> Mutate:
-        name, _ = workflow_of(self._desk, type_)
+    def _mutation(
+        self,
+        reference: tuple[str, str],
+        changes: dict[str, object] | None,
+        action: str,
+        *,
+        reason: str = "",
+        expected: int | None = None,
+    ) -> Mutate:
+        name, given = reference[0], {} if changes is None else changes
         verb = _verb(name, checked_key(action, "action"))
-        payload = plain_data({} if changes is None else changes, "changes", limit=self._desk.payload_limit)
         return Mutate(
-            action=verb, payload=payload, reason=reason, rules=self._rules(name, verb), org=self._org() or None
+            action=verb,
+            payload=self._given(name, given, "changes"),
+            expected_version=None if expected is None else _number(expected, "expected version"),
+            reason=checked_text(reason, "reason"),
+            rules=self._rules(name, verb),
+            org=self._org() or None,
+            related=related_to(self._desk, reference, given),
         )
 
     def transition(

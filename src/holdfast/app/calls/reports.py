@@ -40,7 +40,7 @@ class FutureReports:
         """Runs of a workflow, or documents of a type, that began in a period, the last thirty days if none is given.
 
         How long they took, at which nodes, who decided how much and how fast, and how many were done twice. At most `limit` runs are
-        counted, the newest ones. They are read some two hundred at a time, without a lock.
+        counted, the newest ones. They are read some two hundred at a time, without a lock. NotFoundError if there is no such workflow.
         """
 
         def read() -> Report:
@@ -57,6 +57,8 @@ class FutureReports:
                 )
             query = InstanceQuery(definition=name, definition_version=number, created_after=begin, created_before=end)
             tally, is_partial = self._counted(query, most)
+            if not tally.runs:  # There was none, or there is no such workflow: whoever mistyped its name is told.
+                self._desk.registry.library.graph(self._desk.tenant, name, number)
             return tally.report(name, begin, end, is_partial=is_partial)
 
         return self._desk.read(read)

@@ -30,7 +30,7 @@ from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options
 from holdfast.app.paused import holds_on
 from holdfast.app.pictures import Format, chosen_edges, drawn, rivals
 from holdfast.app.reasons import Why
-from holdfast.app.references import StepLike, checked_step
+from holdfast.app.references import StepLike, checked_step_of
 from holdfast.app.repairs import moved_back, reenqueued, repaired, retried, step_number
 from holdfast.app.resumption import (
     checked_clock,
@@ -247,7 +247,8 @@ class FutureRun(Handle, Generic[R]):
         try:
             command = self._resuming(reason, data, triggered_by, triggered_by_id)
             if checked_flag(override, "override") or task is not None:
-                command = msgspec.structs.replace(command, override=True, step=self._number_of(task))
+                step = None if task is None else checked_step_of(self.id, task)
+                command = msgspec.structs.replace(command, override=True, step=step)
         except HoldfastError as error:
             return failed(error)
         told: Reply[None] = self._desk.command(self._address, command, nothing, comment=reason, may_create=False)
@@ -414,15 +415,6 @@ class FutureRun(Handle, Generic[R]):
             trigger_id=checked_key(key, "triggered_by_id", may_be_empty=True),
             data=checked_data(data, limit=self._desk.payload_limit),
         )
-
-    def _number_of(self, task: StepLike | None) -> int | None:
-        """The number of a step of this very run."""
-        if task is None:
-            return None
-        instance, number = checked_step(task)
-        if instance != self.id:
-            raise PayloadError(f"{instance}:{number} is a step of another run; give one of {self.id}")
-        return number
 
     def _look(self, question: Callable[[Reader], T]) -> Reply[T]:
         """Ask about the run, if whoever calls may look at it."""

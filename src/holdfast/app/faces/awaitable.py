@@ -1780,7 +1780,7 @@ class AsyncReports:
         """Runs of a workflow, or documents of a type, that began in a period, the last thirty days if none is given.
 
         How long they took, at which nodes, who decided how much and how fast, and how many were done twice. At most `limit` runs are
-        counted, the newest ones. They are read some two hundred at a time, without a lock.
+        counted, the newest ones. They are read some two hundred at a time, without a lock. NotFoundError if there is no such workflow.
         """
         return await self._futures.of(definition, version=version, since=since, until=until, limit=limit)
 
