@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.documents.acting import ANN, BOB, CARL, GIVEN, asking, opened
-from holdfast import ForbiddenError, PayloadError
+from holdfast import ForbiddenError, NotFoundError, PayloadError
 from holdfast.app.reporting import Report, spread
 from holdfast.testing import ManualEngine
 from support.engines import Place
@@ -97,7 +97,9 @@ def bounded(engine: Any, told: Report) -> None:
         (12, False),
         (12, False),
     ]
-    assert engine.reports.of("invoice", version="99").runs == engine.reports.of("order").runs == 0
+    for name, version in (("invoice", "99"), ("order", "")):
+        with pytest.raises(NotFoundError):
+            engine.reports.of(name, version=version)
     assert engine.as_tenant("rival").reports.of("invoice").runs == 0
     with pytest.raises(ForbiddenError):
         asking(engine, BOB).reports.of("invoice")

@@ -50,7 +50,7 @@ class Decide(Vote, frozen=True, kw_only=True):
     decision: str
 
 
-class SeenTask(Given, frozen=True, kw_only=True):
+class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
     """A question, as it was looked at."""
 
     task: str
