@@ -235,6 +235,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a rule that never fires": ("cron_never", "a", alone(g.WaitTimer(cron="0 0 30 2 *"))),
     "no such zone": ("time_zone", "a", alone(g.WaitTimer(cron="* * * * *", time_zone="Mars"))),
     "a zone without a rule": ("time_zone", "a", alone(g.WaitTimer(duration_ms=1, time_zone="Europe/Berlin"))),
+    "a calendar without a duration": ("calendar", "a", alone(g.WaitTimer(cron="* * * * *", calendar="house"))),
     "an instant that cannot be read": ("expression", "a", alone(g.WaitTimer(until={}))),
     "a handler of the engine's own": ("reserved_handler", "a", alone(g.Task(work=work("$engine")))),
     "no event": ("no_event", "a", alone(g.WaitEvents(events=()))),
