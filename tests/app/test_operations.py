@@ -169,7 +169,10 @@ def test_the_defaults_are_sane() -> None:
 
 
 DURATIONS = [name for name, given in get_type_hints(Settings).items() if given in {timedelta, timedelta | None}]
-MAY_BE_NONE = {name for name in DURATIONS if getattr(Settings(), name) is None} | {"resume_worker_interval"}
+MAY_BE_NONE = {name for name in DURATIONS if getattr(Settings(), name) is None} | {
+    "resume_worker_interval",
+    "compress_after",
+}
 
 
 @pytest.mark.row("D-120")
