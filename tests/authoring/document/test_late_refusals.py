@@ -150,7 +150,12 @@ def test_a_rule_may_have_the_word_of_a_policy() -> None:
 
 def test_a_way_for_any_outcome_leads_on_from_every_kind_of_node() -> None:
     """Joins and the way into a slot are no exception."""
-    nodes = [{"id": "s", "type": "parallel_split"}, script("a"), script("b"), {"id": "j", "type": "parallel_join"}]
+    nodes: list[Plain] = [
+        {"id": "s", "type": "parallel_split"},
+        script("a"),
+        script("b"),
+        {"id": "j", "type": "parallel_join"},
+    ]
     ways = ["in s *", "s a", "s b", "a j *", "b j *", "j out *"]
     assert any(each.source.endswith(":j") for each in graph_of(compiled({APPROVE: patch(nodes, ways)})).edges)
 
