@@ -26,6 +26,7 @@ from authoring.document.examples import (
 )
 from holdfast import DefinitionError
 from holdfast.authoring.document import check_body, compile_effective, generate_envelope, graph_of, read_body
+from holdfast.authoring.document.contract_checks import MOST_STATES
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.scopes import DEEPEST_FORKS
 
@@ -178,6 +179,15 @@ def test_a_contract_that_has_no_graph_is_refused_at_its_place(changes: Plain, co
     found = mistakes(changed(CONTRACT, changes))
     assert [each.code for each in found] == [code]
     assert found[0].position.count(":") == 1
+
+
+@pytest.mark.row("EO-35")
+def test_a_lifecycle_is_of_a_size_that_somebody_can_look_at() -> None:
+    """More states or transitions than there may be are one finding, and all else is not looked for."""
+    states = {f"s{at}": {"window": "locked"} for at in range(MOST_STATES + 1)}
+    ways = [{"name": f"t{at}", "from": ["s0"], "to": "ghost"} for at in range(MOST_STATES + 1)]
+    given = changed(CONTRACT, {"lifecycle__states": states, "lifecycle__transitions": ways})
+    assert [each.code for each in mistakes(given)] == ["too_many", "too_many"]
 
 
 @pytest.mark.row("E-133")
