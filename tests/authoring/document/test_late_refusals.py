@@ -75,7 +75,7 @@ LATE: list[tuple[str, Plain]] = [
     ("hidden_character", patch([ask("a", capability="pay\u200b")])),
     ("long_name", patch([ask("a", capability="\U0001f600" * 200)])),
     ("hidden_character", waiting(type="webhook_out", url="https://x.example", secret="key\u202e")),
-    ("hidden_character", waiting(type="webhook_out", url="https://x.example", secret="key\0")),
+    ("hidden_character", waiting(type="webhook_out", url="https://x.example", secret="key\u200b")),
     ("nested", forks("parallel_split", DEEPEST_FORKS + 1)),
     ("nested", forks("for_each", DEEPEST_FORKS + 1)),
     ("rule", patch([rule(effect="outcome", outcome="timeout")], ["r out", "r out timeout"], exit="join")),
@@ -170,7 +170,7 @@ def test_a_way_for_any_outcome_leads_on_from_every_kind_of_node() -> None:
         ({"policies": [{"name": "two\u200b", "actions": ["bill.post"]}]}, "hidden_character"),
         ({"policies": [{"name": "\U0001f600" * 200, "actions": ["bill.post"]}]}, "long_name"),
         ({"actions__0__handler": "$documents"}, "reserved_handler"),
-        ({"actions__0__handler": "pay\0"}, "hidden_character"),
+        ({"actions__0__handler": "pay\u200b"}, "hidden_character"),
         ({"fields__deepest": {"type": "object", "fields": {"x" * 64: {"type": "object", "fields": {"y" * 64: {"type": "object", "fields": {"z" * 64: {"type": "int"}}}}}}}}, "long_name"),
     ],
 )  # fmt: skip
