@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
@@ -66,6 +67,8 @@ VALUES: tuple[object, ...] = (
     "sys:start",
     "entity.total > ",
 )
+PLACE = re.compile(r"\d+:\d+")
+"""Line and column."""
 CONTRACTS = 60
 """Contracts that are made; the bodies are all different."""
 
@@ -272,7 +275,7 @@ def judge(dice: Random) -> str:
         data = damaged(dice, data, dice.randint(1, 4))
     problems = check_body(envelope, json.dumps(data))
     if problems:
-        assert all(each.code and each.message for each in problems)
+        assert all(each.code and each.message and PLACE.fullmatch(each.position) for each in problems), problems
         read, _ = _tried(lambda: read_body(json.dumps(data)))
         assert read is None or _tried(lambda: compile_effective(envelope, read))[0] is None
         return "refused body"
@@ -285,9 +288,11 @@ def judge(dice: Random) -> str:
 def _judge_contract(given: Plain) -> str:
     contract, wrong = _tried(lambda: read_contract(json.dumps(given)))
     if contract is None:
-        assert all(each.code and each.message and each.position for each in wrong)
+        assert all(each.code and each.message and PLACE.fullmatch(each.position) for each in wrong), wrong
         return "refused contract"
-    Walk(compile_effective(generate_envelope(contract)), given).run()
+    made = compile_effective(generate_envelope(contract))
+    Walk(made, given).run()
+    assert len(graph_of(made).nodes) == len(made.nodes_by_id)
     return "compiled"
 
 

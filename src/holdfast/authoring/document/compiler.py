@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
+from holdfast.authoring.document.assembly import merged
 from holdfast.authoring.document.body_checks import NOTHING
 from holdfast.authoring.document.body_format import Body
 from holdfast.authoring.document.contract_format import Contract
@@ -13,8 +14,8 @@ from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.ids import ENVELOPE
 from holdfast.authoring.document.merging import Merger
 from holdfast.authoring.document.parts import Edge, Node
+from holdfast.authoring.document.problems import Problem
 from holdfast.authoring.document.proof import check_envelope, prove_gates
-from holdfast.authoring.document.validator import merged
 from holdfast.authoring.document.versions import COMPILER_VERSION
 from holdfast.errors import DefinitionError
 from holdfast.kernel.canonical import canonical_hash
@@ -32,6 +33,11 @@ def compile_effective(
         merger, wrong = merged(envelope, body, related=related)
     else:
         merger = Merger(envelope, {})
+    return sealed_workflow(envelope, merger, wrong)
+
+
+def sealed_workflow(envelope: Envelope, merger: Merger, wrong: Sequence[Problem] = ()) -> Effective:
+    """What was put together, proven to keep its envelope; DefinitionError if something is wrong with it, or if it does not."""
     broken = wrong or prove_gates(envelope, merger.nodes, merger.edges)
     if broken:
         raise DefinitionError(f"the workflow of {envelope.entity_type}", broken)
