@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 from uuid import UUID
@@ -12,10 +12,11 @@ from uuid import UUID
 from holdfast.app.access_views import Written
 from holdfast.app.engine import Engine
 from holdfast.errors import HoldfastError
+from holdfast.http.news import News
 from holdfast.http.options import HttpOptions
 
 _log = logging.getLogger("holdfast.http")
-_PAGE: Final = 1000
+_PAGE: Final = 5000
 _PAUSE_SECONDS: Final = 1.0
 """After the database was away."""
 
@@ -29,13 +30,13 @@ class Watcher:
         self.is_behind = False
         """Whether more was written than is kept for it."""
         self._backlog = backlog
-        self._news: list[Written] = []
+        self._news: list[News] = []
         self._bell = asyncio.Event()
 
-    def hear(self, written: Written) -> None:
-        """Something was written."""
-        self._news.append(written)
-        if len(self._news) > self._backlog:
+    def hear(self, news: News) -> None:
+        """Something was written. One piece of it is never too much, so that nobody is behind who keeps up."""
+        self._news.append(news)
+        if len(self._news) > 1 and sum(len(each.items) for each in self._news) > self._backlog:
             self._news.clear()
             self.is_behind = True
         self._bell.set()
@@ -51,7 +52,7 @@ class Watcher:
                 await self._bell.wait()
         return self._bell.is_set()
 
-    def take(self) -> list[Written]:
+    def take(self) -> list[News]:
         """What was written since, in order."""
         self._bell.clear()
         found, self._news = self._news, []
@@ -109,10 +110,19 @@ class Hub:
                 _log.warning("what was written cannot be read: %s", error)
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
-            for written in page.items:
-                for place in ((written.tenant, None), (written.tenant, written.instance)):
-                    for watcher in self._watchers.get(place, ()):
-                        watcher.hear(written)
+            self._tell(page.items)
             self.position = page.next
             if len(page.items) < _PAGE:
                 await asyncio.sleep(pause)
+
+    def _tell(self, items: Sequence[Written]) -> None:
+        """Pass on what was written: to those who look at lists all of it at once, to those of a run that there is something."""
+        by_tenant: dict[str, list[Written]] = {}
+        for each in items:
+            by_tenant.setdefault(each.tenant, []).append(each)
+            for watcher in self._watchers.get((each.tenant, each.instance), ()):
+                watcher.ring()
+        for tenant, theirs in by_tenant.items():
+            news = News(theirs)
+            for watcher in self._watchers.get((tenant, None), ()):
+                watcher.hear(news)
