@@ -1550,6 +1550,10 @@ class AsyncDefinitions:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
         return await self._futures.diff_file(text, version, workflow=workflow)
 
+    async def diff(self, definition: DefinitionLike, old: str | int, new: str | int = "") -> FileChanges:
+        """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
+        return await self._futures.diff(definition, old, new)
+
     async def archive(self, definition: DefinitionLike, version: str | int) -> None:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
 

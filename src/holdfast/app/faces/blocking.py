@@ -1544,6 +1544,10 @@ class Definitions:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
         return self._futures.diff_file(text, version, workflow=workflow).result()
 
+    def diff(self, definition: DefinitionLike, old: str | int, new: str | int = "") -> FileChanges:
+        """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
+        return self._futures.diff(definition, old, new).result()
+
     def archive(self, definition: DefinitionLike, version: str | int) -> None:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
 
