@@ -86,6 +86,8 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("list", "--limit", "2"),
         ("list", "--definition", "order", "--active", "--limit", "4"),
         ("list", "--status", "failed"),
+        ("list", "--oldest-first", "--limit", "3"),
+        ("list", "--oldest-first", "--active", "--definition", "order"),
         ("list", "--paused"),
         ("list", "--paused", "--next-step", "charge"),
         ("processes", "expired", "--before", "2040-01-01T00:00:00Z"),
@@ -100,6 +102,10 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("dlq", "list", "--definition", "import", "--json"),
     ):
         assert asked.same(*words)
+    newest = [each["id"] for each in asked.here.json("list")["items"]]
+    first = asked.here.json("list", "--oldest-first", "--limit", "2")
+    rest = asked.here.json("list", "--oldest-first", "--after", first["next"])
+    assert [each["id"] for each in (*first["items"], *rest["items"])] == newest[::-1]
     more = asked.there("list", "--limit", "2").stderr.split("--after ")[1].strip()
     assert asked.same("list", "--after", more)
 

@@ -168,6 +168,7 @@ class RemoteRuns(Missing):
         parent: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: str | None = None,
         limit: int = 100,
     ) -> views.Page:
@@ -183,6 +184,7 @@ class RemoteRuns(Missing):
                 parent=run,
                 created_after=created_after,
                 created_before=created_before,
+                sort="created_at" if oldest_first else "-created_at",
                 cursor=place,
                 limit=size,
             )

@@ -130,9 +130,9 @@ class AsyncCalls:
         parent: UUID | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
-        sort: Literal["-created_at"] = "-created_at",
+        sort: Literal["-created_at", "created_at"] = "-created_at",
     ) -> Listing[InstanceSummary]:
-        """List runs, newest first."""
+        """List runs, newest first unless `sort` says otherwise."""
         return await self._line.ask(
             Request(
                 method="GET",

@@ -332,10 +332,11 @@ class AsyncRuns:
         partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> views.Page:
-        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
+        """Runs, newest first unless `oldest_first` says otherwise, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
@@ -349,6 +350,7 @@ class AsyncRuns:
             partition=partition,
             created_after=created_after,
             created_before=created_before,
+            oldest_first=oldest_first,
             cursor=cursor,
             limit=limit,
         )
