@@ -17,7 +17,7 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.paging import LAST_ID, id_range, newest
+from holdfast.store.paging import LAST_ID, id_range, in_order, page_of
 from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
     Address,
@@ -94,7 +94,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             return load(connection, where, whole=whole)
 
     def instances(self, query: InstanceQuery) -> list[Header]:
-        """A page of instances, newest first."""
+        """A page of instances, in the order that is asked for."""
         first, before = id_range(query)
         values = {
             "tenant": self._tenant,
@@ -114,11 +114,11 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             "limit": query.limit,
         }
         if query.parent is not None:
-            return [rows.header(row) for row in self._all(_sql.instances_of_parent, values)]
+            return [rows.header(row) for row in self._all(in_order(_sql.instances_of_parent, query), values)]
         if query.key:
-            return [rows.header(row) for row in self._all(_sql.instances_by_key, values)]
+            return [rows.header(row) for row in self._all(in_order(_sql.instances_by_key, query), values)]
         if query.attributes:
-            return [rows.header(row) for row in self._all(_sql.instances_by_attribute, values)]
+            return [rows.header(row) for row in self._all(in_order(_sql.instances_by_attribute, query), values)]
         return self._by_status(query, values)
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
@@ -257,7 +257,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
 
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
         """Each status newest first, along an index, those that have begun and those that have not, and then the newest of all."""
-        listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
+        listed = in_order(_sql.instances_of_definition if query.definition else _sql.instances_of_status, query)
         flags = (1, 0) if query.begun is None else (int(query.begun),)
         with self._database.reading() as connection:
             found = [
@@ -267,8 +267,8 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
                 for row in connection.execute(listed, {**values, "kind": kind, "status": status, "is_begun": flag})
             ]
             if query.begun:
-                found += connection.execute(_sql.instances_in_hand, values)
-        return newest(map(rows.header, found), query.limit)
+                found += connection.execute(in_order(_sql.instances_in_hand, query), values)
+        return page_of(map(rows.header, found), query, query.limit)
 
     def _statuses(
         self, connection: sqlite3.Connection, query: InstanceQuery, values: dict[str, Any]
