@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 from uuid import UUID
 
 from holdfast.app.access_views import Written
 from holdfast.app.engine import Engine
-from holdfast.errors import HoldfastError
 from holdfast.http.news import News
 from holdfast.http.options import HttpOptions
 
@@ -72,6 +71,7 @@ class Hub:
         """How far the feed was read."""
         self.is_open = True
         """Whether streams go on; they end when the server does."""
+        self._closing = asyncio.Event()
 
     @contextmanager
     def watching(self, watcher: Watcher) -> Iterator[Watcher]:
@@ -88,9 +88,21 @@ class Hub:
     def close(self) -> None:
         """End all streams, as soon as each has told what it was about to tell."""
         self.is_open = False
+        self._closing.set()
         for watchers in self._watchers.values():
             for watcher in watchers:
                 watcher.ring()
+
+    async def waited(self, wanted: Awaitable[object]) -> None:
+        """Wait for something, but no longer than streams go on: whoever waits is told how it stands then."""
+        asked, closing = asyncio.ensure_future(wanted), asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait((asked, closing), return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():
+                asked.result()
+        finally:
+            asked.cancel()
+            closing.cancel()
 
     async def begun(self) -> None:
         """Have the feed read; from the position that there is when this returns, nothing is missed."""
@@ -102,12 +114,13 @@ class Hub:
     async def _follow(self) -> None:
         pause = self._options.stream_interval.total_seconds()
         idle = 0.0
-        while self.is_open and idle < self._options.heartbeat.total_seconds():
+        # Whoever has come during the last rest has not begun another reader.
+        while self.is_open and (self._watchers or idle < self._options.heartbeat.total_seconds()):
             idle = 0.0 if self._watchers else idle + pause
             try:
                 page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
-            except HoldfastError as error:
-                _log.warning("what was written cannot be read: %s", error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, those who listen wait for what comes after it
+                _log.warning("what was written cannot be read: %r", error)
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
             self._tell(page.items)

@@ -54,6 +54,8 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     """The address of the server, as whoever asks knows it."""
     client: str
     """The address that the request came from; empty if it came by a file."""
+    revisit: Callable[[], Awaitable[Identity]]
+    """Find out again who asks; EdgeError if it is nobody any more whom the server knows, or who may."""
 
     @property
     def is_secure(self) -> bool:

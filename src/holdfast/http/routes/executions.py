@@ -256,7 +256,7 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
     if not found.is_terminal and seconds > 0:
         # How it stands then is told below. An engine without threads cannot be waited for.
         with suppress(TimeoutError, WorkflowFailedError, DeadlockError):
-            await call.run.result(timeout=seconds)
+            await call.server.hub.waited(call.run.result(timeout=seconds))
         found = await call.run.describe()
     told = RunResult(
         id=found.id,
