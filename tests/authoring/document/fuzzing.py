@@ -48,6 +48,12 @@ WORDS = (
     "a b",
     "n0",
     "n1",
+    "*",
+    "denied",
+    "timeout",
+    "0s",
+    "edge:sys:slot:x0:out->sys:gate:t0",
+    "bill.",
 )
 VALUES: tuple[object, ...] = (
     None,
@@ -152,19 +158,24 @@ class _Writer:
         return name
 
     def _step(self, before: list[Plain], depth: int) -> list[Plain]:
-        question: Plain = {"type": "approval", "approvers": [{"role": "boss"}]}
+        question: Plain = {"type": "approval", "approvers": [{"role": "boss"}], "timeout": "2d", "covers": ["number"]}
         others: list[Plain] = [
             {"type": "action", "action": self.dice.choice(["bill.post", "bill.mark"])},
             {"type": "script", "formula": "entity.total"},
             {"type": "wait_timer", "duration": "1d"},
-            {"type": "webhook_out", "url": "https://x.example/{entity.number}"},
+            {"type": "wait_event", "event": "e", "timeout": "1d", "into": "came"},
+            {"type": "rule", "rules": [{"name": "r", "effect": "outcome", "outcome": "ok"}]},
+            {"type": "action", "action": "order.create", "undo": "order.cancel"},
+            {"type": "webhook_out", "url": "https://x.example/{entity.number}", "secret": "env:KEY"},
             {"type": "notification", "to": ["ann"], "subject": "hello"},
             {"type": "task", "handler": "h"},
             {"type": "call", "workflow": "w", "input": {"x": "entity.total"}, "into": "came_to"},
         ]
         node = question if self.has_gate and self.dice.random() < 0.5 else self.dice.choice(others)
         name = self._enter(before, node)
-        return [{"from": name, "on": "approved" if node is question else "ok"}]
+        usual = {"approval": "approved", "wait_event": "event"}.get(str(node["type"]), "ok")
+        end: Plain = {"from": name, "on": self.dice.choice([usual, usual, "*"])}
+        return [{**end, "id": f"e{self.dice.randrange(10**9)}"} if self.dice.random() < 0.2 else end]
 
     def _choice(self, before: list[Plain], depth: int) -> list[Plain]:
         if self.dice.random() < 0.5:

@@ -46,9 +46,7 @@ def rule(**fields: object) -> Plain:
 def forks(kind: str, depth: int) -> Plain:
     """Forks inside of one another."""
     given: Plain = {"items": "entity.tags"} if kind == "for_each" else {}
-    nodes = [
-        {"id": f"s{at}", "type": kind, **given, **({"item": f"i{at}"} if given else {})} for at in range(depth)
-    ]
+    nodes = [{"id": f"s{at}", "type": kind, **given, **({"item": f"i{at}"} if given else {})} for at in range(depth)]
     ways: list[Plain | str] = [f"s{at} s{at + 1}" for at in range(depth - 1)]
     if kind == "parallel_split":
         ways += [f"s{at} out" for at in range(depth)] + [f"s{depth - 1} out"]
@@ -80,6 +78,7 @@ LATE: list[tuple[str, Plain]] = [
     ("nested", forks("parallel_split", DEEPEST_FORKS + 1)),
     ("nested", forks("for_each", DEEPEST_FORKS + 1)),
     ("rule", patch([rule(effect="outcome", outcome="timeout")], ["r out", "r out timeout"], exit="join")),
+    ("edge_shadowed", patch([ask("a"), script("b")], ["a out", "a out error", "a b *"], exit="join")),
     ("undo", waiting(type="action", action="order.create", undo="order.")),
     ("undo", waiting(type="action", action="order.create", undo="order")),
     ("unknown_action", waiting(type="action", action="order.pay.twice", target="entity.number")),
@@ -131,7 +130,10 @@ def test_an_edge_has_no_id_that_the_compiler_gives_to_others() -> None:
 def test_an_approval_in_a_list_covers_fields_alone() -> None:
     """A list that is made of what every document has of itself adds nothing to what an approval covers."""
     given = patch(
-        [{"id": "f", "type": "for_each", "items": "[entity.status, entity.owner, entity.vendor.name]"}, ask("a", covers=["number"])],
+        [
+            {"id": "f", "type": "for_each", "items": "[entity.status, entity.owner, entity.vendor.name]"},
+            ask("a", covers=["number"]),
+        ],
         ["f a"],
     )
     op = graph_of(compiled({APPROVE: given})).nodes[f"usr:{APPROVE}:a"].op
@@ -144,6 +146,18 @@ def test_a_rule_may_have_the_word_of_a_policy() -> None:
     """`denied` is what a policy gate is left by, and no other node."""
     given = patch([rule(effect="outcome", outcome="denied")], ["r out", "r out denied"], exit="join")
     assert any(each.on == "denied" for each in graph_of(compiled({APPROVE: given})).edges)
+
+
+def test_a_way_for_any_outcome_leads_on_from_every_kind_of_node() -> None:
+    """Joins and the way into a slot are no exception."""
+    nodes: list[Plain] = [
+        {"id": "s", "type": "parallel_split"},
+        script("a"),
+        script("b"),
+        {"id": "j", "type": "parallel_join"},
+    ]
+    ways = ["in s *", "s a", "s b", "a j *", "b j *", "j out *"]
+    assert any(each.source.endswith(":j") for each in graph_of(compiled({APPROVE: patch(nodes, ways)})).edges)
 
 
 @pytest.mark.row("E-011")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 from holdfast.authoring.document.assembly import merged
@@ -14,7 +14,6 @@ from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.ids import ENVELOPE
 from holdfast.authoring.document.merging import Merger
 from holdfast.authoring.document.parts import Edge, Node
-from holdfast.authoring.document.problems import Problem
 from holdfast.authoring.document.proof import check_envelope, prove_gates
 from holdfast.authoring.document.versions import COMPILER_VERSION
 from holdfast.errors import DefinitionError
@@ -33,18 +32,14 @@ def compile_effective(
         merger, wrong = merged(envelope, body, related=related)
     else:
         merger = Merger(envelope, {})
-    return sealed_workflow(envelope, merger, wrong)
-
-
-def sealed_workflow(envelope: Envelope, merger: Merger, wrong: Sequence[Problem] = ()) -> Effective:
-    """What was put together, proven to keep its envelope; DefinitionError if something is wrong with it, or if it does not."""
     broken = wrong or prove_gates(envelope, merger.nodes, merger.edges)
     if broken:
         raise DefinitionError(f"the workflow of {envelope.entity_type}", broken)
-    return sealed(_artifact(envelope, merger))
+    return sealed(artifact(envelope, merger))
 
 
-def _artifact(envelope: Envelope, merger: Merger) -> Effective:
+def artifact(envelope: Envelope, merger: Merger) -> Effective:
+    """What was put together and is sound, not sealed yet."""
     nodes = {name: merger.nodes[name] for name in sorted(merger.nodes)}
     edges = {name: merger.edges[name] for name in sorted(merger.edges)}
     tried = sorted(edges.values(), key=lambda edge: (edge.priority, edge.id))

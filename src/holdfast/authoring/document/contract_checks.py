@@ -145,7 +145,9 @@ class ContractChecks:
                 self._find("timeout", f"{shown(name)} needs both `timeout` and `on_timeout`, or neither", state)
             if state.timeout is not None:
                 time = milliseconds(state.timeout)
-                self._faults(time_findings(name, "timeout", f"the time of {shown(name)}", time, low=1), state, "timeout")
+                self._faults(
+                    time_findings(name, "timeout", f"the time of {shown(name)}", time, low=1), state, "timeout"
+                )
             if state.on_timeout is not None:
                 leads = [each.name for each in life.transitions if name in each.sources]
                 self._known(

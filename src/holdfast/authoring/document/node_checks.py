@@ -70,7 +70,9 @@ class _NodeChecks:
     def _webhook(self, name: str, node: b.WebhookOut) -> None:
         for field in () if node.waits else ("into", "timeout", "once"):
             if getattr(node, field):
-                message = f"nobody waits for the request of {shown(name)}, so that `{field}` says nothing; drop it, or wait"
+                message = (
+                    f"nobody waits for the request of {shown(name)}, so that `{field}` says nothing; drop it, or wait"
+                )
                 self._find("webhook", message, name, node, field)
         if node.secret is not None:
             for wrong in name_findings(name, "webhook", f"the secret of {shown(name)}", node.secret):

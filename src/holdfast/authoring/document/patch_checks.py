@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.drafting import Draft, DraftEdge, Report
 from holdfast.authoring.document.ids import gate_id
-from holdfast.authoring.document.outcomes import outcomes_of, refusal_of, required_outcomes
+from holdfast.authoring.document.outcomes import outcomes_of, refusal_of, required_outcomes, spelt_out
 from holdfast.authoring.document.parts import ANY, BRANCH, OK
 from holdfast.authoring.document.windows import is_stricter
 from holdfast.authoring.files.parsing import shown
@@ -115,6 +115,9 @@ def _outcomes(draft: Draft, name: str, report: Report) -> None:
             message = f"{shown(name)} goes on in every branch; ask in a condition node of the branch"
             report("branch_condition", message, edge=edge.id, part=edge.given, field="when")
     led = {edge.on for edge in draft.out[name]}
+    if ANY in led and spelt_out(node, led) == ():
+        message = f"{shown(name)} has a way for any outcome, and every one has a way of its own; remove it"
+        report("edge_shadowed", message, node=name, part=node)
     for word in required_outcomes(node):
         if word not in led and ANY not in led:
             message = f"{shown(name)} can be left by {word!r}, and no edge leads on from that; add one"

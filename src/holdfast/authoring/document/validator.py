@@ -13,13 +13,14 @@ import msgspec
 from holdfast.authoring.document.assembly import merged
 from holdfast.authoring.document.body_checks import NOTHING, read_with_places
 from holdfast.authoring.document.body_format import Body
-from holdfast.authoring.document.compiler import sealed_workflow
+from holdfast.authoring.document.compiler import artifact
 from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.formulas import Related
-from holdfast.authoring.document.graph import graph_of
+from holdfast.authoring.document.graph import graph_findings
 from holdfast.authoring.document.ids import ENVELOPE
 from holdfast.authoring.document.merging import Merger
 from holdfast.authoring.document.problems import Problem, ordered
+from holdfast.authoring.document.proof import prove_gates
 from holdfast.authoring.files.reading import Reader
 from holdfast.errors import DefinitionError
 
@@ -48,11 +49,9 @@ def rebased(body: Body, envelope: Envelope) -> Body:
 
 def _late(envelope: Envelope, merger: Merger, body: Body, reader: Reader | None) -> Iterator[Problem]:
     """What is wrong with the whole though every patch is sound: a contract that nobody has read lets more through than one of a file."""
-    try:
-        graph_of(sealed_workflow(envelope, merger))
-    except DefinitionError as error:
-        for each in error.diagnostics:
-            node = merger.nodes.get(each.position)
-            slot = "" if node is None or node.slot == ENVELOPE else node.slot
-            place = each.position if reader is None else str(reader.inner(body, "slots", slot))
-            yield Problem(each.code, each.message, place, slot=slot, node="" if node is None else node.id)
+    found = prove_gates(envelope, merger.nodes, merger.edges) or graph_findings(artifact(envelope, merger))
+    for each in found:
+        node = merger.nodes.get(each.position)
+        slot = "" if node is None or node.slot == ENVELOPE else node.slot
+        place = each.position if reader is None else str(reader.inner(body, "slots", slot))
+        yield Problem(each.code, each.message, place, slot=slot, node="" if node is None else node.id)
