@@ -21,8 +21,8 @@ from holdfast.store.blueprints import PublishingRule
 from holdfast.store.editions import Edition
 from holdfast.store.opening import open_store
 from holdfast.store.pauses import Pause, Scope
-from holdfast.store.postgres.commits import PostgresUnit
 from holdfast.store.postgres.loading import _headers as found_headers
+from holdfast.store.postgres.units import PostgresUnit
 from holdfast.store.shapes import SHARED_TENANT, Address, Borrower, InstanceQuery, Snapshot, Wanted
 from support.databases import Databases
 from support.desks import Desk

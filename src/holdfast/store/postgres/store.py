@@ -17,8 +17,9 @@ from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.access import PostgresAccess
 from holdfast.store.postgres.blueprints import PostgresBlueprints
 from holdfast.store.postgres.borrowing import borrowed
+from holdfast.store.postgres.calls import accept_within
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
-from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
+from holdfast.store.postgres.commits import PostgresWriter
 from holdfast.store.postgres.connections import (
     COMMITTER_LOCK_TIMEOUT,
     LOCK_TIMEOUT,
@@ -43,6 +44,7 @@ from holdfast.store.postgres.reads import PostgresReader, reading
 from holdfast.store.postgres.resuming import PostgresResumes
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
 from holdfast.store.postgres.seals import PostgresSeals
+from holdfast.store.postgres.units import PostgresUnit
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
 from holdfast.store.shapes import StoredMessage
