@@ -56,6 +56,7 @@ class _Sql(msgspec.Struct, frozen=True):
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
+    instances_of_partition: str
     instances_in_hand: str
     events: str
     effects: str
@@ -249,6 +250,8 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
     def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[Header]:
         """Along an index; to those that have begun come those that have not and are in hand."""
         listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
+        if self._partition or query.partition:
+            listed = _sql.instances_of_partition
         with self._as_tenant() as connection:
             found = connection.execute(listed, values, binary=True).fetchall()
             if query.begun:
