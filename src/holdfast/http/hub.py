@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Final
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
+from typing import Final, TypeVar
 from uuid import UUID
 
 from holdfast.app.access_views import Written
 from holdfast.app.engine import Engine
 from holdfast.errors import HoldfastError
-from holdfast.http.news import News
+from holdfast.http.news import FLOOD, News
 from holdfast.http.options import HttpOptions
+
+_Place = TypeVar("_Place", str, UUID)
 
 _log = logging.getLogger("holdfast.http")
 _PAGE: Final = 5000
@@ -65,32 +68,27 @@ class Hub:
     def __init__(self, engine: Engine, options: HttpOptions) -> None:
         self._engine = engine
         self._options = options
-        self._watchers: dict[tuple[str, UUID | None], set[Watcher]] = {}
-        """By what they listen to, so that an event is passed to those alone whom it concerns."""
+        self._lists: dict[str, set[Watcher]] = {}
+        """Those who listen to a tenant, so that an event is passed to those alone whom it concerns."""
+        self._runs: dict[UUID, set[Watcher]] = {}
+        """Those who listen to a run."""
         self._task: asyncio.Task[None] | None = None
         self.position = 0
         """How far the feed was read."""
         self.is_open = True
         """Whether streams go on; they end when the server does."""
 
-    @contextmanager
-    def watching(self, watcher: Watcher) -> Iterator[Watcher]:
+    def watching(self, watcher: Watcher) -> AbstractContextManager[None]:
         """Ring for a watcher as long as the block lasts."""
-        place = (watcher.tenant, watcher.run)
-        self._watchers.setdefault(place, set()).add(watcher)
-        try:
-            yield watcher
-        finally:
-            self._watchers[place].discard(watcher)
-            if not self._watchers[place]:
-                del self._watchers[place]
+        if watcher.run is None:
+            return _entered(self._lists, watcher.tenant, watcher)
+        return _entered(self._runs, watcher.run, watcher)
 
     def close(self) -> None:
         """End all streams, as soon as each has told what it was about to tell."""
         self.is_open = False
-        for watchers in self._watchers.values():
-            for watcher in watchers:
-                watcher.ring()
+        for watcher in chain.from_iterable((*self._lists.values(), *self._runs.values())):
+            watcher.ring()
 
     async def begun(self) -> None:
         """Have the feed read; from the position that there is when this returns, nothing is missed."""
@@ -103,7 +101,7 @@ class Hub:
         pause = self._options.stream_interval.total_seconds()
         idle = 0.0
         while self.is_open and idle < self._options.heartbeat.total_seconds():
-            idle = 0.0 if self._watchers else idle + pause
+            idle = 0.0 if self._lists or self._runs else idle + pause
             try:
                 page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
             except HoldfastError as error:
@@ -113,16 +111,30 @@ class Hub:
             self._tell(page.items)
             self.position = page.next
             if len(page.items) < _PAGE:
-                await asyncio.sleep(pause)
+                # In a flood all that is passed on costs those who write, and a little later it is not much more.
+                await asyncio.sleep(pause if len(page.items) <= FLOOD else 2 * pause)
 
     def _tell(self, items: Sequence[Written]) -> None:
         """Pass on what was written: to those who look at lists all of it at once, to those of a run that there is something."""
+        if self._runs:
+            for run in {each.instance for each in items}:
+                for watcher in self._runs.get(run, ()):
+                    watcher.ring()
         by_tenant: dict[str, list[Written]] = {}
         for each in items:
             by_tenant.setdefault(each.tenant, []).append(each)
-            for watcher in self._watchers.get((each.tenant, each.instance), ()):
-                watcher.ring()
         for tenant, theirs in by_tenant.items():
             news = News(theirs)
-            for watcher in self._watchers.get((tenant, None), ()):
+            for watcher in self._lists.get(tenant, ()):
                 watcher.hear(news)
+
+
+@contextmanager
+def _entered(listening: dict[_Place, set[Watcher]], place: _Place, watcher: Watcher) -> Iterator[None]:
+    listening.setdefault(place, set()).add(watcher)
+    try:
+        yield
+    finally:
+        listening[place].discard(watcher)
+        if not listening[place]:
+            del listening[place]

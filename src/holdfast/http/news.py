@@ -13,7 +13,7 @@ from holdfast.app.access_views import Written
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
-_FLOOD: Final = 100
+FLOOD: Final = 100
 """So many events at once are told one by one."""
 
 
@@ -40,7 +40,7 @@ class News:
 
 def changes(items: Sequence[Written]) -> bytes:
     """That runs have changed, each with its position as id. Nobody can look at a flood: of that each run is told once, as it has come to stand."""
-    shown = items if len(items) <= _FLOOD else list({each.instance: each for each in reversed(items)}.values())[::-1]
+    shown = items if len(items) <= FLOOD else list({each.instance.int: each for each in reversed(items)}.values())[::-1]
     return b"".join(
         event(
             "changed",
