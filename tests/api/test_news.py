@@ -7,9 +7,9 @@ import msgspec
 from holdfast.app.access_views import Written
 from holdfast.http.hub import Watcher
 from holdfast.http.news import FLOOD, News, changes
-from holdfast.kernel.ids import uuid_of
+from holdfast.kernel.ids import InstanceId, uuid_of
 
-RUNS = [uuid_of(number) for number in range(1, 4)]
+RUNS = [InstanceId(uuid_of(number)) for number in range(1, 4)]
 
 
 def happened(count: int) -> list[Written]:
