@@ -13,6 +13,8 @@ from uuid import UUID
 
 import msgspec
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls, AsyncRun
 from holdfast.errors import NotFoundError, PayloadError
@@ -50,10 +52,15 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     headers: Headers
     trace: str
     """As the engine keeps it with what follows from this request."""
-    base: str
-    """The address of the server, as whoever asks knows it."""
+    scope: Scope
+    """What the server was told of the request."""
     client: str
     """The address that the request came from; empty if it came by a file."""
+
+    @property
+    def base(self) -> str:
+        """The address of the server, as whoever asks knows it."""
+        return str(HTTPConnection(self.scope).base_url).rstrip("/")
 
     @property
     def is_secure(self) -> bool:
