@@ -55,29 +55,29 @@ class Line:
 
 
 class Stream(asyncio.BufferedProtocol):
-    """A stream that is listened to: what comes is handed on as it comes, and copied no more often than that takes."""
+    """A stream that is listened to. What comes is looked at where it was put: with so many who listen, copies would take more than those who work."""
 
-    _room = memoryview(bytearray(1 << 18))  # All of them are read by one thread, one after the other.
+    _room = bytearray(1 << 18)  # All of them are read by one thread, one after the other.
+    _view = memoryview(_room)
 
-    def __init__(self, heard: Callable[[bytes], None]) -> None:
+    def __init__(self, heard: Callable[[bytearray, int], None]) -> None:
         self._heard = heard
         self._has_begun = False
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as asyncio calls it
         """Where the next piece is put."""
-        return self._room
+        return self._view
 
     def buffer_updated(self, nbytes: int) -> None:
-        """A piece is there."""
-        piece = bytes(self._room[:nbytes])
+        """A piece is there, so long."""
         if not self._has_begun:
             self._has_begun = True
-            assert int(piece.split(b" ", 2)[1]) < _OK, piece.decode()
-        self._heard(piece)
+            assert int(self._room.split(b" ", 2)[1]) < _OK, bytes(self._view[:nbytes]).decode()
+        self._heard(self._room, nbytes)
 
 
-async def listen(address: str, key: str, path: str, heard: Callable[[bytes], None]) -> asyncio.Transport:
-    """Have what a stream brings handed on until the connection is closed."""
+async def listen(address: str, key: str, path: str, heard: Callable[[bytearray, int], None]) -> asyncio.Transport:
+    """Have what a stream brings looked at until the connection is closed."""
     host, _, port = address.removeprefix("http://").partition(":")
     line, _ = await asyncio.get_running_loop().create_connection(lambda: Stream(heard), host, int(port))
     line.write(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\r\n".encode())

@@ -203,7 +203,12 @@ async def _streamed(this: Round, address: str, keys: list[str], many: int) -> Fi
     for line in listening:
         line.close()
     p50, p99 = percentiles(waits)
-    return Figures(per_second=beside, p50_ms=p50, p99_ms=p99, extra={"times_alone": beside / alone, "streams": many, "resyncs": sum(ear.resyncs for ear in ears)})
+    return Figures(
+        per_second=beside,
+        p50_ms=p50,
+        p99_ms=p99,
+        extra={"times_alone": beside / alone, "streams": many},
+    )
 
 
 class _Ear:
@@ -211,43 +216,40 @@ class _Ear:
 
     def __init__(self) -> None:
         self.listens = asyncio.Event()
-        self.resyncs = 0
-        """How often it was told to read anew, because it was too far behind."""
         self._awaited = b""
-        self._pieces: list[tuple[float, bytes]] = []
+        self._kept: list[tuple[float, bytes]] = []
+        """What came while nobody knew yet which run is meant."""
         self._tail = b""
         self._bell = asyncio.Event()
         self._at = 0.0
 
-    def heard(self, piece: bytes) -> None:
+    def heard(self, piece: bytearray, length: int) -> None:
         """A piece of the stream."""
         self.listens.set()
-        self.resyncs += piece.count(b"event: resync")
-        border = self._tail + piece[:_WORD]  # A word may come in two pieces.
-        self._tail = piece[-_WORD:]
-        self._pieces += [(time.perf_counter(), border), (time.perf_counter(), piece)]
-        if self._awaited:
-            self._look()
+        border = self._tail + piece[: min(length, _WORD)]  # A word may come in two pieces.
+        self._tail = bytes(piece[max(0, length - _WORD) : length])
+        if not self._awaited:
+            self._kept.append((time.perf_counter(), border + piece[_WORD:length]))
+        elif piece.find(self._awaited, 0, length) >= 0 or self._awaited in border:
+            self._ring(time.perf_counter())
 
     def expect(self) -> None:
         """A run is about to be started."""
-        self._pieces.clear()
+        self._kept.clear()
         self._bell.clear()
 
     async def told(self, run: str) -> float:
-        """When it heard of a run."""
+        """When it heard of a run; TimeoutError for one that it is never told of, such as if it is told to read anew."""
         self._awaited = run.encode()
-        self._look()
+        for at, piece in self._kept:
+            if self._awaited and self._awaited in piece:
+                self._ring(at)
         await asyncio.wait_for(self._bell.wait(), 60)
         return self._at
 
-    def _look(self) -> None:
-        for at, piece in self._pieces:
-            if self._awaited in piece:
-                self._at, self._awaited = at, b""
-                self._bell.set()
-                break
-        self._pieces.clear()
+    def _ring(self, at: float) -> None:
+        self._at, self._awaited = at, b""
+        self._bell.set()
 
 
 async def _worked(url: str, count: int) -> float:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Final
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
+from typing import Final, TypeVar
 from uuid import UUID
 
 from holdfast.app.access_views import Written
 from holdfast.app.engine import Engine
-from holdfast.http.news import News
+from holdfast.http.news import FLOOD, News
 from holdfast.http.options import HttpOptions
+
+_Place = TypeVar("_Place", str, UUID)
 
 _log = logging.getLogger("holdfast.http")
 _PAGE: Final = 5000
@@ -64,8 +67,10 @@ class Hub:
     def __init__(self, engine: Engine, options: HttpOptions) -> None:
         self._engine = engine
         self._options = options
-        self._watchers: dict[tuple[str, UUID | None], set[Watcher]] = {}
-        """By what they listen to, so that an event is passed to those alone whom it concerns."""
+        self._lists: dict[str, set[Watcher]] = {}
+        """Those who listen to a tenant, so that an event is passed to those alone whom it concerns."""
+        self._runs: dict[UUID, set[Watcher]] = {}
+        """Those who listen to a run."""
         self._task: asyncio.Task[None] | None = None
         self.position = 0
         """How far the feed was read."""
@@ -73,25 +78,18 @@ class Hub:
         """Whether streams go on; they end when the server does."""
         self._closing = asyncio.Event()
 
-    @contextmanager
-    def watching(self, watcher: Watcher) -> Iterator[Watcher]:
+    def watching(self, watcher: Watcher) -> AbstractContextManager[None]:
         """Ring for a watcher as long as the block lasts."""
-        place = (watcher.tenant, watcher.run)
-        self._watchers.setdefault(place, set()).add(watcher)
-        try:
-            yield watcher
-        finally:
-            self._watchers[place].discard(watcher)
-            if not self._watchers[place]:
-                del self._watchers[place]
+        if watcher.run is None:
+            return _entered(self._lists, watcher.tenant, watcher)
+        return _entered(self._runs, watcher.run, watcher)
 
     def close(self) -> None:
         """End all streams, as soon as each has told what it was about to tell."""
         self.is_open = False
         self._closing.set()
-        for watchers in self._watchers.values():
-            for watcher in watchers:
-                watcher.ring()
+        for watcher in chain.from_iterable((*self._lists.values(), *self._runs.values())):
+            watcher.ring()
 
     async def waited(self, wanted: Awaitable[object]) -> None:
         """Wait for something, but no longer than streams go on: whoever waits is told how it stands then."""
@@ -111,12 +109,16 @@ class Hub:
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._follow())
 
+    @property
+    def _is_watched(self) -> bool:
+        return bool(self._lists or self._runs)
+
     async def _follow(self) -> None:
         pause = self._options.stream_interval.total_seconds()
         idle = 0.0
         # Whoever has come during the last rest has not begun another reader.
-        while self.is_open and (self._watchers or idle < self._options.heartbeat.total_seconds()):
-            idle = 0.0 if self._watchers else idle + pause
+        while self.is_open and (self._is_watched or idle < self._options.heartbeat.total_seconds()):
+            idle = 0.0 if self._is_watched else idle + pause
             try:
                 page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
             except Exception as error:  # noqa: BLE001 - whatever it is, those who listen wait for what comes after it
@@ -126,16 +128,30 @@ class Hub:
             self._tell(page.items)
             self.position = page.next
             if len(page.items) < _PAGE:
-                await asyncio.sleep(pause)
+                # In a flood all that is passed on costs those who write, and a little later it is not much more.
+                await asyncio.sleep(pause if len(page.items) <= FLOOD else 2 * pause)
 
     def _tell(self, items: Sequence[Written]) -> None:
         """Pass on what was written: to those who look at lists all of it at once, to those of a run that there is something."""
+        if self._runs:
+            for run in {each.instance for each in items}:
+                for watcher in self._runs.get(run, ()):
+                    watcher.ring()
         by_tenant: dict[str, list[Written]] = {}
         for each in items:
             by_tenant.setdefault(each.tenant, []).append(each)
-            for watcher in self._watchers.get((each.tenant, each.instance), ()):
-                watcher.ring()
         for tenant, theirs in by_tenant.items():
             news = News(theirs)
-            for watcher in self._watchers.get((tenant, None), ()):
+            for watcher in self._lists.get(tenant, ()):
                 watcher.hear(news)
+
+
+@contextmanager
+def _entered(listening: dict[_Place, set[Watcher]], place: _Place, watcher: Watcher) -> Iterator[None]:
+    listening.setdefault(place, set()).add(watcher)
+    try:
+        yield
+    finally:
+        listening[place].discard(watcher)
+        if not listening[place]:
+            del listening[place]

@@ -13,7 +13,7 @@ from holdfast.app.access_views import Written
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
-_FLOOD: Final = 100
+FLOOD: Final = 100
 """So many events at once are told one by one."""
 
 
@@ -40,7 +40,8 @@ class News:
 
 def changes(items: Sequence[Written]) -> bytes:
     """That runs have changed, each with its position as id. Nobody can look at a flood: of that each run is told once, as it has come to stand."""
-    shown = items if len(items) <= _FLOOD else list({each.instance: each for each in reversed(items)}.values())[::-1]
+    newest = {each.instance.int: each for each in items} if len(items) > FLOOD else {}
+    shown = sorted(newest.values(), key=lambda each: each.position) if newest else items
     return b"".join(
         event(
             "changed",
