@@ -28,6 +28,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
+from holdfast.app.calls.repeats import FutureRepeats
 from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -97,6 +98,7 @@ class FutureCalls:
     sessions: FutureSessions
     """Sessions of browsers."""
     refusals: FutureRefusals
+    repeats: FutureRepeats
     """Requests that were refused because of who asked."""
     schedules: FutureSchedules
     """What starts workflows at given times."""
@@ -130,6 +132,7 @@ class FutureCalls:
         self.keys = FutureKeys(desk)
         self.sessions = FutureSessions(desk)
         self.refusals = FutureRefusals(desk)
+        self.repeats = FutureRepeats(desk)
         self.schedules = FutureSchedules(desk)
         self.batches = FutureBatches(desk)
 

@@ -44,6 +44,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.repeats import FutureRepeats, RepeatedRequest
 from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -1960,6 +1961,28 @@ class AsyncRefusals:
         return await self._futures.list(before=before, limit=limit)
 
 
+class AsyncRepeats:
+    """Requests to an edge of the engine, such as its HTTP API, that are safe to send again: one key of one actor is one request."""
+
+    def __init__(self, futures: FutureRepeats) -> None:
+        self._futures = futures
+
+    async def begin(self, key: str, mark: bytes) -> RepeatedRequest | None:
+        """Note that the actor of these calls begins a request; what is known of it if the key was used before, and None if not.
+
+        `mark` says what it is about. Those of the tenant that are older than a day are forgotten.
+        """
+        return await self._futures.begin(key, mark)
+
+    async def answer(self, key: str, status: int, headers: str, body: bytes | None) -> None:
+        """Keep what was answered to a request that was begun; without its body if that is None."""
+        await self._futures.answer(key, status, headers, body)
+
+    async def forget(self, key: str) -> None:
+        """Have the key of a request free again that was begun, and that nothing came of."""
+        await self._futures.forget(key)
+
+
 class AsyncSchedules:
     """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
 
@@ -2265,6 +2288,7 @@ class AsyncCalls:
     sessions: AsyncSessions
     """Sessions of browsers."""
     refusals: AsyncRefusals
+    repeats: AsyncRepeats
     """Requests that were refused because of who asked."""
     schedules: AsyncSchedules
     """What starts workflows at given times."""
@@ -2299,6 +2323,7 @@ class AsyncCalls:
         self.keys = AsyncKeys(futures.keys)
         self.sessions = AsyncSessions(futures.sessions)
         self.refusals = AsyncRefusals(futures.refusals)
+        self.repeats = AsyncRepeats(futures.repeats)
         self.schedules = AsyncSchedules(futures.schedules)
         self.batches = AsyncBatches(futures.batches)
 

@@ -44,6 +44,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.repeats import FutureRepeats, RepeatedRequest
 from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -1954,6 +1955,28 @@ class Refusals:
         return self._futures.list(before=before, limit=limit).result()
 
 
+class Repeats:
+    """Requests to an edge of the engine, such as its HTTP API, that are safe to send again: one key of one actor is one request."""
+
+    def __init__(self, futures: FutureRepeats) -> None:
+        self._futures = futures
+
+    def begin(self, key: str, mark: bytes) -> RepeatedRequest | None:
+        """Note that the actor of these calls begins a request; what is known of it if the key was used before, and None if not.
+
+        `mark` says what it is about. Those of the tenant that are older than a day are forgotten.
+        """
+        return self._futures.begin(key, mark).result()
+
+    def answer(self, key: str, status: int, headers: str, body: bytes | None) -> None:
+        """Keep what was answered to a request that was begun; without its body if that is None."""
+        self._futures.answer(key, status, headers, body).result()
+
+    def forget(self, key: str) -> None:
+        """Have the key of a request free again that was begun, and that nothing came of."""
+        self._futures.forget(key).result()
+
+
 class Schedules:
     """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
 
@@ -2255,6 +2278,7 @@ class Calls:
     sessions: Sessions
     """Sessions of browsers."""
     refusals: Refusals
+    repeats: Repeats
     """Requests that were refused because of who asked."""
     schedules: Schedules
     """What starts workflows at given times."""
@@ -2292,6 +2316,7 @@ class Calls:
         self.keys = Keys(futures.keys)
         self.sessions = Sessions(futures.sessions)
         self.refusals = Refusals(futures.refusals)
+        self.repeats = Repeats(futures.repeats)
         self.schedules = Schedules(futures.schedules)
         self.batches = Batches(futures.batches)
         self.aio = AsyncCalls(futures)
