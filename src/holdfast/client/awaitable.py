@@ -2061,8 +2061,9 @@ class AsyncCalls:
         settings: dict[str, object] | None = None,
         comment: str = "",
         idempotency_key: str = "",
+        if_version: int | None = None,
     ) -> Charter:
-        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more."""
+        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
         return await self._line.ask(
             Request(
                 method="PUT",
@@ -2073,6 +2074,7 @@ class AsyncCalls:
                     {"rules": None, "settings": None, "comment": ""},
                 ),
                 key=idempotency_key,
+                version=if_version,
             )
         )
 

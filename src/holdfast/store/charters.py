@@ -26,8 +26,11 @@ class StoredCharter(msgspec.Struct, frozen=True, kw_only=True):
 class StoredCharters(Protocol):
     """The charters of all tenants."""
 
-    def publish(self, charter: StoredCharter) -> StoredCharter:
-        """Store a version behind the newest one, whatever number it is given; that one stays if it says the same. What is newest now."""
+    def publish(self, charter: StoredCharter, *, replaces: int | None = None) -> StoredCharter | None:
+        """Store a version behind the newest one, whatever number it is given; that one stays if it says the same. What is newest now.
+
+        None, and nothing is stored, if the newest one is not the one that it is to replace; 0 replaces none.
+        """
         ...
 
     def get(self, tenant: str, name: str, version: int = 0) -> StoredCharter | None:

@@ -1362,20 +1362,25 @@ class Charters:
     def __init__(self, futures: FutureCharters) -> None:
         self._futures = futures
 
-    def publish_rules(self, type: str, rules: Sequence[Mapping[str, object]], *, comment: str = "") -> Charter:
+    def publish_rules(
+        self, type: str, rules: Sequence[Mapping[str, object]], *, replaces: int | None = None, comment: str = ""
+    ) -> Charter:
         """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
 
-        DefinitionError lists everything that is wrong with them.
+        DefinitionError lists everything that is wrong with them. With `replaces` it is refused (`version_conflict`) if the newest version is another
+        one by now; 0 says that there is none.
         """
-        return self._futures.publish_rules(type, rules, comment=comment).result()
+        return self._futures.publish_rules(type, rules, replaces=replaces, comment=comment).result()
 
-    def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
+    def publish_settings(
+        self, settings: Mapping[str, object], *, replaces: int | None = None, comment: str = ""
+    ) -> Charter:
         """Publish the settings of the organisation, all of them: expressions read them as `org`.
 
         Its calendars, by name under `calendars`, say when it works: times of steps may count by them. Under `notices` it says how people
-        are told: templates by occasion, channel and language, and what nobody can do without.
+        are told: templates by occasion, channel and language, and what nobody can do without. `replaces` is as in `publish_rules`.
         """
-        return self._futures.publish_settings(settings, comment=comment).result()
+        return self._futures.publish_settings(settings, replaces=replaces, comment=comment).result()
 
     def rules(self, type: str, version: int = 0) -> Charter:
         """The rules for a type of documents, the newest version if none is given."""

@@ -31,13 +31,15 @@ class PostgresCharters:
     def __init__(self, line: Line) -> None:
         self._line = line
 
-    def publish(self, charter: StoredCharter) -> StoredCharter:
-        """Store a version, unless the newest one says the same."""
+    def publish(self, charter: StoredCharter, *, replaces: int | None = None) -> StoredCharter | None:
+        """Store a version, unless the newest one says the same, or is another than it replaces."""
         key = [charter.tenant, charter.name]
         with self._line.transaction() as connection:
             connection.execute(_sql.hold, key)
             newest = _one(connection, _sql.newest, key)
             if newest is None or newest.body != charter.body:
+                if replaces not in {None, 0 if newest is None else newest.version}:
+                    return None
                 what = [charter.body, charter.comment, charter.published_by, charter.published_at]
                 connection.execute(_sql.publish, [*what, *key])
                 newest = _one(connection, _sql.newest, key)

@@ -26,12 +26,14 @@ class SQLiteCharters:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def publish(self, charter: StoredCharter) -> StoredCharter:
-        """Store a version, unless the newest one says the same."""
+    def publish(self, charter: StoredCharter, *, replaces: int | None = None) -> StoredCharter | None:
+        """Store a version, unless the newest one says the same, or is another than it replaces."""
         key = (charter.tenant, charter.name)
         with self._database.writing() as connection:
             row = connection.execute(_sql.newest, key).fetchone()
             if row is None or _charter(row).body != charter.body:
+                if replaces not in {None, 0 if row is None else _charter(row).version}:
+                    return None
                 what = (charter.body, charter.comment, charter.published_by, text(charter.published_at))
                 connection.execute(_sql.publish, (*key, *what))
                 row = connection.execute(_sql.newest, key).fetchone()
