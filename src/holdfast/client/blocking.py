@@ -235,7 +235,7 @@ class Calls:
         )
 
     def stream_executions(self, *, last: int = 0) -> Iterator[StreamEvent[Changed]]:
-        """That runs of the tenant have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+        """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
         return self._line.listen(Request(method="GET", path="/api/v1/executions/events", answer=Changed), last)
 
     def get_execution(self, id: UUID | str) -> WorkflowInstance:

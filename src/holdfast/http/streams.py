@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
 from holdfast.app.access_views import Written
+from holdfast.errors import NotFoundError
 from holdfast.http.hub import Watcher
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Call, Stream
@@ -17,6 +19,8 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 _KEPT_ALIVE: Final = b": still here\n\n"
 _PAGE: Final = 500
 _DIGITS: Final = len(str(2**63))
+_REMEMBERED: Final = 10_000
+"""Runs of which a stream remembers whether they are of its part."""
 _COUNT_SECONDS: Final = 1.0
 """How often an inbox is counted at most."""
 _TASKS: Final = ("task_", "people_", "step_", "workflow_")
@@ -36,6 +40,32 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     definition: str
     sequence: int
     type: str
+
+
+class Part:
+    """The part of a tenant that somebody is bound to, or all of it. What is written does not say of which part it is, so runs are looked up, each once."""
+
+    def __init__(self, call: Call[Any, Any]) -> None:
+        self._calls = call.calls
+        self._is_whole = not call.identity.partition
+        self._known: dict[UUID, bool] = {}
+
+    async def has(self, written: Written) -> bool:
+        """Whether something was written about a run of this part."""
+        if self._is_whole:
+            return True
+        if written.instance not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[written.instance] = await self._finds(written.instance)
+        return self._known[written.instance]
+
+    async def _finds(self, run: UUID) -> bool:
+        try:
+            await self._calls.runs.partition_of(run)
+        except NotFoundError:
+            return False
+        return True
 
 
 async def streamed(chunks: AsyncIterator[bytes]) -> Stream:
@@ -75,14 +105,14 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
 
 
 async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
-    """That runs of the tenant have changed, each with its position as id."""
-    server, last = call.server, _last(call)
+    """That runs of the tenant have changed, or of the part of it that the caller is bound to, each with its position as id."""
+    server, last, part = call.server, _last(call), Part(call)
     ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         yield _KEPT_ALIVE
-        for chunk in await _missed(call, last):
+        for chunk in await _missed(call, last, part):
             yield chunk
         while server.hub.is_open and time.monotonic() < ends_at:
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
@@ -92,7 +122,8 @@ async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
                 watcher.is_behind = False
                 yield _event("resync", Resync(position=server.hub.position), server.hub.position)
             for written in watcher.take():
-                yield _changed(written)
+                if await part.has(written):
+                    yield _changed(written)
 
 
 async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
@@ -128,7 +159,7 @@ async def _settled(watcher: Watcher, seconds: float) -> list[Written]:
     return found
 
 
-async def _missed(call: Call[Any, Any], last: int) -> list[bytes]:
+async def _missed(call: Call[Any, Any], last: int, part: Part) -> list[bytes]:
     """What a client that comes back has missed; `resync` if that is too much, or if nobody knows."""
     hub, most = call.server.hub, call.server.options.stream_backlog
     if not last:
@@ -136,9 +167,8 @@ async def _missed(call: Call[Any, Any], last: int) -> list[bytes]:
     page = await call.engine.admin.written(after=last, limit=most + 1)
     if len(page.items) > most or last > hub.position:
         return [_event("resync", Resync(position=hub.position), hub.position)]
-    return [
-        _changed(each) for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position
-    ]
+    own = [each for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position]
+    return [_changed(each) for each in own if await part.has(each)]
 
 
 def _changed(written: Written) -> bytes:
