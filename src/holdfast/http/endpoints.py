@@ -21,6 +21,7 @@ from holdfast.http import slashes
 from holdfast.http.credentials import Identity
 from holdfast.http.limits import check_rate, read_body
 from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
+from holdfast.http.repeats import key_of, once
 from holdfast.http.routing import Answer, Call, Route, Stream, Text
 from holdfast.http.server import Server
 from holdfast.http.traces import Trace, renamed, trace_of
@@ -97,7 +98,12 @@ class Endpoint:
             identity = identity.narrowed(request.headers)
             self._check(route, identity)
             call = await self._call(route, request, trace, identity)
-            return _answered(await route.handler(call), route, request)
+
+            async def work() -> Response:
+                return _answered(await route.handler(call), route, request)
+
+            key = key_of(route, call)
+            return await (once(route, call, request, work, key=key) if key else work())
         except (EdgeError, ForbiddenError) as error:
             if isinstance(error, ForbiddenError) or error.code in _REFUSALS:
                 await self._note(identity, request, trace, error)

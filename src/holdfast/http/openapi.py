@@ -147,7 +147,7 @@ def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[st
             "Which part of the tenant is meant, for credentials that are bound to none; escaped as in an address.",
             {"type": "string", "minLength": 1, "maxLength": 512, "pattern": "^[A-Za-z0-9_.~-]+$"},
         )
-    if route.takes_key:
+    if route.is_repeatable:
         yield _header("Idempotency-Key", "Makes the request safe to repeat.", {"type": "string", "maxLength": 255})
     if route.takes_condition:
         yield _header("If-Match", "The ETag of what is to be changed.", {"type": "string"})

@@ -481,9 +481,8 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     definition: str = ""
     definition_version: str = ""
     kinds: tuple[str, ...] = ()
-    """Empty means all."""
+    """Empty means all, as for statuses."""
     statuses: tuple[str, ...] = ()
-    """Empty means all."""
     begun: bool | None = None
     """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
     key: str = ""

@@ -51,6 +51,20 @@ create table holdfast.api_refusals (
     constraint api_refusals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.api_requests (
+    tenant text not null,
+    actor text not null,
+    key text not null,
+    mark bytea not null,
+    began_at timestamp with time zone not null,
+    status integer,
+    headers text not null,
+    body bytea,
+    constraint api_requests_pkey PRIMARY KEY (tenant, actor, key),
+    constraint api_requests_key_check CHECK ((key <> ''::text)),
+    constraint api_requests_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.api_sessions (
     id text not null,
     tenant text not null,
@@ -776,6 +790,7 @@ CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, pri
 CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
 CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
 CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
+CREATE INDEX api_requests_by_age ON holdfast.api_requests USING btree (tenant, began_at);
 CREATE INDEX api_sessions_by_actor ON holdfast.api_sessions USING btree (tenant, actor, id);
 CREATE INDEX api_sessions_by_age ON holdfast.api_sessions USING btree (tenant, expires_at);
 CREATE INDEX api_sessions_by_tenant ON holdfast.api_sessions USING btree (tenant, id);
@@ -853,6 +868,7 @@ CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHE
 alter table holdfast.absences enable row level security, force row level security;
 alter table holdfast.api_keys enable row level security, force row level security;
 alter table holdfast.api_refusals enable row level security, force row level security;
+alter table holdfast.api_requests enable row level security, force row level security;
 alter table holdfast.api_sessions enable row level security, force row level security;
 alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.blueprints enable row level security, force row level security;
@@ -900,6 +916,8 @@ create policy engine on holdfast.api_keys as permissive for all to holdfast_engi
 create policy tenant on holdfast.api_keys as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.api_refusals as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.api_refusals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.api_requests as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.api_requests as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.api_sessions as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.api_sessions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.audit as permissive for all to holdfast_engine using (true) with check (true);
@@ -1180,6 +1198,7 @@ grant delete, insert, select, update on table holdfast.absences to holdfast_engi
 grant select on table holdfast.absences to holdfast_tenant;
 grant insert, select, update on table holdfast.api_keys to holdfast_engine;
 grant delete, insert, select, update on table holdfast.api_refusals to holdfast_engine;
+grant delete, insert, select, update on table holdfast.api_requests to holdfast_engine;
 grant delete, insert, select, update on table holdfast.api_sessions to holdfast_engine;
 grant delete, insert, select, update on table holdfast.audit to holdfast_engine;
 grant select on table holdfast.audit to holdfast_tenant;

@@ -40,6 +40,18 @@ CREATE TABLE api_refusals (
     at         text not null
 ) strict;
 
+CREATE TABLE api_requests (
+    tenant   text not null check (tenant <> '' and tenant <> '*'),
+    actor    text not null,
+    key      text not null check (key <> ''),
+    mark     blob not null,
+    began_at text not null,
+    status   integer,
+    headers  text not null,
+    body     blob,
+    primary key (tenant, actor, key)
+) strict, without rowid;
+
 CREATE TABLE api_sessions (
     id           text not null primary key,
     tenant       text not null check (tenant <> '' and tenant <> '*'),
@@ -683,6 +695,8 @@ CREATE INDEX api_keys_by_tenant on api_keys (tenant, id);
 CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
 
 CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
+
+CREATE INDEX api_requests_by_age on api_requests (tenant, began_at);
 
 CREATE INDEX api_sessions_by_actor on api_sessions (tenant, actor, id);
 

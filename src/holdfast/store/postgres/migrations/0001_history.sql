@@ -893,6 +893,7 @@ execute function holdfast.refuse('HF102', 'a suspension is lifted by another lin
 
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
+-- `api_requests` are those that may be sent again, with what was answered to them, for a day.
 
 create table holdfast.api_keys (
     id           text not null primary key,
@@ -946,6 +947,19 @@ create table holdfast.api_refusals (
 );
 create index api_refusals_by_tenant on holdfast.api_refusals (tenant, id);
 create index api_refusals_by_age on holdfast.api_refusals (tenant, at);
+
+create table holdfast.api_requests (
+    tenant   text not null check (tenant <> '' and tenant <> '*'),
+    actor    text not null,
+    key      text not null check (key <> ''),
+    mark     bytea not null,
+    began_at timestamptz not null,
+    status   integer,
+    headers  text not null,
+    body     bytea,
+    primary key (tenant, actor, key)
+);
+create index api_requests_by_age on holdfast.api_requests (tenant, began_at);
 
 -- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
 -- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
@@ -1094,4 +1108,5 @@ create policy shared on holdfast.blueprints for select to holdfast_tenant using 
 select holdfast.wall_off('api_keys');
 select holdfast.wall_off('api_sessions');
 select holdfast.wall_off('api_refusals');
+select holdfast.wall_off('api_requests');
 revoke delete on holdfast.api_keys from holdfast_engine;

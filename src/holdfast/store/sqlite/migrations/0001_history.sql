@@ -861,6 +861,7 @@ begin select raise(abort, 'HF102 a suspension is lifted by another line, and nev
 
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
+-- `api_requests` are those that may be sent again, with what was answered to them, for a day.
 
 create table api_keys (
     id           text not null primary key,
@@ -914,3 +915,16 @@ create table api_refusals (
 ) strict;
 create index api_refusals_by_tenant on api_refusals (tenant, id);
 create index api_refusals_by_age on api_refusals (tenant, at);
+
+create table api_requests (
+    tenant   text not null check (tenant <> '' and tenant <> '*'),
+    actor    text not null,
+    key      text not null check (key <> ''),
+    mark     blob not null,
+    began_at text not null,
+    status   integer,
+    headers  text not null,
+    body     blob,
+    primary key (tenant, actor, key)
+) strict, without rowid;
+create index api_requests_by_age on api_requests (tenant, began_at);
