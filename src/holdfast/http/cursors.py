@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.app.places import unwritten, written
 from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.kernel.settling import settled
 
 __all__ = ["Listing", "counted", "listing", "read", "resting", "sliced", "written"]
 
@@ -35,7 +36,7 @@ def read(cursor: str, kind: type[P]) -> P | None:
     if len(cursor) > _LONGEST:
         raise refused
     try:
-        return msgspec.json.decode(unwritten(cursor), type=kind)
+        return msgspec.json.decode(unwritten(cursor), type=settled(kind))
     except (ValueError, msgspec.MsgspecError):
         raise refused from None
 

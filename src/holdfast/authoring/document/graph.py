@@ -21,6 +21,7 @@ from holdfast.authoring.document.outcomes import refusal_of
 from holdfast.authoring.document.parts import OK, SYSTEM_TYPES, Edge, Node
 from holdfast.authoring.files.values import milliseconds
 from holdfast.expressions import Options, parse
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask
 from holdfast.machine.graphs.calendars import UTC_ZONE
@@ -109,7 +110,7 @@ def _edge(node: Node, edge: Edge, place: int) -> g.Edge:
 
 def _patch_node(node: Node) -> b.PatchNode:
     """What the author wrote of a node."""
-    found: b.PatchNode = msgspec.convert({**node.config, "id": node.id, "type": node.type}, b.PatchNode)
+    found: b.PatchNode = msgspec.convert({**node.config, "id": node.id, "type": node.type}, settled(b.PatchNode))
     return found
 
 

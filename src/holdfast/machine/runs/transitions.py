@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast.kernel.decision import Answer, Rejection
-from holdfast.machine.graphs.document import Transition
+from holdfast.machine.graphs.document import DocumentAction, Transition
+from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.runs.document_commands import CreateDocument, RequestTransition, SupersedeDocument
 from holdfast.machine.runs.events import (
@@ -14,13 +15,22 @@ from holdfast.machine.runs.events import (
     WorkflowStarted,
 )
 from holdfast.machine.runs.leaving import finish
-from holdfast.machine.runs.mutations import Author, Draft, change, created, drafted, may_do, version_refusal
+from holdfast.machine.runs.mutations import (
+    Author,
+    Draft,
+    change,
+    created,
+    drafted,
+    incapable,
+    may_do,
+    version_refusal,
+)
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
 from holdfast.machine.runs.rules import follow
 from holdfast.machine.runs.slots import interrupt
-from holdfast.machine.runs.state import ROOT, State, Step
+from holdfast.machine.runs.state import ROOT, Data, State, Step
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
 
@@ -42,6 +52,9 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
     draft = drafted(turn, {}, given, author) if command.status else created(turn, given, author)
     if not isinstance(draft, Draft):
         return draft
+    beyond = _beyond(turn, command, draft.data)
+    if beyond is not None:
+        return beyond
     spec = index.spec
     status = command.status or (spec.amended if command.amended_from else spec.initial)
     turn.emit(WorkflowStarted(input={}, requester=actor.on_behalf_of or actor.id, looks_up=command.looks_up))
@@ -65,6 +78,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             is_adopted=bool(command.status),
             related=command.related or {},
             origin=command.origin,
+            hands=command.hands,
         )
     )
     follow(turn, command.action, command.rules, before=draft.held, actor=actor)
@@ -93,7 +107,19 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
         possible = ", ".join(map(repr, sorted(known)))
         told = f"a document cannot be taken over as {command.status!r}; it can be {possible}"
         return refused(Refusal.NO_DOCUMENT, told)
-    return may_do(turn, action, turn.moment.actor, content=command.data, org=command.org)
+    return incapable(turn, action, turn.moment.actor)
+
+
+def _beyond(turn: Turn, command: CreateDocument, content: Data) -> Rejection | None:
+    """Why the policies do not let somebody create a document with a content, or amend one so that it has it."""
+    index, actor = index_of(turn.routes), turn.moment.actor
+    names = [command.action, _amending(index).name] if command.amended_from else [command.action]
+    refusals = (policy_refusal(turn, each, actor, content=content, org=command.org) for each in names)
+    return next((each for each in refusals if each is not None), None)
+
+
+def _amending(index: DocumentIndex) -> DocumentAction:
+    return index.actions.get("amend") or index.actions["update"]
 
 
 def ended(state: State) -> Rejection:
@@ -213,8 +239,7 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if index.spec.amended not in index.spec.states:
         told = f"the lifecycle of {index.spec.entity_type!r} has no status for amendments; create another document"
         return refused(Refusal.NOT_AMENDABLE, told)
-    action = index.actions.get("amend") or index.actions["update"]
-    refusal = may_do(turn, action, actor) or version_refusal(turn, command.expected_version)
+    refusal = may_do(turn, _amending(index), actor) or version_refusal(turn, command.expected_version)
     if refusal is not None:
         return refusal
     if window_of(turn.routes, turn.state).window == "editable":
