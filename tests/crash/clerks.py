@@ -105,7 +105,9 @@ class Clerk:
         """Until the process ends."""
         while True:
             chosen = self._memo()
-            acts = [self._create] if chosen is None else [partial(self._act, chosen), self._decide, self._create]
+            acts: list[Callable[[], None]] = (
+                [self._create] if chosen is None else [partial(self._act, chosen), self._decide, self._create]
+            )
             self._chance.choices(acts, weights=[6, 6, 1][: len(acts)])[0]()
 
     def _memo(self) -> str | None:
