@@ -526,6 +526,12 @@ when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance:
 create trigger task_decisions_applied before update of applied on holdfast.task_decisions for each row
 when (old.applied is not null and new.applied is distinct from old.applied)
 execute function holdfast.refuse('HF137', 'an approval is used up or void once and for all');
+create trigger task_decisions_never_change
+before update of actor, on_behalf_of, outcome, document_version, decided_at on holdfast.task_decisions for each row
+when ((old.actor, old.on_behalf_of, old.outcome, old.document_version, old.decided_at) is distinct from (new.actor, new.on_behalf_of, new.outcome, new.document_version, new.decided_at))
+execute function holdfast.refuse('HF138', 'what somebody decided never changes');
+create trigger task_decisions_never_go before delete on holdfast.task_decisions for each row
+when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance::text) execute function holdfast.refuse('HF138', 'what somebody decided never changes');
 
 create table holdfast.task_comments (
     instance    uuid not null,
