@@ -388,7 +388,7 @@ class FutureDocuments:
 
     def choices(self, type: str, id: str) -> Reply[builtins.list[DocumentChoice]]:  # noqa: A002 - see get
         """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
-        return self._look(type, id, lambda reader, known: choices_of(reader, known, self._desk.request.actor))
+        return self._look(type, id, lambda reader, known: choices_of(self._desk, reader, known))
 
     def list(
         self,
