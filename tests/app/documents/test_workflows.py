@@ -119,7 +119,9 @@ def test_documents_are_moved_to_another_version(place: Place) -> None:
     assert operator.workflows.move("invoice", "1-org", "2-org", nodes=names, reason="again").items == []
     seen = mine.get("invoice", "I-1")
     assert (seen.workflow_version, seen.places, seen.status) == ("2-org", [f"{SLOT}boss"], "submitted")
-    with pytest.raises(ConflictError, match="under way .*boss"):  # It is looked at by the workflow that it follows now.
+    with pytest.raises(
+        ConflictError, match=r"under way .*boss"
+    ):  # It is looked at by the workflow that it follows now.
         of(engine, OFFICER).documents.redact("invoice", "I-1", ["number"], reason="a request")
     assert decide(engine, "I-1") == "submitted"
     (task,) = [each for each in operator.tasks.list() if each.key == "I-1"]
