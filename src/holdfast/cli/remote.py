@@ -15,6 +15,7 @@ from uuid import UUID
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey
+from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import DeadLetter
 from holdfast.app.past import PastState
 from holdfast.app.places import written
@@ -231,7 +232,10 @@ class RemoteDeadLetters(Missing):
         return gathered(ask, written(after) if after else "", limit)
 
     def count(self) -> int:
-        return sum(each.count for each in self._client.group_letters().items)
+        return sum(each.count for each in self.groups().items)
+
+    def groups(self, *, definition: str = "") -> LetterGroups:
+        return self._client.group_letters(definition=definition)
 
     def get(self, letter: int) -> DeadLetter:
         return self._client.get_letter(letter)
