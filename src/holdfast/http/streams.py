@@ -9,14 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.app.access_views import Written
 from holdfast.errors import HoldfastError
 from holdfast.http.hub import Watcher
+from holdfast.http.news import News, changes, event
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Call, Stream
 
 _log = logging.getLogger("holdfast.http")
-_encode = msgspec.json.Encoder(enc_hook=str).encode
 _KEPT_ALIVE: Final = b": still here\n\n"
 _PAGE: Final = 500
 _DIGITS: Final = len(str(2**63))
@@ -30,15 +29,6 @@ class Resync(msgspec.Struct, frozen=True, kw_only=True):
     """Told to a client that is too far behind: it reads anew, and goes on from here."""
 
     position: int
-
-
-class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """Told to those who look at a list: this run has an event more."""
-
-    id: str
-    definition: str
-    sequence: int
-    type: str
 
 
 async def streamed(chunks: AsyncIterator[bytes]) -> Stream:
@@ -94,14 +84,14 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
         yield _KEPT_ALIVE
         if newest - after > server.options.stream_backlog or after > newest:
             after = newest
-            yield _event("resync", Resync(position=after), after)
+            yield event("resync", Resync(position=after), after)
         while await term.lasts():
             watcher.take()
             for entry in (page := await run.history(after=after, limit=_PAGE)):
                 after = entry.sequence
-                yield _event("entry", entry, after)
+                yield event("entry", entry, after)
             if not page and (found := await run.describe()).is_terminal and found.version <= after:
-                yield _event("end", found, after)
+                yield event("end", found, after)
                 return
             if not page and not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
@@ -115,17 +105,17 @@ async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         yield _KEPT_ALIVE
-        for chunk in await _missed(call, last):
-            yield chunk
+        if missed := await _missed(call, last):
+            yield missed
         while await term.lasts():
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
                 continue
             if watcher.is_behind:
                 watcher.is_behind = False
-                yield _event("resync", Resync(position=server.hub.position), server.hub.position)
-            for written in watcher.take():
-                yield _changed(written)
+                yield event("resync", Resync(position=server.hub.position), server.hub.position)
+            for news in watcher.take():
+                yield news.told
 
 
 async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
@@ -136,7 +126,7 @@ async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         counts = await call.calls.tasks.counts()
-        yield _event("counts", counts, server.hub.position)
+        yield event("counts", counts, server.hub.position)
         counted_at = time.monotonic()
         while await term.lasts():
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
@@ -144,41 +134,34 @@ async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
                 continue
             rest = counted_at + _COUNT_SECONDS - time.monotonic()
             news = [*watcher.take(), *([] if rest <= 0 else await _settled(watcher, rest))]
-            if not watcher.is_behind and not any(each.type.startswith(_TASKS) for each in news):
+            if not watcher.is_behind and not any(each.type.startswith(_TASKS) for part in news for each in part.items):
                 continue
             watcher.is_behind, counted_at, before = False, time.monotonic(), counts
             counts = await call.calls.tasks.counts()
             if counts != before:
-                yield _event("counts", counts, server.hub.position)
+                yield event("counts", counts, server.hub.position)
 
 
-async def _settled(watcher: Watcher, seconds: float) -> list[Written]:
+async def _settled(watcher: Watcher, seconds: float) -> list[News]:
     """What else is written in a while, so that a burst is counted once."""
-    found: list[Written] = []
+    found: list[News] = []
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0 and await watcher.wait(left):
         found += watcher.take()
     return found
 
 
-async def _missed(call: Call[Any, Any], last: int) -> list[bytes]:
+async def _missed(call: Call[Any, Any], last: int) -> bytes:
     """What a client that comes back has missed; `resync` if that is too much, or if nobody knows."""
     hub, most = call.server.hub, call.server.options.stream_backlog
     if not last:
-        return []
+        return b""
     page = await call.engine.admin.written(after=last, limit=most + 1)
     if len(page.items) > most or last > hub.position:
-        return [_event("resync", Resync(position=hub.position), hub.position)]
-    return [
-        _changed(each) for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position
-    ]
-
-
-def _changed(written: Written) -> bytes:
-    told = Changed(
-        id=str(written.instance), definition=written.definition, sequence=written.sequence, type=written.type
+        return event("resync", Resync(position=hub.position), hub.position)
+    return changes(
+        [each for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position]
     )
-    return _event("changed", told, written.position)
 
 
 def _last(call: Call[Any, Any]) -> int:
@@ -189,7 +172,3 @@ def _last(call: Call[Any, Any]) -> int:
     if not (given.isascii() and given.isdecimal() and len(given) < _DIGITS):
         raise EdgeError(EdgeCode.BAD_HEADER, "Last-Event-ID is the id of an event of this stream")
     return int(given)
-
-
-def _event(name: str, data: object, identity: int) -> bytes:
-    return b"".join((f"id: {identity}\nevent: {name}\ndata: ".encode(), _encode(data), b"\n\n"))
