@@ -201,7 +201,9 @@ def refusal(error: Exception, request: Request, trace: Trace) -> Response:
     """The answer to a request that was refused, or failed."""
     path = request.scope.get("path", "").removeprefix(request.scope.get("root_path", ""))
     problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=path.startswith(_PROCESSES))
-    if problem.status >= _SERVER_FAULT:
+    if problem.status >= _SERVER_FAULT and problem.retryable:  # There may be many of them while a database is away.
+        _log.warning("%s %r cannot be answered now, trace %s: %s", request.method, path, trace.trace_id, error)
+    elif problem.status >= _SERVER_FAULT:
         _log.error("%s %r failed, trace %s", request.method, path, trace.trace_id, exc_info=error)
     headers = headers_of(error)
     return Response(_encode(problem), status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
