@@ -116,7 +116,7 @@ class PostgresUnit:
         if self._marker:
             self._ask()  # Nothing is written before it is clear that this is still the transaction that was lent.
         if self._is_begun or self._waiting:
-            send(self._connection, chain(self._first(), *self._waiting, [_COMMIT]))
+            send(self._connection, chain(self._first(), *self._waiting, [_COMMIT]), at_once=False)
 
     @contextmanager
     def lend(
