@@ -267,7 +267,8 @@ def test_a_transactional_step_ends_on_what_is_remembered(
         return of(loaded, program)
 
     monkeypatch.setattr(CachedInstance, "of", counted)
-    engine.runtime.execute_next()
+    engine.runtime.heartbeat.step()
+    assert engine.runtime.execute_next() == 1
     monkeypatch.undo()
     assert len(read) == moves
     engine.drain()

@@ -7,6 +7,7 @@ to leave before the next one is made.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Generator, Iterable
@@ -104,10 +105,14 @@ def _send(connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGres
         raise trouble or refusal  # type: ignore[misc]
 
 
-def forget_prepared(connection: Connection) -> None:
-    """After a rollback the driver drops all prepared statements, ours too."""
-    if _prepared.get(connection) is not None:
-        del _prepared[connection]
+def drop_prepared(connection: Connection) -> None:
+    """Begin anew after a rollback: with its own prepared statements, if it has any, the driver drops ours too."""
+    if not _prepared.get(connection):
+        return
+    del _prepared[connection]
+    if not connection.closed and connection.info.transaction_status == pq.TransactionStatus.IDLE:
+        with contextlib.suppress(psycopg.Error):  # Whoever uses the connection next finds out.
+            connection.execute("deallocate all", prepare=False)
 
 
 def _known(connection: Connection) -> dict[Statement, bytes] | None:

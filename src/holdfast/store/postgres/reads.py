@@ -10,6 +10,7 @@ from typing import cast
 from uuid import UUID
 
 import msgspec
+import psycopg
 from psycopg.pq import Escaping
 from psycopg.types.numeric import Int4, Int8
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -29,7 +30,7 @@ from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.matches import MatchReads
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
-from holdfast.store.postgres.pipeline import Call, Statement, ask, forget_prepared, rows_of
+from holdfast.store.postgres.pipeline import Call, Statement, ask, drop_prepared, rows_of
 from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPausedInstances
@@ -283,8 +284,10 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         with _taken(self._pool, self._url) as connection:
             try:
                 said = ask(connection, [*begin, *calls, _COMMIT])
-            except BaseException:
-                forget_prepared(connection)  # The pool rolls back.
+            except psycopg.Error:
+                if not connection.closed:
+                    connection.rollback()
+                    drop_prepared(connection)
                 raise
             return [cast("list[Row]", rows_of(connection, each)) for each in said[len(begin) : -1]]
 
