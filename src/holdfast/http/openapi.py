@@ -36,6 +36,7 @@ _EXAMPLES: Mapping[str, object] = {
     "draft": "0193a2b4-0000-7000-8000-000000000005",
     "template": "invoice_approval",
     "charter": "rules:invoice",
+    "projection": "spending",
 }
 
 Schema = dict[str, object]
@@ -146,7 +147,7 @@ def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[st
             "Which part of the tenant is meant, for credentials that are bound to none; escaped as in an address.",
             {"type": "string", "minLength": 1, "maxLength": 512, "pattern": "^[A-Za-z0-9_.~-]+$"},
         )
-    if route.takes_key:
+    if route.is_repeatable:
         yield _header("Idempotency-Key", "Makes the request safe to repeat.", {"type": "string", "maxLength": 255})
     if route.takes_condition:
         yield _header("If-Match", "The ETag of what is to be changed.", {"type": "string"})
