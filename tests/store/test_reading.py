@@ -73,6 +73,9 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "events": lambda reader, one: reader.events(one),
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
     "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
+    "with_rows": lambda reader, one: [
+        row for kind in kinds() for found in [reader.with_rows(kind, one)] for row in (found[0], *found[1]) if row
+    ],
     "open_tasks": lambda reader, one: [
         task
         for query in (TaskQuery(), TaskQuery(people=BOSS), TaskQuery(key="o-1"), TaskQuery(definition="order"))
