@@ -53,6 +53,7 @@ class _Sql(msgspec.Struct, frozen=True):
     as_tenant: str
     instances_of_parent: str
     instances_by_key: str
+    instances_by_reason: str
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
@@ -124,10 +125,13 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         values = [*which, query.begun, *span]
         partition = self._partition or query.partition
         attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
-        if query.parent is not None:
-            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key, attributes, partition])
+        if query.ended_for:
+            further = [Texts(query.ended_for), query.parent, query.key, attributes, partition]
+            found = self._all(_sql.instances_by_reason, [*values, *further])
         elif query.key:
-            found = self._all(_sql.instances_by_key, [*values, query.key, attributes, partition])
+            found = self._all(_sql.instances_by_key, [*values, query.key, attributes, partition, query.parent])
+        elif query.parent is not None:
+            found = self._all(_sql.instances_of_parent, [*values, query.parent, attributes, partition])
         elif attributes:
             found = self._all(_sql.instances_by_attribute, [*values, attributes, partition])
         else:

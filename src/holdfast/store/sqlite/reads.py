@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -47,11 +47,13 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     instances_of_parent: str
     instances_by_key: str
+    instances_by_reason: str
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
     instances_of_partition: str
     instances_in_hand: str
+    next_of_parent: str
     next_of_definition: str
     next_of_status: str
     next_of_partition: str
@@ -115,11 +117,12 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             "until": text_or_none(query.created_before),
             "limit": query.limit,
         }
-        if query.parent is not None:
-            return [rows.header(row) for row in self._all(_sql.instances_of_parent, values)]
+        if query.ended_for:
+            of_each = [self._all(_sql.instances_by_reason, {**values, "reason": each}) for each in set(query.ended_for)]
+            return [rows.header(row) for row in _newest([row for some in of_each for row in some], query.limit)]
         if query.key:
             return [rows.header(row) for row in self._all(_sql.instances_by_key, values)]
-        if query.attributes:
+        if query.attributes and query.parent is None:
             return [rows.header(row) for row in self._all(_sql.instances_by_attribute, values)]
         return self._by_status(query, values)
 
@@ -259,8 +262,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
 
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
         """Group by group along an index, each newest first, those that have begun and those that have not; of none more than may be among the newest of all."""
-        listed, following, names = _way(query, values)
-        flags = (1, 0) if query.begun is None else (int(query.begun),)
+        listed, following, names, flags = _way(query, values)
         found: list[Row] = []
         with self._database.reading() as connection:
             groups = [
@@ -276,7 +278,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
                 if len(found) == query.limit and head < found[-1][0]:
                     break
                 found = _newest([*found, *connection.execute(listed, group)], query.limit)
-            if query.begun:
+            if query.begun and query.parent is None:
                 found = _newest([*found, *connection.execute(_sql.instances_in_hand, values)], query.limit)
         return [*map(rows.header, found)]
 
@@ -303,13 +305,30 @@ def _newest(found: list[Row], limit: int) -> list[Row]:
     return sorted(found, key=itemgetter(0), reverse=True)[:limit]
 
 
-def _way(query: InstanceQuery, values: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
-    """How a list is read: a page of a group, what leads from one group to the next, and what a group has in common."""
+class _Way(NamedTuple):
+    """How a list is read."""
+
+    listed: str
+    """A page of a group."""
+    following: str
+    """What leads from one group to the next."""
+    names: tuple[str, ...]
+    """What a group has in common."""
+    flags: tuple[int, ...]
+    """Whether they have begun."""
+
+
+def _way(query: InstanceQuery, values: Mapping[str, Any]) -> _Way:
+    """That of the index which leaves the fewest."""
+    flags = (1, 0) if query.begun is None else (int(query.begun),)
+    if query.parent is not None:  # Whose children are not told apart by that.
+        return _Way(_sql.instances_of_parent, _sql.next_of_parent, ("at_status",), (0,))
     if values["partition"]:
-        return _sql.instances_of_partition, _sql.next_of_partition, ("at_kind", "at_definition", "at_status")
+        names = ("at_kind", "at_definition", "at_status")
+        return _Way(_sql.instances_of_partition, _sql.next_of_partition, names, flags)
     if query.definition:
-        return _sql.instances_of_definition, _sql.next_of_definition, ("at_version", "at_status")
-    return _sql.instances_of_status, _sql.next_of_status, ("at_kind", "at_status")
+        return _Way(_sql.instances_of_definition, _sql.next_of_definition, ("at_version", "at_status"), flags)
+    return _Way(_sql.instances_of_status, _sql.next_of_status, ("at_kind", "at_status"), flags)
 
 
 def _groups(
