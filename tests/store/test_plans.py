@@ -30,8 +30,8 @@ from holdfast.store.documents import DocumentQuery
 from holdfast.store.expiries import ExpiredQuery
 from holdfast.store.matches import AskedOf, Match
 from holdfast.store.opening import open_store
+from holdfast.store.postgres import calls as postgres_calls
 from holdfast.store.postgres import claims as postgres_claims
-from holdfast.store.postgres import commits as postgres_commits
 from holdfast.store.postgres import loading as postgres_loading
 from holdfast.store.postgres import reads as postgres_reads
 from holdfast.store.postgres import records as postgres_records
@@ -224,14 +224,17 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
 
 @pytest.mark.row("E-334")
 def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
-    """Whatever narrows a list, what is left out is not read; the answer has as many rows as it should."""
+    """Whatever narrows a list, from either end, what is left out is not read; the answer has as many rows as it should, in order."""
     crowd(desk)
     for name, (query, expected) in LISTS.items():
-        effort = Effort(desk)
-        with effort.of(desk.reader):
-            found = desk.reader.instances(query)
-        assert (name, len(found)) == (name, expected)
-        assert effort.is_small, f"{name}: {effort.spent}"
+        for is_turned in (False, True) if query.before is None else (False,):
+            effort = Effort(desk)
+            with effort.of(desk.reader):
+                found = desk.reader.instances(msgspec.structs.replace(query, oldest_first=is_turned))
+            assert (name, len(found)) == (name, expected)
+            assert effort.is_small, f"{name}: {effort.spent}"
+            ids = [each.id for each in found]
+            assert ids == sorted(ids, reverse=not is_turned)
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
@@ -775,7 +778,7 @@ def test_the_words_that_work_waits_with_are_found_at_once(desk: Desk) -> None:
 
 BY_ID = {
     "postgres": (
-        numbered(postgres_commits._sql.moved),
+        numbered(postgres_calls._sql.moved),
         postgres_loading._sql.headers,
         postgres_loading._sql.lock,
         postgres_reads._sql.headers,
@@ -834,7 +837,7 @@ def test_an_instance_is_found_by_its_id_in_a_new_database(desk: Desk) -> None:
 
 JOINED = {
     f"{module.__name__.rpartition('.')[2]}.{name}": numbered(text)
-    for module in (postgres_commits, postgres_loading, postgres_claims, postgres_workers)
+    for module in (postgres_calls, postgres_loading, postgres_claims, postgres_workers)
     for name, text in msgspec.structs.asdict(module._sql).items()
     if "unnest" in text and name not in {"free_owned", "disown"}
 }

@@ -68,6 +68,12 @@ class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
     fields: list[FieldDifference]
 
 
+class KeptSeal(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a seal is the one that was kept."""
+
+    holds: bool
+
+
 class LastSeal(msgspec.Struct, frozen=True, kw_only=True):
     """The last seal of a tenant."""
 

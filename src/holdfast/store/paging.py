@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import islice
 from uuid import UUID
 
@@ -28,13 +29,26 @@ def id_range(query: InstanceQuery) -> tuple[UUID, UUID]:
     A span of birth times is a span of ids, so that a list of an old month does not read all that came after it.
     """
     first, before = _NO_ID, query.before or LAST_ID
+    if query.oldest_first and query.before is not None:
+        first, before = UUID(int=min(query.before.int + 1, LAST_ID.int)), LAST_ID
     if query.created_after is not None and query.created_after > _FIRST:
-        first = make_uuid7(query.created_after - _BEHIND, 0)
+        first = max(first, make_uuid7(query.created_after - _BEHIND, 0))
     if query.created_before is not None and query.created_before < _LAST:
         before = min(before, make_uuid7(max(query.created_before, _FIRST) + _AHEAD, 0))
     return first, before
 
 
-def newest(headers: Iterable[Header], limit: int) -> list[Header]:
-    """The newest of these, in the order of lists."""
-    return list(islice(sorted(headers, key=lambda header: header.id, reverse=True), limit))
+@cache
+def turned(statement: str) -> str:
+    """The statement of a list from its other end: the oldest come first, along the same index."""
+    return statement.replace(" desc", "")
+
+
+def in_order(statement: str, query: InstanceQuery) -> str:
+    """The statement of a list whose newest come first, in the order that is asked for."""
+    return turned(statement) if query.oldest_first else statement
+
+
+def page_of(headers: Iterable[Header], query: InstanceQuery, limit: int) -> list[Header]:
+    """The first ones of these, in the order that is asked for."""
+    return list(islice(sorted(headers, key=lambda header: header.id, reverse=not query.oldest_first), limit))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
@@ -50,6 +50,7 @@ from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
+from holdfast.app.calls.subjects import subject
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
@@ -332,10 +333,11 @@ class AsyncRuns:
         partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> views.Page:
-        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
+        """Runs, newest first unless `oldest_first` says otherwise, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
@@ -349,6 +351,7 @@ class AsyncRuns:
             partition=partition,
             created_after=created_after,
             created_before=created_before,
+            oldest_first=oldest_first,
             cursor=cursor,
             limit=limit,
         )
@@ -1550,6 +1553,10 @@ class AsyncDefinitions:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
         return await self._futures.diff_file(text, version, workflow=workflow)
 
+    async def diff(self, definition: DefinitionLike, old: str | int, new: str | int = "") -> FileChanges:
+        """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
+        return await self._futures.diff(definition, old, new)
+
     async def archive(self, definition: DefinitionLike, version: str | int) -> None:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
 
@@ -2269,32 +2276,40 @@ class AsyncCalls:
     def __init__(self, futures: FutureCalls) -> None:
         self._futures = futures
         self.request = futures.request
-        self.runs = AsyncRuns(futures.runs)
-        self.processes = AsyncProcesses(futures.processes)
-        self.documents = AsyncDocuments(futures.documents)
-        self.contracts = AsyncContracts(futures.contracts)
-        self.bodies = AsyncBodies(futures.bodies)
-        self.deciders = AsyncDeciders(futures.deciders)
-        self.tasks = AsyncTasks(futures.tasks)
-        self.notifications = AsyncNotifications(futures.notifications)
-        self.directory = AsyncDirectory(futures.directory)
-        self.chains = AsyncChains(futures.chains)
-        self.charters = AsyncCharters(futures.charters)
-        self.workflows = AsyncWorkflows(futures.workflows)
-        self.dead_letters = AsyncDeadLetters(futures.dead_letters)
-        self.definitions = AsyncDefinitions(futures.definitions)
-        self.events = AsyncEvents(futures.events)
-        self.instances = AsyncInstances(futures.instances)
-        self.invariants = AsyncInvariants(futures.invariants)
-        self.seals = AsyncSeals(futures.seals)
-        self.reports = AsyncReports(futures.reports)
-        self.inbox = AsyncInbox(futures.inbox)
-        self.pauses = AsyncPauses(futures.pauses)
-        self.keys = AsyncKeys(futures.keys)
-        self.sessions = AsyncSessions(futures.sessions)
-        self.refusals = AsyncRefusals(futures.refusals)
-        self.schedules = AsyncSchedules(futures.schedules)
-        self.batches = AsyncBatches(futures.batches)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {
+                "runs": AsyncRuns,
+                "processes": AsyncProcesses,
+                "documents": AsyncDocuments,
+                "contracts": AsyncContracts,
+                "bodies": AsyncBodies,
+                "deciders": AsyncDeciders,
+                "tasks": AsyncTasks,
+                "notifications": AsyncNotifications,
+                "directory": AsyncDirectory,
+                "chains": AsyncChains,
+                "charters": AsyncCharters,
+                "workflows": AsyncWorkflows,
+                "dead_letters": AsyncDeadLetters,
+                "definitions": AsyncDefinitions,
+                "events": AsyncEvents,
+                "instances": AsyncInstances,
+                "invariants": AsyncInvariants,
+                "seals": AsyncSeals,
+                "reports": AsyncReports,
+                "inbox": AsyncInbox,
+                "pauses": AsyncPauses,
+                "keys": AsyncKeys,
+                "sessions": AsyncSessions,
+                "refusals": AsyncRefusals,
+                "schedules": AsyncSchedules,
+                "batches": AsyncBatches,
+            }
+            return subject(self, name, makers, lambda: getattr(self._futures, name))
 
     @overload
     async def start(
@@ -2387,8 +2402,15 @@ class AsyncEngineCalls(AsyncCalls):
     def __init__(self, futures: FutureEngineCalls) -> None:
         super().__init__(futures)
         self._futures = futures
-        self.projections = AsyncProjections(futures.projections)
-        self.admin = AsyncAdmin(futures.admin)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {"projections": AsyncProjections, "admin": AsyncAdmin}
+            if name not in makers:
+                return super().__getattr__(name)
+            return subject(self, name, makers, lambda: getattr(self._futures, name))
 
     def acting(self, actor: Actor | str | RequestContext) -> AsyncCalls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.

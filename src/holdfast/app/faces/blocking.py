@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
@@ -50,6 +50,7 @@ from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
+from holdfast.app.calls.subjects import subject
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
@@ -332,10 +333,11 @@ class Runs:
         partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> views.Page:
-        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
+        """Runs, newest first unless `oldest_first` says otherwise, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
@@ -349,6 +351,7 @@ class Runs:
             partition=partition,
             created_after=created_after,
             created_before=created_before,
+            oldest_first=oldest_first,
             cursor=cursor,
             limit=limit,
         ).result()
@@ -1544,6 +1547,10 @@ class Definitions:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
         return self._futures.diff_file(text, version, workflow=workflow).result()
 
+    def diff(self, definition: DefinitionLike, old: str | int, new: str | int = "") -> FileChanges:
+        """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
+        return self._futures.diff(definition, old, new).result()
+
     def archive(self, definition: DefinitionLike, version: str | int) -> None:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
 
@@ -2262,33 +2269,41 @@ class Calls:
     def __init__(self, futures: FutureCalls) -> None:
         self.futures = futures
         self.request = futures.request
-        self.runs = Runs(futures.runs)
-        self.processes = Processes(futures.processes)
-        self.documents = Documents(futures.documents)
-        self.contracts = Contracts(futures.contracts)
-        self.bodies = Bodies(futures.bodies)
-        self.deciders = Deciders(futures.deciders)
-        self.tasks = Tasks(futures.tasks)
-        self.notifications = Notifications(futures.notifications)
-        self.directory = Directory(futures.directory)
-        self.chains = Chains(futures.chains)
-        self.charters = Charters(futures.charters)
-        self.workflows = Workflows(futures.workflows)
-        self.dead_letters = DeadLetters(futures.dead_letters)
-        self.definitions = Definitions(futures.definitions)
-        self.events = Events(futures.events)
-        self.instances = Instances(futures.instances)
-        self.invariants = Invariants(futures.invariants)
-        self.seals = Seals(futures.seals)
-        self.reports = Reports(futures.reports)
-        self.inbox = Inbox(futures.inbox)
-        self.pauses = Pauses(futures.pauses)
-        self.keys = Keys(futures.keys)
-        self.sessions = Sessions(futures.sessions)
-        self.refusals = Refusals(futures.refusals)
-        self.schedules = Schedules(futures.schedules)
-        self.batches = Batches(futures.batches)
         self.aio = AsyncCalls(futures)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {
+                "runs": Runs,
+                "processes": Processes,
+                "documents": Documents,
+                "contracts": Contracts,
+                "bodies": Bodies,
+                "deciders": Deciders,
+                "tasks": Tasks,
+                "notifications": Notifications,
+                "directory": Directory,
+                "chains": Chains,
+                "charters": Charters,
+                "workflows": Workflows,
+                "dead_letters": DeadLetters,
+                "definitions": Definitions,
+                "events": Events,
+                "instances": Instances,
+                "invariants": Invariants,
+                "seals": Seals,
+                "reports": Reports,
+                "inbox": Inbox,
+                "pauses": Pauses,
+                "keys": Keys,
+                "sessions": Sessions,
+                "refusals": Refusals,
+                "schedules": Schedules,
+                "batches": Batches,
+            }
+            return subject(self, name, makers, lambda: getattr(self.futures, name))
 
     @overload
     def start(
@@ -2384,9 +2399,16 @@ class EngineCalls(Calls):
     def __init__(self, futures: FutureEngineCalls) -> None:
         super().__init__(futures)
         self.futures = futures
-        self.projections = Projections(futures.projections)
-        self.admin = Admin(futures.admin)
         self.aio = AsyncEngineCalls(futures)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {"projections": Projections, "admin": Admin}
+            if name not in makers:
+                return super().__getattr__(name)
+            return subject(self, name, makers, lambda: getattr(self.futures, name))
 
     def acting(self, actor: Actor | str | RequestContext) -> Calls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.

@@ -18,7 +18,7 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.paging import LAST_ID, id_range
+from holdfast.store.paging import LAST_ID, id_range, in_order
 from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
     Address,
@@ -98,7 +98,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             return load(connection, where, whole=whole)
 
     def instances(self, query: InstanceQuery) -> list[Header]:
-        """A page of instances, newest first."""
+        """A page of instances, in the order that is asked for."""
         first, before = id_range(query)
         values = {
             "tenant": self._tenant,
@@ -118,12 +118,13 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             "limit": query.limit,
         }
         if query.ended_for:
-            of_each = [self._all(_sql.instances_by_reason, {**values, "reason": each}) for each in set(query.ended_for)]
-            return [rows.header(row) for row in _newest([row for some in of_each for row in some], query.limit)]
+            statement = in_order(_sql.instances_by_reason, query)
+            of_each = [self._all(statement, {**values, "reason": each}) for each in set(query.ended_for)]
+            return [rows.header(row) for row in _page([row for some in of_each for row in some], query)]
         if query.key:
-            return [rows.header(row) for row in self._all(_sql.instances_by_key, values)]
+            return [rows.header(row) for row in self._all(in_order(_sql.instances_by_key, query), values)]
         if query.attributes and query.parent is None:
-            return [rows.header(row) for row in self._all(_sql.instances_by_attribute, values)]
+            return [rows.header(row) for row in self._all(in_order(_sql.instances_by_attribute, query), values)]
         return self._by_status(query, values)
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
@@ -261,8 +262,9 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             yield self
 
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
-        """Group by group along an index, each newest first, those that have begun and those that have not; of none more than may be among the newest of all."""
-        listed, following, names, flags = _way(query, values)
+        """Group by group along an index, those that have begun and those that have not; of none more than may be on the page."""
+        newest_first, following, names, flags = _way(query, values)
+        listed = in_order(newest_first, query)
         found: list[Row] = []
         with self._database.reading() as connection:
             groups = [
@@ -272,14 +274,13 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
                 for flag in flags
             ]
             heads = [(connection.execute(listed, {**group, "limit": 1}).fetchone(), group) for group in groups]
-            for head, group in sorted(
-                ((row[0], group) for row, group in heads if row), key=itemgetter(0), reverse=True
-            ):
-                if len(found) == query.limit and head < found[-1][0]:
+            firsts = [(row[0], group) for row, group in heads if row]
+            for first, group in sorted(firsts, key=itemgetter(0), reverse=not query.oldest_first):
+                if len(found) == query.limit and (first > found[-1][0]) is query.oldest_first:
                     break
-                found = _newest([*found, *connection.execute(listed, group)], query.limit)
+                found = _page([*found, *connection.execute(listed, group)], query)
             if query.begun and query.parent is None:
-                found = _newest([*found, *connection.execute(_sql.instances_in_hand, values)], query.limit)
+                found = _page([*found, *connection.execute(in_order(_sql.instances_in_hand, query), values)], query)
         return [*map(rows.header, found)]
 
     def _of(self, instance: InstanceId, statement: str) -> list[Row]:
@@ -301,14 +302,14 @@ def _text(instance: InstanceId | None) -> str | None:
     return None if instance is None else str(instance)
 
 
-def _newest(found: list[Row], limit: int) -> list[Row]:
-    return sorted(found, key=itemgetter(0), reverse=True)[:limit]
+def _page(found: list[Row], query: InstanceQuery) -> list[Row]:
+    return sorted(found, key=itemgetter(0), reverse=not query.oldest_first)[: query.limit]
 
 
 class _Way(NamedTuple):
     """How a list is read."""
 
-    listed: str
+    newest_first: str
     """A page of a group."""
     following: str
     """What leads from one group to the next."""
@@ -324,8 +325,8 @@ def _way(query: InstanceQuery, values: Mapping[str, Any]) -> _Way:
     if query.parent is not None:  # Whose children are not told apart by that.
         return _Way(_sql.instances_of_parent, _sql.next_of_parent, ("at_status",), (0,))
     if values["partition"]:
-        names = ("at_kind", "at_definition", "at_status")
-        return _Way(_sql.instances_of_partition, _sql.next_of_partition, names, flags)
+        of_partition = ("at_kind", "at_definition", "at_status")
+        return _Way(_sql.instances_of_partition, _sql.next_of_partition, of_partition, flags)
     if query.definition:
         return _Way(_sql.instances_of_definition, _sql.next_of_definition, ("at_version", "at_status"), flags)
     return _Way(_sql.instances_of_status, _sql.next_of_status, ("at_kind", "at_status"), flags)
