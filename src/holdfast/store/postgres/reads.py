@@ -56,6 +56,7 @@ class _Sql(msgspec.Struct, frozen=True):
     as_tenant: str
     instances_of_parent: str
     instances_by_key: str
+    instances_by_reason: str
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
@@ -131,12 +132,14 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         values = [*which, query.begun, *span]
         partition = self._partition or query.partition
         attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
-        if query.parent is not None:
-            found = self._all(
-                in_order(_sql.instances_of_parent, query), [*values, query.parent, query.key, attributes, partition]
-            )
+        if query.ended_for:
+            further = [Texts(query.ended_for), query.parent, query.key, attributes, partition]
+            found = self._all(in_order(_sql.instances_by_reason, query), [*values, *further])
         elif query.key:
-            found = self._all(in_order(_sql.instances_by_key, query), [*values, query.key, attributes, partition])
+            further = [query.key, attributes, partition, query.parent]
+            found = self._all(in_order(_sql.instances_by_key, query), [*values, *further])
+        elif query.parent is not None:
+            found = self._all(in_order(_sql.instances_of_parent, query), [*values, query.parent, attributes, partition])
         elif attributes:
             found = self._all(in_order(_sql.instances_by_attribute, query), [*values, attributes, partition])
         else:
