@@ -43,6 +43,8 @@ from holdfast.app.operator_views import (
     DeadLetter,
     DefinitionCheck,
     DefinitionInfo,
+    InboxMessage,
+    InstanceInfo,
     MissingHandler,
     PauseInfo,
     ProjectionInfo,
@@ -56,6 +58,7 @@ from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.redaction import Redaction
 from holdfast.app.reporting import Report
+from holdfast.app.restoring import SentEffect
 from holdfast.app.schedule_views import FireInfo, Schedule
 from holdfast.app.sealing import SealCheck, SealedPage
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
@@ -73,6 +76,7 @@ from holdfast.client.shapes import (
     Drawing,
     Exported,
     FieldDifferences,
+    KeptSeal,
     LastSeal,
     Listing,
     Me,
@@ -126,9 +130,9 @@ class Calls:
         parent: UUID | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
-        sort: Literal["-created_at"] = "-created_at",
+        sort: Literal["-created_at", "created_at"] = "-created_at",
     ) -> Listing[InstanceSummary]:
-        """List runs, newest first."""
+        """List runs, newest first unless `sort` says otherwise."""
         return self._line.ask(
             Request(
                 method="GET",
@@ -815,6 +819,17 @@ class Calls:
                 path=f"/api/v1/definitions/{placed(name)}",
                 answer=DefinitionInfo,
                 query=said({"version": version}, {"version": ""}),
+            )
+        )
+
+    def diff_definition(self, name: str, *, old: str, new: str = "") -> FileChanges:
+        """How two published versions of a workflow differ; the newest if the second one is not named."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/definitions/{placed(name)}/diff",
+                answer=FileChanges,
+                query=said({"old": old, "new": new}, {"new": ""}),
             )
         )
 
@@ -1968,6 +1983,17 @@ class Calls:
         """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
         return self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=LastSeal))
 
+    def hold_seal(self, *, number: int, link: str) -> KeptSeal:
+        """Whether a seal is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/seals/kept",
+                answer=KeptSeal,
+                query=said({"number": number, "link": link}, {}),
+            )
+        )
+
     def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
         """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
         return self._line.ask(
@@ -2066,6 +2092,100 @@ class Calls:
     def discard_letter(self, number: int) -> None:
         """Forget what gave up."""
         self._line.ask(Request(method="POST", path=f"/api/v1/dead-letters/{placed(number)}/discard", answer=type(None)))
+
+    def list_instances(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        definition: str = "",
+        version: str = "",
+        kind: str = "",
+        status: Sequence[str] = (),
+        key: str = "",
+        parent: UUID | None = None,
+        attribute: Sequence[str] = (),
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+    ) -> Listing[InstanceInfo]:
+        """List instances of any kind, those of deciders too, newest first."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/instances",
+                answer=Listing[InstanceInfo],
+                query=said(
+                    {
+                        "cursor": cursor,
+                        "limit": limit,
+                        "definition": definition,
+                        "version": version,
+                        "kind": kind,
+                        "status": status,
+                        "key": key,
+                        "parent": parent,
+                        "attribute": attribute,
+                        "created_after": created_after,
+                        "created_before": created_before,
+                    },
+                    {
+                        "cursor": "",
+                        "limit": 100,
+                        "definition": "",
+                        "version": "",
+                        "kind": "",
+                        "status": (),
+                        "key": "",
+                        "parent": None,
+                        "attribute": (),
+                        "created_after": None,
+                        "created_before": None,
+                    },
+                ),
+            )
+        )
+
+    def compare_sent(self, *, keys: list[str]) -> list[SentEffect]:
+        """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/instances/sent-effects",
+                answer=list[SentEffect],
+                body=said({"keys": keys}, {}),
+            )
+        )
+
+    def delete_instance(self, id: UUID | str, *, force: bool = False) -> None:
+        """Delete an instance that has ended, whole, with its history."""
+        self._line.ask(
+            Request(
+                method="DELETE",
+                path=f"/api/v1/instances/{placed(id)}",
+                answer=type(None),
+                query=said({"force": force}, {"force": False}),
+            )
+        )
+
+    def list_inbox(
+        self, *, cursor: str = "", limit: int = 100, definition: str = "", type: str = ""
+    ) -> Listing[InboxMessage]:
+        """List the commands that were accepted and wait for their turn, in order."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/inbox",
+                answer=Listing[InboxMessage],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "definition": definition, "type": type},
+                    {"cursor": "", "limit": 100, "definition": "", "type": ""},
+                ),
+            )
+        )
+
+    def bury_message(self, number: int) -> None:
+        """Move a command that waits to the dead letters: it can be discarded or requeued there."""
+        self._line.ask(Request(method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None)))
 
     def publish_event(
         self,
@@ -2834,6 +2954,10 @@ class Calls:
     def list_projections(self) -> list[ProjectionInfo]:
         """How far each read model has read."""
         return self._line.ask(Request(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo]))
+
+    def drop_projection(self, projection: str) -> None:
+        """Forget how far a read model has read that no process feeds any more; its tables stay."""
+        self._line.ask(Request(method="DELETE", path=f"/api/v1/projections/{placed(projection)}", answer=type(None)))
 
     def get_health(self) -> Health:
         """Whether this process does its work, and what keeps it from it."""

@@ -134,7 +134,13 @@ class Endpoint:
             trace=trace.parent,
             scope=request.scope,
             client=request.client.host if request.client is not None else "",
+            revisit=functools.partial(self._revisited, route, request),
         )
+
+    async def _revisited(self, route: Route, request: Request) -> Identity:
+        identity = (await self._server.door.identify(request)).narrowed(request.headers)
+        self._check(route, identity)
+        return identity
 
     async def _note(
         self, identity: Identity, request: Request, trace: Trace, error: EdgeError | ForbiddenError
@@ -201,18 +207,26 @@ def _answered(answer: object, route: Route, request: Request) -> Response:
     if isinstance(answer, Text):
         return Response(answer.text, media_type=answer.media_type)
     found = answer if isinstance(answer, Answer) else Answer(value=answer, status=route.status)
+    headers = _placed(found.headers, route, request)
     tag = found.headers.get("etag")
     if tag is not None and request.method in {"GET", "HEAD"} and _knows(request, tag):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=dict(found.headers))
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if route.answer is None:
-        response = Response(status_code=route.bodiless, headers=dict(found.headers))
+        response = Response(status_code=route.bodiless, headers=headers)
     else:
         response = Response(
-            _encode(found.value), status_code=found.status, headers=dict(found.headers), media_type="application/json"
+            _encode(found.value), status_code=found.status, headers=headers, media_type="application/json"
         )
     for each in found.cookies:
         response.headers.append("set-cookie", each)
     return response
+
+
+def _placed(headers: Mapping[str, str], route: Route, request: Request) -> dict[str, str]:
+    """The headers of an answer; where something that was made is found begins where the API is mounted."""
+    place, root = headers.get("location", ""), request.scope.get("root_path", "")
+    is_own = place.startswith("/") and route.status != HTTPStatus.SEE_OTHER  # Browsers are sent where they asked to go.
+    return {**headers, "location": f"{root}{place}"} if is_own else dict(headers)
 
 
 def _knows(request: Request, tag: str) -> bool:

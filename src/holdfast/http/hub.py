@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain
 from typing import Final, TypeVar
@@ -12,7 +12,6 @@ from uuid import UUID
 
 from holdfast.app.access_views import Written
 from holdfast.app.engine import Engine
-from holdfast.errors import HoldfastError
 from holdfast.http.news import FLOOD, News
 from holdfast.http.options import HttpOptions
 
@@ -77,6 +76,7 @@ class Hub:
         """How far the feed was read."""
         self.is_open = True
         """Whether streams go on; they end when the server does."""
+        self._closing = asyncio.Event()
 
     def watching(self, watcher: Watcher) -> AbstractContextManager[None]:
         """Ring for a watcher as long as the block lasts."""
@@ -87,8 +87,20 @@ class Hub:
     def close(self) -> None:
         """End all streams, as soon as each has told what it was about to tell."""
         self.is_open = False
+        self._closing.set()
         for watcher in chain.from_iterable((*self._lists.values(), *self._runs.values())):
             watcher.ring()
+
+    async def waited(self, wanted: Awaitable[object]) -> None:
+        """Wait for something, but no longer than streams go on: whoever waits is told how it stands then."""
+        asked, closing = asyncio.ensure_future(wanted), asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait((asked, closing), return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():
+                asked.result()
+        finally:
+            asked.cancel()
+            closing.cancel()
 
     async def begun(self) -> None:
         """Have the feed read; from the position that there is when this returns, nothing is missed."""
@@ -100,12 +112,13 @@ class Hub:
     async def _follow(self) -> None:
         pause = self._options.stream_interval.total_seconds()
         idle = 0.0
-        while self.is_open and idle < self._options.heartbeat.total_seconds():
+        # Whoever has come during the last rest has not begun another reader.
+        while self.is_open and (self._lists or self._runs or idle < self._options.heartbeat.total_seconds()):
             idle = 0.0 if self._lists or self._runs else idle + pause
             try:
                 page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
-            except HoldfastError as error:
-                _log.warning("what was written cannot be read: %s", error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, those who listen wait for what comes after it
+                _log.warning("what was written cannot be read: %r", error)
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
             self._tell(page.items)

@@ -36,6 +36,7 @@ _EXAMPLES: Mapping[str, object] = {
     "draft": "0193a2b4-0000-7000-8000-000000000005",
     "template": "invoice_approval",
     "charter": "rules:invoice",
+    "projection": "spending",
 }
 
 Schema = dict[str, object]

@@ -56,11 +56,14 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     """What the server was told of the request."""
     client: str
     """The address that the request came from; empty if it came by a file."""
+    revisit: Callable[[], Awaitable[Identity]]
+    """Find out again who asks; EdgeError if it is nobody any more whom the server knows, or who may."""
 
     @property
     def base(self) -> str:
         """The address of the server, as whoever asks knows it."""
-        return str(HTTPConnection(self.scope).base_url).rstrip("/")
+        url = HTTPConnection(self.scope).url
+        return f"{url.scheme}://{url.netloc}{self.scope.get('root_path', '')}"
 
     @property
     def is_secure(self) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.errors import HoldfastError
 from holdfast.http.hub import Watcher
 from holdfast.http.news import News, changes, event
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Call, Stream
 
+_log = logging.getLogger("holdfast.http")
 _KEPT_ALIVE: Final = b": still here\n\n"
 _PAGE: Final = 500
 _DIGITS: Final = len(str(2**63))
@@ -36,14 +39,44 @@ async def streamed(chunks: AsyncIterator[bytes]) -> Stream:
 
 async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
-    async for chunk in rest:
-        yield chunk
+    try:
+        async for chunk in rest:
+            yield chunk
+    except HoldfastError as error:  # Whoever listens comes back, and goes on behind the last event.
+        _log.warning("a stream ends: %s", error)
+
+
+class Term:
+    """How long a stream goes on: while the server does, for its lifetime, and as long as whoever listens is who came, and may."""
+
+    def __init__(self, call: Call[Any, Any]) -> None:
+        self._call = call
+        options = call.server.options
+        self._pause = options.heartbeat.total_seconds()
+        self._looks_at = time.monotonic() + self._pause
+        """When the credential is looked at again."""
+        self._ends_at = time.monotonic() + options.stream_lifetime.total_seconds()
+
+    async def lasts(self) -> bool:
+        """Whether there is more to tell."""
+        now = time.monotonic()
+        if not self._call.server.hub.is_open or now >= self._ends_at:
+            return False
+        if now < self._looks_at:
+            return True
+        self._looks_at = now + self._pause
+        try:
+            return await self._call.revisit() == self._call.identity
+        except EdgeError:
+            return False
+        except HoldfastError as error:
+            return error.retryable  # Nobody can tell while the database is away.
 
 
 async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     """The history of a run as it grows, each entry with its sequence as id; `end` when the run has ended."""
     run, server, after = call.run, call.server, _last(call)
-    ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
+    term = Term(call)
     watcher = Watcher(call.identity.tenant, run.id, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
@@ -52,7 +85,7 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
         if newest - after > server.options.stream_backlog or after > newest:
             after = newest
             yield event("resync", Resync(position=after), after)
-        while server.hub.is_open and time.monotonic() < ends_at:
+        while await term.lasts():
             watcher.take()
             for entry in (page := await run.history(after=after, limit=_PAGE)):
                 after = entry.sequence
@@ -67,14 +100,14 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
 async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     """That runs of the tenant have changed, each with its position as id."""
     server, last = call.server, _last(call)
-    ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
+    term = Term(call)
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         yield _KEPT_ALIVE
         if missed := await _missed(call, last):
             yield missed
-        while server.hub.is_open and time.monotonic() < ends_at:
+        while await term.lasts():
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
                 continue
@@ -88,14 +121,14 @@ async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
 async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     """How many questions wait for the caller, whenever that has changed."""
     server = call.server
-    ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
+    term = Term(call)
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         counts = await call.calls.tasks.counts()
         yield event("counts", counts, server.hub.position)
         counted_at = time.monotonic()
-        while server.hub.is_open and time.monotonic() < ends_at:
+        while await term.lasts():
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
                 continue

@@ -476,7 +476,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which instances to list: newest first, a page at a time."""
+    """Which instances to list: newest first unless it says otherwise, a page at a time."""
 
     definition: str = ""
     definition_version: str = ""
@@ -496,5 +496,6 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     created_before: datetime | None = None
     """Only instances created at the first instant or later, and before the second."""
     before: InstanceId | None = None
-    """Only instances born before this one: the last of the page before."""
+    """Only instances born before this one, or after it if the oldest come first: the last of the page before."""
+    oldest_first: bool = False
     limit: int = 100

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_at, checked_instant, checked_key, checked_last, checked_limit
+from holdfast.app.desk import Desk, checked_at, checked_flag, checked_instant, checked_key, checked_last, checked_limit
 from holdfast.app.past import PastState, state_at
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
 from holdfast.app.resumption import RESUMPTION
@@ -21,7 +21,7 @@ from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readab
 from holdfast.authoring.words import Words
 from holdfast.errors import PayloadError
 from holdfast.runtime.replies import Reply
-from holdfast.store.paging import newest
+from holdfast.store.paging import page_of
 from holdfast.store.reading import Reader
 from holdfast.store.resuming import PausedQuery
 from holdfast.store.shapes import Header, InstanceQuery
@@ -58,10 +58,11 @@ class FutureRuns:
         partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> Reply[views.Page]:
-        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
+        """Runs, newest first unless `oldest_first` says otherwise, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
@@ -85,10 +86,11 @@ class FutureRuns:
                 created_after=checked_instant(created_after, "created_after"),
                 created_before=checked_instant(created_before, "created_before"),
                 before=None if cursor is None else checked_instance(cursor),
+                oldest_first=checked_flag(oldest_first, "`oldest_first`"),
                 limit=size + 1,
             )
             found = _found(reader, query, wanted)
-            headers = newest(found, size)
+            headers = page_of(found, query, size)
             further = headers[-1].id if len(found) > size else None
             worked_on = begun(reader, headers)
             items = [views.summary(header, has_begun=header.id in worked_on) for header in headers]

@@ -333,10 +333,11 @@ class AsyncRuns:
         partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> views.Page:
-        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
+        """Runs, newest first unless `oldest_first` says otherwise, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
@@ -350,6 +351,7 @@ class AsyncRuns:
             partition=partition,
             created_after=created_after,
             created_before=created_before,
+            oldest_first=oldest_first,
             cursor=cursor,
             limit=limit,
         )
@@ -1550,6 +1552,10 @@ class AsyncDefinitions:
     async def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> FileChanges:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
         return await self._futures.diff_file(text, version, workflow=workflow)
+
+    async def diff(self, definition: DefinitionLike, old: str | int, new: str | int = "") -> FileChanges:
+        """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
+        return await self._futures.diff(definition, old, new)
 
     async def archive(self, definition: DefinitionLike, version: str | int) -> None:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.

@@ -36,8 +36,8 @@ class ListQuery(Paged, frozen=True, kw_only=True):
     parent: UUID | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
-    sort: Literal["-created_at"] = "-created_at"
-    """Newest first."""
+    sort: Literal["-created_at", "created_at"] = "-created_at"
+    """Newest first, or oldest first; pages that follow one another are asked for in the same order."""
 
 
 class PausedQuery(Paged, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class _PausedPlace(msgspec.Struct, frozen=True, array_like=True):
 
 
 async def list_executions(call: Call[ListQuery, None]) -> Listing[InstanceSummary]:
-    """List runs, newest first."""
+    """List runs, newest first unless `sort` says otherwise."""
     asked = call.query
     page = await call.calls.runs.list(
         definition=asked.definition,
@@ -138,6 +138,7 @@ async def list_executions(call: Call[ListQuery, None]) -> Listing[InstanceSummar
         parent=asked.parent,
         created_after=asked.created_after,
         created_before=asked.created_before,
+        oldest_first=asked.sort == "created_at",
         cursor=cursors.read(asked.cursor, UUID),
         limit=call.page(asked.limit),
     )
@@ -255,7 +256,7 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
     if not found.is_terminal and seconds > 0:
         # How it stands then is told below. An engine without threads cannot be waited for.
         with suppress(TimeoutError, WorkflowFailedError, DeadlockError):
-            await call.run.result(timeout=seconds)
+            await call.server.hub.waited(call.run.result(timeout=seconds))
         found = await call.run.describe()
     told = RunResult(
         id=found.id,

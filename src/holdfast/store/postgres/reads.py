@@ -20,7 +20,7 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.paging import LAST_ID, id_range, newest
+from holdfast.store.paging import LAST_ID, id_range, in_order, page_of
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection
 from holdfast.store.postgres.documents import DocumentReads
@@ -56,6 +56,7 @@ class _Sql(msgspec.Struct, frozen=True):
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
+    instances_of_partition: str
     instances_in_hand: str
     events: str
     effects: str
@@ -117,18 +118,20 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
             return load(connection, [where], whole=whole)[0]
 
     def instances(self, query: InstanceQuery) -> list[Header]:
-        """A page of instances, newest first."""
+        """A page of instances, in the order that is asked for."""
         which = [self._tenant, query.definition, Texts(query.statuses), Texts(query.kinds), query.definition_version]
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
         values = [*which, query.begun, *span]
         partition = self._partition or query.partition
         attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
         if query.parent is not None:
-            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key, attributes, partition])
+            found = self._all(
+                in_order(_sql.instances_of_parent, query), [*values, query.parent, query.key, attributes, partition]
+            )
         elif query.key:
-            found = self._all(_sql.instances_by_key, [*values, query.key, attributes, partition])
+            found = self._all(in_order(_sql.instances_by_key, query), [*values, query.key, attributes, partition])
         elif attributes:
-            found = self._all(_sql.instances_by_attribute, [*values, attributes, partition])
+            found = self._all(in_order(_sql.instances_by_attribute, query), [*values, attributes, partition])
         else:
             return self._by_status(query, [*values, partition], [*which, *span, partition])
         return [rows.header(row) for row in found]
@@ -249,11 +252,13 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
     def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[Header]:
         """Along an index; to those that have begun come those that have not and are in hand."""
         listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
+        if self._partition or query.partition:
+            listed = _sql.instances_of_partition
         with self._as_tenant() as connection:
-            found = connection.execute(listed, values, binary=True).fetchall()
+            found = connection.execute(in_order(listed, query), values, binary=True).fetchall()
             if query.begun:
-                found += connection.execute(_sql.instances_in_hand, narrow, binary=True).fetchall()
-        return newest(map(rows.header, cast("list[Row]", found)), query.limit)
+                found += connection.execute(in_order(_sql.instances_in_hand, query), narrow, binary=True).fetchall()
+        return page_of(map(rows.header, cast("list[Row]", found)), query, query.limit)
 
     def _of(self, instance: InstanceId, statement: str) -> list[Row]:
         return self._all(statement, [instance, self._tenant, self._partition])
