@@ -109,12 +109,16 @@ class Hub:
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._follow())
 
+    @property
+    def _is_watched(self) -> bool:
+        return bool(self._lists or self._runs)
+
     async def _follow(self) -> None:
         pause = self._options.stream_interval.total_seconds()
         idle = 0.0
         # Whoever has come during the last rest has not begun another reader.
-        while self.is_open and (self._lists or self._runs or idle < self._options.heartbeat.total_seconds()):
-            idle = 0.0 if self._lists or self._runs else idle + pause
+        while self.is_open and (self._is_watched or idle < self._options.heartbeat.total_seconds()):
+            idle = 0.0 if self._is_watched else idle + pause
             try:
                 page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
             except Exception as error:  # noqa: BLE001 - whatever it is, those who listen wait for what comes after it
