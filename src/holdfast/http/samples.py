@@ -48,36 +48,31 @@ class Samples:
     def _of_type(self, schema: Schema, name: str, depth: int) -> object:
         match schema.get("type"):
             case "object":
-                fields = cast("Mapping[str, Schema]", schema.get("properties", {}))
-                needed = cast("list[str]", schema.get("required", []))
-                shown = needed if depth > _DEEPEST else fields
-                made = {each: self.of(fields[each], each, depth + 1) for each in shown}
-                others = schema.get("additionalProperties")
-                if (
-                    not made
-                    and isinstance(others, Mapping)
-                    and ("minProperties" in schema or "propertyNames" not in schema)
-                ):
-                    return {"name": self.of(others, "value", depth + 1)}
-                return made
+                return self._object(schema, depth)
             case "array":
-                items = cast("Schema", schema.get("items") or {})
-                parts = cast("list[Schema]", schema.get("prefixItems", []))
-                if parts:
-                    return [self.of(each, name, depth + 1) for each in parts]
-                return (
-                    [self.of(items, name, depth + 1)] if items and (depth <= _DEEPEST or "minItems" in schema) else []
-                )
+                return self._array(schema, name, depth)
             case "string":
                 return _OF_FORMAT.get(str(schema.get("format", ""))) or self._word(schema, name)
             case "integer" | "number":
                 return schema.get("minimum", 1)
-            case "boolean":
-                return False
-            case "null":
-                return None
-            case _:
-                return {}
+            case other:
+                return {"boolean": False, "null": None}.get(str(other), {})
+
+    def _object(self, schema: Schema, depth: int) -> dict[str, object]:
+        fields = cast("Mapping[str, Schema]", schema.get("properties", {}))
+        shown = cast("list[str]", schema.get("required", [])) if depth > _DEEPEST else fields
+        made = {each: self.of(fields[each], each, depth + 1) for each in shown}
+        others = schema.get("additionalProperties")
+        if not made and isinstance(others, Mapping) and ("minProperties" in schema or "propertyNames" not in schema):
+            return {"name": self.of(others, "value", depth + 1)}
+        return made
+
+    def _array(self, schema: Schema, name: str, depth: int) -> list[object]:
+        parts = cast("list[Schema]", schema.get("prefixItems", []))
+        items = cast("Schema", schema.get("items") or {})
+        if items and not parts and (depth <= _DEEPEST or "minItems" in schema):
+            parts = [items]
+        return [self.of(each, name, depth + 1) for each in parts]
 
     def _word(self, schema: Schema, name: str) -> str:
         if "contentEncoding" in schema:
