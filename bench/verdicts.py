@@ -24,6 +24,8 @@ LIMITS = (
     Limit("resume", "R-124", "p99_ms", 500.0),
     Limit("paused 1,000", "R-124", "p99_ms", 500.0),
     Limit("approval", "R-125", "p99_ms", 1000.0),
+    Limit("http looks 1,000,000", "G-10", "run_p99_ms", 25.0),
+    Limit("http looks 1,000,000", "G-10", "list_p99_ms", 50.0),
 )
 
 

@@ -13,6 +13,8 @@ from uuid import UUID
 
 import msgspec
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls, AsyncRun
 from holdfast.errors import NotFoundError, PayloadError
@@ -50,10 +52,18 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     headers: Headers
     trace: str
     """As the engine keeps it with what follows from this request."""
-    base: str
-    """The address of the server, as whoever asks knows it."""
+    scope: Scope
+    """What the server was told of the request."""
     client: str
     """The address that the request came from; empty if it came by a file."""
+    revisit: Callable[[], Awaitable[Identity]]
+    """Find out again who asks; EdgeError if it is nobody any more whom the server knows, or who may."""
+
+    @property
+    def base(self) -> str:
+        """The address of the server, as whoever asks knows it."""
+        url = HTTPConnection(self.scope).url
+        return f"{url.scheme}://{url.netloc}{self.scope.get('root_path', '')}"
 
     @property
     def is_secure(self) -> bool:

@@ -11,8 +11,10 @@ from uuid import UUID
 from holdfast.kernel.ids import make_uuid7
 from holdfast.store.shapes import Header, InstanceQuery
 
-_SLACK = timedelta(days=1)
-"""Ids tell when their instances were born, by the clock of whoever made them: no clock that wrong is believed to be in use."""
+_AHEAD = timedelta(minutes=15)
+"""Ids are made before their instances are, maybe by another process: no clock is believed to be so far ahead of another one."""
+_BEHIND = timedelta(days=1)
+"""What is started by a message is made when the message is read: none is believed to wait for longer."""
 
 _FIRST = datetime(1970, 1, 2, tzinfo=UTC)
 _LAST = datetime(9999, 12, 30, tzinfo=UTC)
@@ -30,9 +32,9 @@ def id_range(query: InstanceQuery) -> tuple[UUID, UUID]:
     if query.oldest_first and query.before is not None:
         first, before = UUID(int=min(query.before.int + 1, LAST_ID.int)), LAST_ID
     if query.created_after is not None and query.created_after > _FIRST:
-        first = max(first, make_uuid7(query.created_after - _SLACK, 0))
+        first = max(first, make_uuid7(query.created_after - _BEHIND, 0))
     if query.created_before is not None and query.created_before < _LAST:
-        before = min(before, make_uuid7(max(query.created_before, _FIRST) + _SLACK, 0))
+        before = min(before, make_uuid7(max(query.created_before, _FIRST) + _AHEAD, 0))
     return first, before
 
 

@@ -12,7 +12,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.documents import Documents
-from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
+from holdfast.store.findings import FedEvent, Headline, ProjectionState, StepName, Transition
 from holdfast.store.matches import Matches
 from holdfast.store.publications import Publications
 from holdfast.store.resuming import PausedInstances
@@ -139,6 +139,10 @@ class Feed(Protocol):
 
     def read(self, *, after: int, limit: int) -> list[FedEvent]:
         """The next events that no running transaction can still overtake; a few more than `limit` where positions are equal."""
+        ...
+
+    def headlines(self, *, after: int, limit: int) -> list[Headline]:
+        """The same events for those who only want to know that they are there."""
         ...
 
     def newest(self) -> int:

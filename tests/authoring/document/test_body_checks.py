@@ -163,9 +163,12 @@ def test_ids_are_unique_and_short() -> None:
         slot: patch([{"id": "s", "type": "script", "formula": "1"}], [way("s out", id="e")])
         for slot in (SUBMIT, APPROVE)
     }
-    assert [each.code for each in problems(over)] == ["duplicate_edge"]
+    assert [(each.code, each.slot) for each in problems(over)] == [
+        ("duplicate_edge", SUBMIT),
+        ("duplicate_edge", APPROVE),
+    ]
     taken = "edge:sys:state:active->sys:end"
-    assert codes([ask("a")], [way("a out approved", id=taken)]) == ["duplicate_edge"]
+    assert codes([ask("a")], [way("a out approved", id=taken)]) == ["edge_id"]
 
 
 @pytest.mark.row("E-144", "E-021", "ED-10")

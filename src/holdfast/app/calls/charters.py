@@ -19,7 +19,7 @@ from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.working_time import calendars_of
 from holdfast.people.notices.manners import manners_of
 from holdfast.runtime.replies import Reply
-from holdfast.store.charters import StoredCharter
+from holdfast.store.editions import Edition
 
 GOVERN = "documents:govern"
 """The capability of whoever says by which rules documents are judged, and what the settings of the organisation are."""
@@ -125,12 +125,12 @@ class FutureCharters:
             told = f"this takes {len(body)} bytes and the limit is {self._desk.payload_limit}; make it shorter"
             raise PayloadError(told)
         service = self._desk.service
-        given = StoredCharter(
+        given = Edition(
             tenant=self._desk.tenant,
             name=checked_key(name, "name"),
             version=0,
-            body=body,
-            comment=checked_text(comment, "comment"),
+            content=body,
+            note=checked_text(comment, "comment"),
             published_by=self._desk.request.actor.id,
             published_at=service.shared.clock.now(),
         )
@@ -151,14 +151,14 @@ class FutureCharters:
         return _charter(found)
 
 
-def _charter(stored: StoredCharter) -> Charter:
+def _charter(stored: Edition) -> Charter:
     body = body_of(stored)
     return Charter(
         name=stored.name,
         version=stored.version,
         rules=body.given if isinstance(body, KeptRules) else [],
         settings={} if isinstance(body, KeptRules) else body,
-        comment=stored.comment,
+        comment=stored.note,
         published_by=stored.published_by,
         published_at=stored.published_at,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
@@ -51,6 +51,7 @@ from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
+from holdfast.app.calls.subjects import subject
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
@@ -2293,8 +2294,9 @@ class AsyncCalls:
     sessions: AsyncSessions
     """Sessions of browsers."""
     refusals: AsyncRefusals
-    repeats: AsyncRepeats
     """Requests that were refused because of who asked."""
+    repeats: AsyncRepeats
+    """Requests that may be sent again, and what they were answered."""
     schedules: AsyncSchedules
     """What starts workflows at given times."""
     batches: AsyncBatches
@@ -2304,33 +2306,41 @@ class AsyncCalls:
     def __init__(self, futures: FutureCalls) -> None:
         self._futures = futures
         self.request = futures.request
-        self.runs = AsyncRuns(futures.runs)
-        self.processes = AsyncProcesses(futures.processes)
-        self.documents = AsyncDocuments(futures.documents)
-        self.contracts = AsyncContracts(futures.contracts)
-        self.bodies = AsyncBodies(futures.bodies)
-        self.deciders = AsyncDeciders(futures.deciders)
-        self.tasks = AsyncTasks(futures.tasks)
-        self.notifications = AsyncNotifications(futures.notifications)
-        self.directory = AsyncDirectory(futures.directory)
-        self.chains = AsyncChains(futures.chains)
-        self.charters = AsyncCharters(futures.charters)
-        self.workflows = AsyncWorkflows(futures.workflows)
-        self.dead_letters = AsyncDeadLetters(futures.dead_letters)
-        self.definitions = AsyncDefinitions(futures.definitions)
-        self.events = AsyncEvents(futures.events)
-        self.instances = AsyncInstances(futures.instances)
-        self.invariants = AsyncInvariants(futures.invariants)
-        self.seals = AsyncSeals(futures.seals)
-        self.reports = AsyncReports(futures.reports)
-        self.inbox = AsyncInbox(futures.inbox)
-        self.pauses = AsyncPauses(futures.pauses)
-        self.keys = AsyncKeys(futures.keys)
-        self.sessions = AsyncSessions(futures.sessions)
-        self.refusals = AsyncRefusals(futures.refusals)
-        self.repeats = AsyncRepeats(futures.repeats)
-        self.schedules = AsyncSchedules(futures.schedules)
-        self.batches = AsyncBatches(futures.batches)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {
+                "runs": AsyncRuns,
+                "processes": AsyncProcesses,
+                "documents": AsyncDocuments,
+                "contracts": AsyncContracts,
+                "bodies": AsyncBodies,
+                "deciders": AsyncDeciders,
+                "tasks": AsyncTasks,
+                "notifications": AsyncNotifications,
+                "directory": AsyncDirectory,
+                "chains": AsyncChains,
+                "charters": AsyncCharters,
+                "workflows": AsyncWorkflows,
+                "dead_letters": AsyncDeadLetters,
+                "definitions": AsyncDefinitions,
+                "events": AsyncEvents,
+                "instances": AsyncInstances,
+                "invariants": AsyncInvariants,
+                "seals": AsyncSeals,
+                "reports": AsyncReports,
+                "inbox": AsyncInbox,
+                "pauses": AsyncPauses,
+                "keys": AsyncKeys,
+                "sessions": AsyncSessions,
+                "refusals": AsyncRefusals,
+                "repeats": AsyncRepeats,
+                "schedules": AsyncSchedules,
+                "batches": AsyncBatches,
+            }
+            return subject(self, name, makers, lambda: getattr(self._futures, name))
 
     @overload
     async def start(
@@ -2423,8 +2433,15 @@ class AsyncEngineCalls(AsyncCalls):
     def __init__(self, futures: FutureEngineCalls) -> None:
         super().__init__(futures)
         self._futures = futures
-        self.projections = AsyncProjections(futures.projections)
-        self.admin = AsyncAdmin(futures.admin)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {"projections": AsyncProjections, "admin": AsyncAdmin}
+            if name not in makers:
+                return super().__getattr__(name)
+            return subject(self, name, makers, lambda: getattr(self._futures, name))
 
     def acting(self, actor: Actor | str | RequestContext) -> AsyncCalls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.

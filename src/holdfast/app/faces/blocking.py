@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
@@ -51,6 +51,7 @@ from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
+from holdfast.app.calls.subjects import subject
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
@@ -2283,8 +2284,9 @@ class Calls:
     sessions: Sessions
     """Sessions of browsers."""
     refusals: Refusals
-    repeats: Repeats
     """Requests that were refused because of who asked."""
+    repeats: Repeats
+    """Requests that may be sent again, and what they were answered."""
     schedules: Schedules
     """What starts workflows at given times."""
     batches: Batches
@@ -2297,34 +2299,42 @@ class Calls:
     def __init__(self, futures: FutureCalls) -> None:
         self.futures = futures
         self.request = futures.request
-        self.runs = Runs(futures.runs)
-        self.processes = Processes(futures.processes)
-        self.documents = Documents(futures.documents)
-        self.contracts = Contracts(futures.contracts)
-        self.bodies = Bodies(futures.bodies)
-        self.deciders = Deciders(futures.deciders)
-        self.tasks = Tasks(futures.tasks)
-        self.notifications = Notifications(futures.notifications)
-        self.directory = Directory(futures.directory)
-        self.chains = Chains(futures.chains)
-        self.charters = Charters(futures.charters)
-        self.workflows = Workflows(futures.workflows)
-        self.dead_letters = DeadLetters(futures.dead_letters)
-        self.definitions = Definitions(futures.definitions)
-        self.events = Events(futures.events)
-        self.instances = Instances(futures.instances)
-        self.invariants = Invariants(futures.invariants)
-        self.seals = Seals(futures.seals)
-        self.reports = Reports(futures.reports)
-        self.inbox = Inbox(futures.inbox)
-        self.pauses = Pauses(futures.pauses)
-        self.keys = Keys(futures.keys)
-        self.sessions = Sessions(futures.sessions)
-        self.refusals = Refusals(futures.refusals)
-        self.repeats = Repeats(futures.repeats)
-        self.schedules = Schedules(futures.schedules)
-        self.batches = Batches(futures.batches)
         self.aio = AsyncCalls(futures)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {
+                "runs": Runs,
+                "processes": Processes,
+                "documents": Documents,
+                "contracts": Contracts,
+                "bodies": Bodies,
+                "deciders": Deciders,
+                "tasks": Tasks,
+                "notifications": Notifications,
+                "directory": Directory,
+                "chains": Chains,
+                "charters": Charters,
+                "workflows": Workflows,
+                "dead_letters": DeadLetters,
+                "definitions": Definitions,
+                "events": Events,
+                "instances": Instances,
+                "invariants": Invariants,
+                "seals": Seals,
+                "reports": Reports,
+                "inbox": Inbox,
+                "pauses": Pauses,
+                "keys": Keys,
+                "sessions": Sessions,
+                "refusals": Refusals,
+                "repeats": Repeats,
+                "schedules": Schedules,
+                "batches": Batches,
+            }
+            return subject(self, name, makers, lambda: getattr(self.futures, name))
 
     @overload
     def start(
@@ -2420,9 +2430,16 @@ class EngineCalls(Calls):
     def __init__(self, futures: FutureEngineCalls) -> None:
         super().__init__(futures)
         self.futures = futures
-        self.projections = Projections(futures.projections)
-        self.admin = Admin(futures.admin)
         self.aio = AsyncEngineCalls(futures)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {"projections": Projections, "admin": Admin}
+            if name not in makers:
+                return super().__getattr__(name)
+            return subject(self, name, makers, lambda: getattr(self.futures, name))
 
     def acting(self, actor: Actor | str | RequestContext) -> Calls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.

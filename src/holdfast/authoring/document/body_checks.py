@@ -97,7 +97,6 @@ class _Examination:
         checked = {
             name: each for name, draft in drafts.items() if (each := self._patch(name, draft, drafts)) is not None
         }
-        self._slot = ""
         self._unique(drafts)
         self._scenarios()
         found = ordered(self._problems)
@@ -153,16 +152,15 @@ class _Examination:
                 self._report("too_many", told, part=each, field="acts")
 
     def _unique(self, drafts: Mapping[str, Draft]) -> None:
-        """Ids are unique over the whole graph."""
-        edges = Counter(
-            edge.id for draft in drafts.values() for edge in {edge.id: edge for edge in draft.edges}.values()
-        )
-        for name, count in sorted(edges.items()):
-            if count > 1 or name in self._envelope.edges:
-                where = "in the envelope too" if name in self._envelope.edges else "in several slots"
-                self._report(
-                    "duplicate_edge", f"the edge id {shown(name)} is used {where}; give each its own", edge=name
-                )
+        """Ids are unique over the whole graph; those of the envelope no edge of a patch can have."""
+        edges = {slot: {edge.id: edge for edge in draft.edges} for slot, draft in drafts.items()}
+        counts = Counter(name for each in edges.values() for name in each)
+        for self._slot, each in edges.items():
+            for name, edge in each.items():
+                if counts[name] > 1:
+                    message = f"the edge id {shown(name)} is used in several slots; give each its own"
+                    self._report("duplicate_edge", message, edge=name, part=edge.given, field="id")
+        self._slot = ""
 
     def _report(
         self,
@@ -176,7 +174,8 @@ class _Examination:
         inner: str = "",
     ) -> None:
         position = edge or node or self._slot
-        if self._reader is not None and part is not None:
-            place = self._reader.inner(part, field, inner) if inner else self._reader.at(part, field)
-            position = str(place)
+        if self._reader is not None:
+            if part is None:  # What the compiler has added stands in no file; its slot does.
+                part, field, inner = self._body, "slots", self._slot
+            position = str(self._reader.inner(part, field, inner) if inner else self._reader.at(part, field))
         self._problems.append(Problem(code, message, position, slot=self._slot, node=node, edge=edge))

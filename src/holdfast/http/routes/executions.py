@@ -18,6 +18,7 @@ from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Step, Wor
 from holdfast.errors import DeadlockError, WorkflowFailedError
 from holdfast.http import cursors, streams
 from holdfast.http.cursors import Listing
+from holdfast.http.news import Changed
 from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Stream, Subject
 from holdfast.http.tags import tag_of
 
@@ -255,7 +256,7 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
     if not found.is_terminal and seconds > 0:
         # How it stands then is told below. An engine without threads cannot be waited for.
         with suppress(TimeoutError, WorkflowFailedError, DeadlockError):
-            await call.run.result(timeout=seconds)
+            await call.server.hub.waited(call.run.result(timeout=seconds))
         found = await call.run.describe()
     told = RunResult(
         id=found.id,
@@ -291,7 +292,7 @@ ROUTES: tuple[Route, ...] = (
     _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQuery),
     _RUNS.get("/resumable", list_resumable, reach="own", answer=Listing[InstanceSummary], query=ResumableQuery),
     _RUNS.get("/stuck", list_stuck, reach="own", answer=Listing[InstanceSummary], query=Paged),
-    _RUNS.get("/events", stream_executions, reach="own", answer=streams.Changed, media_type=_SSE),
+    _RUNS.get("/events", stream_executions, reach="own", answer=Changed, media_type=_SSE),
     _RUN.get("", get_execution, answer=WorkflowInstance, also=(304,)),
     _RUN.get("/status", get_status, answer=RunStatus),
     _RUN.get("/steps", list_steps, answer=list[Step]),

@@ -18,11 +18,12 @@ from holdfast.errors import (
 )
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.commit.cache import CachedInstance
-from holdfast.runtime.commit.draft import Draft, VoidClaimError
+from holdfast.runtime.commit.draft import Draft
 from holdfast.runtime.commit.header import new_header
 from holdfast.runtime.commit.submissions import Outcome, Submission, is_same
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.mishaps import is_interrupt
+from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import Address, Claim, Observation, ReceiptKey
 
 Answer = tuple[Submission, Outcome | None, BaseException | None]

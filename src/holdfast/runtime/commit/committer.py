@@ -25,12 +25,13 @@ from holdfast.runtime.chance import Chance
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.commit.batch import Batch, Found
 from holdfast.runtime.commit.cache import CachedInstance, InstanceCache, folded
-from holdfast.runtime.commit.draft import Draft, VoidClaimError
+from holdfast.runtime.commit.draft import Draft
 from holdfast.runtime.commit.submissions import Outcome, Submission, accompany, is_same
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.companions import ended
 from holdfast.runtime.mishaps import as_exception
 from holdfast.store.port import LostRaceError, Unit, Writer
+from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import Address, Change, Claim, Loaded, Receipt
 
 _ROUNDS = 8
@@ -189,15 +190,15 @@ class Committer:
         batch = self._begin(is_careful=True)
         now = batch.now
         found = self._fold([submission.address], unit.load([submission.address]), unit)
-        if submission.claim is not None and unit.void([submission.claim]):
-            raise VoidClaimError
         left: Sequence[Submission] = [submission]
         if submission.receipt is not None:
             left = self._settled_before(left, found, unit, batch)
         drafts = batch.decide(left, found)
         changes = _changes(drafts)
         if changes:
-            unit.write(changes, now)
+            unit.write(changes, now)  # The claim is used up with it, or the race is lost.
+        elif submission.claim is not None and unit.void([submission.claim]):
+            raise VoidClaimError
         _remember(drafts, unit, now)
         used = [claim for draft in drafts for claim in draft.finished]
         if used:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Generator, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import pq
+from psycopg.abc import Transformer as Reading
+from psycopg.adapt import Transformer
 from psycopg.waiting import Ready, Wait
 
 from holdfast.store.postgres.connections import Connection
@@ -42,6 +44,8 @@ _numbers = itertools.count()
 _CALL_OFF = b"select holdfast.require(false)"
 _prepared: WeakKeyDictionary[Connection, dict[Statement, bytes]] = WeakKeyDictionary()
 """The names under which the servers behind the connections know statements. No name is used twice."""
+_readers: WeakKeyDictionary[Connection, Reading] = WeakKeyDictionary()
+"""What reads the answers of connections; it remembers how types are read, so it is made once for each."""
 
 
 def send(connection: Connection, calls: Iterable[Call]) -> None:
@@ -49,6 +53,26 @@ def send(connection: Connection, calls: Iterable[Call]) -> None:
 
     Each is sent as soon as it is there: the database works on it while the next one is being made.
     """
+    _send(connection, calls, None)
+
+
+def ask(connection: Connection, calls: Iterable[Call]) -> list[pq.abc.PGresult]:
+    """Carry out statements, as `send` does; what the database said to each, to be read by `rows_of`."""
+    said: list[pq.abc.PGresult] = []
+    _send(connection, calls, said)
+    return said
+
+
+def rows_of(connection: Connection, result: pq.abc.PGresult) -> list[tuple[Any, ...]]:
+    """The rows of an answer, as the driver reads them."""
+    reading = _readers.get(connection)
+    if reading is None:
+        reading = _readers[connection] = Transformer(connection)
+    reading.set_pgresult(result)
+    return reading.load_rows(0, result.ntuples, tuple)
+
+
+def _send(connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGresult] | None) -> None:
     if connection.closed:
         raise psycopg.OperationalError("the connection is closed")
     pgconn = connection.pgconn
@@ -63,7 +87,7 @@ def send(connection: Connection, calls: Iterable[Call]) -> None:
             trouble = error
             sending.call_off()
         pgconn.pipeline_sync()
-        refusal = connection.wait(sending.results())
+        refusal = connection.wait(sending.results(said))
         pgconn.exit_pipeline_mode()
     except BaseException:
         connection.close()  # Nobody knows what is still on its way.
@@ -121,8 +145,8 @@ class _Sending:
         self._pgconn.send_query_params(_CALL_OFF, None)
         self._sent.append(None)
 
-    def results(self) -> Generator[Wait, Ready | int, psycopg.Error | None]:
-        """Read the results up to the sync; the first error among them."""
+    def results(self, said: list[pq.abc.PGresult] | None) -> Generator[Wait, Ready | int, psycopg.Error | None]:
+        """Read the results up to the sync, and keep them if somebody wants them; the first error among them."""
         pgconn, sent = self._pgconn, iter(self._sent)
         yield from self._flush()
         error: psycopg.Error | None = None
@@ -140,8 +164,16 @@ class _Sending:
             statement = next(sent)
             if result.status == pq.ExecStatus.FATAL_ERROR:
                 error = error or _error(pgconn, result)
-            elif statement is not None and self._known is not None and result.status == pq.ExecStatus.COMMAND_OK:
-                self._known[statement] = self._new[statement]
+            else:
+                self._note(statement, result, said)
+
+    def _note(self, statement: Statement | None, result: pq.abc.PGresult, said: list[pq.abc.PGresult] | None) -> None:
+        """Remember that a statement is prepared, or what was said to one."""
+        if statement is None:
+            if said is not None:
+                said.append(result)
+        elif self._known is not None and result.status == pq.ExecStatus.COMMAND_OK:
+            self._known[statement] = self._new[statement]
 
     def _flush(self) -> Generator[Wait, Ready | int, None]:
         while self._pgconn.flush():

@@ -56,6 +56,7 @@ class _Sql(msgspec.Struct, frozen=True):
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
+    instances_of_partition: str
     instances_in_hand: str
     events: str
     effects: str
@@ -250,9 +251,11 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
 
     def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[Header]:
         """Along an index; to those that have begun come those that have not and are in hand."""
-        listed = in_order(_sql.instances_of_definition if query.definition else _sql.instances_of_status, query)
+        listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
+        if self._partition or query.partition:
+            listed = _sql.instances_of_partition
         with self._as_tenant() as connection:
-            found = connection.execute(listed, values, binary=True).fetchall()
+            found = connection.execute(in_order(listed, query), values, binary=True).fetchall()
             if query.begun:
                 found += connection.execute(in_order(_sql.instances_in_hand, query), narrow, binary=True).fetchall()
         return page_of(map(rows.header, cast("list[Row]", found)), query, query.limit)

@@ -821,7 +821,7 @@ CREATE INDEX human_tasks_open ON holdfast.human_tasks USING btree (tenant, opene
 CREATE INDEX inbox_by_target ON holdfast.inbox USING btree (tenant, target, id);
 CREATE INDEX inbox_by_word ON holdfast.inbox USING btree (language, type, version, id) WHERE (created_at > '-infinity'::timestamp with time zone);
 CREATE INDEX instances_by_attribute ON holdfast.instances USING gin (attributes jsonb_path_ops) WHERE (attributes IS NOT NULL);
-CREATE INDEX instances_by_definition ON holdfast.instances USING btree (tenant, definition, status, begun, id) WHERE (created_at > '-infinity'::timestamp with time zone);
+CREATE INDEX instances_by_definition ON holdfast.instances USING btree (tenant, definition, definition_version, status, begun, GREATEST(id)) WHERE (created_at > '-infinity'::timestamp with time zone);
 CREATE INDEX instances_by_end ON holdfast.instances USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, key, definition, (
 CASE
@@ -832,17 +832,18 @@ CREATE INDEX instances_by_next_step ON holdfast.instances USING btree (tenant, n
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
-CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, id) WHERE (kind = 'process'::text);
-CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
+CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, GREATEST(id)) WHERE (kind = 'process'::text);
+CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, GREATEST(id)) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
 CREATE INDEX instances_expiring ON holdfast.instances USING btree (deadline_at, id) WHERE ((kind = 'process'::text) AND (status = 'running'::text) AND (deadline_at IS NOT NULL));
 CREATE INDEX instances_expiring_of_tenant ON holdfast.instances USING btree (tenant, deadline_at, id) WHERE ((kind = 'process'::text) AND (status = 'running'::text) AND (deadline_at IS NOT NULL));
 CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_of_partition ON holdfast.instances USING btree (tenant, partition, kind, definition, status, begun, GREATEST(id)) WHERE ((partition IS NOT NULL) AND (created_at <> 'infinity'::timestamp with time zone));
 CREATE INDEX instances_processes ON holdfast.instances USING btree (tenant, (
 CASE
     WHEN (partition IS NULL) THEN ''::text
     ELSE partition
-END), status, id) WHERE ((kind = 'process'::text) AND (created_at <> '-infinity'::timestamp with time zone));
+END), status, GREATEST(id)) WHERE ((kind = 'process'::text) AND (created_at <> '-infinity'::timestamp with time zone));
 CREATE INDEX notifications_by_instance ON holdfast.notifications USING btree (instance);
 CREATE INDEX notifications_by_recipient ON holdfast.notifications USING btree (tenant, kind, recipient, id);
 CREATE INDEX notifications_unread ON holdfast.notifications USING btree (tenant, kind, recipient, id) WHERE (read_at IS NULL);

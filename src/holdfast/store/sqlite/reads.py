@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.paging import LAST_ID, id_range, in_order, page_of
+from holdfast.store.paging import LAST_ID, id_range, in_order
 from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
     Address,
@@ -49,10 +50,11 @@ class _Sql(msgspec.Struct, frozen=True):
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
+    instances_of_partition: str
     instances_in_hand: str
-    kinds: str
-    statuses: str
-    statuses_of_definition: str
+    next_of_definition: str
+    next_of_status: str
+    next_of_partition: str
     events: str
     effects: str
     timers: str
@@ -256,35 +258,26 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             yield self
 
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
-        """Each status newest first, along an index, those that have begun and those that have not, and then the newest of all."""
-        listed = in_order(_sql.instances_of_definition if query.definition else _sql.instances_of_status, query)
+        """Group by group along an index, those that have begun and those that have not; of none more than may be on the page."""
+        listed, following, names = _way(query, values)
         flags = (1, 0) if query.begun is None else (int(query.begun),)
+        found: list[Row] = []
         with self._database.reading() as connection:
-            found = [
-                row
-                for kind, status in self._statuses(connection, query, values)
+            groups = [
+                {**values, **group, "is_begun": flag}
+                for group in _groups(connection, following, names, values)
+                if _is_asked_for(group, query)
                 for flag in flags
-                for row in connection.execute(listed, {**values, "kind": kind, "status": status, "is_begun": flag})
             ]
+            heads = [(connection.execute(listed, {**group, "limit": 1}).fetchone(), group) for group in groups]
+            firsts = [(row[0], group) for row, group in heads if row]
+            for first, group in sorted(firsts, key=itemgetter(0), reverse=not query.oldest_first):
+                if len(found) == query.limit and (first > found[-1][0]) is query.oldest_first:
+                    break
+                found = _page([*found, *connection.execute(listed, group)], query)
             if query.begun:
-                found += connection.execute(in_order(_sql.instances_in_hand, query), values)
-        return page_of(map(rows.header, found), query, query.limit)
-
-    def _statuses(
-        self, connection: sqlite3.Connection, query: InstanceQuery, values: dict[str, Any]
-    ) -> Iterator[tuple[str, str]]:
-        """The kinds and statuses that there are, out of those that are asked for; of one definition they have one kind."""
-        if query.definition:
-            found = [("", row[0]) for row in connection.execute(_sql.statuses_of_definition, values)]
-        else:
-            kinds = [row[0] for row in connection.execute(_sql.kinds, values)]
-            found = [
-                (kind, row[0])
-                for kind in kinds
-                if not query.kinds or kind in query.kinds
-                for row in connection.execute(_sql.statuses, {**values, "kind": kind})
-            ]
-        return ((kind, status) for kind, status in found if not query.statuses or status in query.statuses)
+                found = _page([*found, *connection.execute(in_order(_sql.instances_in_hand, query), values)], query)
+        return [*map(rows.header, found)]
 
     def _of(self, instance: InstanceId, statement: str) -> list[Row]:
         return self._all(statement, self._named(instance))
@@ -303,3 +296,38 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
 
 def _text(instance: InstanceId | None) -> str | None:
     return None if instance is None else str(instance)
+
+
+def _page(found: list[Row], query: InstanceQuery) -> list[Row]:
+    return sorted(found, key=itemgetter(0), reverse=not query.oldest_first)[: query.limit]
+
+
+def _way(query: InstanceQuery, values: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    """How a list is read: a page of a group, what leads from one group to the next, and what a group has in common."""
+    if values["partition"]:
+        names: tuple[str, ...] = ("at_kind", "at_definition", "at_status")
+        return in_order(_sql.instances_of_partition, query), _sql.next_of_partition, names
+    if query.definition:
+        return in_order(_sql.instances_of_definition, query), _sql.next_of_definition, ("at_version", "at_status")
+    return in_order(_sql.instances_of_status, query), _sql.next_of_status, ("at_kind", "at_status")
+
+
+def _groups(
+    connection: sqlite3.Connection, following: str, names: Sequence[str], values: Mapping[str, Any]
+) -> Iterator[dict[str, str]]:
+    """Those that there are, one after the other; of one version if one is asked for."""
+    version = values["definition_version"]
+    group = {**dict.fromkeys(names, ""), "at_version": version}
+    while row := connection.execute(following, {**values, **group}).fetchone():
+        group = dict(zip(names, row, strict=True))
+        if version and group.get("at_version", version) != version:
+            return
+        yield group
+
+
+def _is_asked_for(group: Mapping[str, str], query: InstanceQuery) -> bool:
+    return (
+        (not query.statuses or group["at_status"] in query.statuses)
+        and (not query.kinds or group.get("at_kind", query.kinds[0]) in query.kinds)
+        and (not query.definition or group.get("at_definition", query.definition) == query.definition)
+    )

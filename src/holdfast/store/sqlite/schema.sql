@@ -755,7 +755,7 @@ CREATE INDEX inbox_by_word on inbox (language, type, version, id);
 
 CREATE INDEX instances_by_attribute on instances (tenant, id) where attributes is not null;
 
-CREATE INDEX instances_by_definition on instances (tenant, definition, status, begun, id);
+CREATE INDEX instances_by_definition on instances (tenant, definition, definition_version, status, begun, id);
 
 CREATE INDEX instances_by_end on instances (ended_at) where ended_at is not null;
 
@@ -782,6 +782,8 @@ CREATE INDEX instances_expiring_of_tenant on instances (tenant, deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
 
 CREATE INDEX instances_late on instances (reason, paused_at) where paused_at is not null;
+
+CREATE INDEX instances_of_partition on instances (tenant, partition, kind, definition, status, begun, id) where partition is not null;
 
 CREATE INDEX instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
 

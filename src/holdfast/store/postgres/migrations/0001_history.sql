@@ -96,16 +96,20 @@ create table holdfast.instances (
 create unique index instances_by_key on holdfast.instances (tenant, key, definition, (case when partition is null then '' else partition end))
 where key is not null;
 -- For lists, which are read status by status, each newest first, those that have begun and those that have not. Their conditions are always true and only lists state them: a planner
--- without statistics takes these indexes for look-ups by id or key otherwise, and reads every instance of the tenant or definition.
-create index instances_by_definition on holdfast.instances (tenant, definition, status, begun, id) where created_at > '-infinity';
-create index instances_by_status on holdfast.instances (tenant, kind, status, begun, id) where created_at < 'infinity';
+-- without statistics takes these indexes for look-ups by id or key otherwise, and reads every instance of the tenant or definition. The greatest of one id is the id, and only lists
+-- call it so: a planner with statistics goes along the primary key otherwise, and reads every instance that there is.
+create index instances_by_definition on holdfast.instances (tenant, definition, definition_version, status, begun, greatest(id))
+where created_at > '-infinity';
+create index instances_by_status on holdfast.instances (tenant, kind, status, begun, greatest(id)) where created_at < 'infinity';
+create index instances_of_partition on holdfast.instances (tenant, partition, kind, definition, status, begun, greatest(id))
+where partition is not null and created_at <> 'infinity';
 -- For lists by search attribute.
 create index instances_by_attribute on holdfast.instances using gin (attributes jsonb_path_ops) where attributes is not null;
 -- For lists of processes: by status within a part of the tenant, and by who started them. Row-level security lets a planner use a `case` where it
 -- distrusts a `coalesce`.
-create index instances_processes on holdfast.instances (tenant, (case when partition is null then '' else partition end), status, id)
+create index instances_processes on holdfast.instances (tenant, (case when partition is null then '' else partition end), status, greatest(id))
 where kind = 'process' and created_at <> '-infinity';
-create index instances_by_starter on holdfast.instances (tenant, started_by, id) where kind = 'process';
+create index instances_by_starter on holdfast.instances (tenant, started_by, greatest(id)) where kind = 'process';
 -- For lists of active processes by when their time is over, of all tenants and of one.
 create index instances_expiring on holdfast.instances (deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;

@@ -79,8 +79,9 @@ create table instances (
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
 -- Lists are read status by status, each newest first, those that have begun and those that have not.
-create index instances_by_definition on instances (tenant, definition, status, begun, id);
+create index instances_by_definition on instances (tenant, definition, definition_version, status, begun, id);
 create index instances_by_status on instances (tenant, kind, status, begun, id);
+create index instances_of_partition on instances (tenant, partition, kind, definition, status, begun, id) where partition is not null;
 -- For lists by search attribute: the few that have any, newest first.
 create index instances_by_attribute on instances (tenant, id) where attributes is not null;
 -- For lists of processes: by status within a part of the tenant, and by who started them.
