@@ -251,10 +251,11 @@ def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
 # -- what it was
 
 
-def versions_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentVersion]:
-    """All versions of a document, the first one first."""
+def versions_of(desk: Desk, reader: Reader, known: Found, *, after: int, limit: int | None) -> list[DocumentVersion]:
+    """The versions of a document behind one of them, the first one first."""
     spec, actor = known.parts.spec, desk.request.actor
-    return [_version(each, spec, actor) for each in reader.rows(DOCUMENT_VERSIONS, known.header.id)]
+    found = reader.rows(DOCUMENT_VERSIONS, known.header.id, after=after, limit=limit)
+    return [_version(each, spec, actor) for each in found]
 
 
 def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> DocumentVersion:
@@ -265,7 +266,7 @@ def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> Documen
 
 def kept_version(reader: Reader, known: Found, number: int) -> StoredVersion:
     """The row of a version; NotFoundError if the document never had it."""
-    for each in reader.rows(DOCUMENT_VERSIONS, known.header.id):
+    for each in reader.rows(DOCUMENT_VERSIONS, known.header.id, after=number - 1, limit=1):
         if each.version == number:
             return each
     raise NotFoundError("version", f"{number} of {known.document.type}/{known.document.id}")

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.app import documents as d
-from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_text, failed
+from holdfast.app.desk import Desk, answered, checked_after, checked_key, checked_limit, checked_text, failed
 from holdfast.app.document_choices import choices_of
 from holdfast.app.document_links import links_of
 from holdfast.app.document_views import (
@@ -342,9 +342,21 @@ class FutureDocuments:
         """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
         return self._look(type, id, lambda _, known: d.view_of(self._desk, known))
 
-    def versions(self, type: str, id: str) -> Reply[builtins.list[DocumentVersion]]:  # noqa: A002 - see get
-        """Every version that a document had, the first one first."""
-        return self._look(type, id, lambda reader, known: d.versions_of(self._desk, reader, known))
+    def versions(
+        self,
+        type: str,  # noqa: A002 - see get
+        id: str,  # noqa: A002 - see get
+        *,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> Reply[builtins.list[DocumentVersion]]:
+        """Every version that a document had, the first one first; with a limit so many of them, behind the number of the last page's last one."""
+
+        def read(reader: Reader, known: d.Found) -> builtins.list[DocumentVersion]:
+            most = None if limit is None else checked_limit(limit)
+            return d.versions_of(self._desk, reader, known, after=checked_after(after), limit=most)
+
+        return self._look(type, id, read)
 
     def version(self, type: str, id: str, version: int) -> Reply[DocumentVersion]:  # noqa: A002 - see get
         """One version of a document, exactly as it was: what an approver of that version decides on."""
