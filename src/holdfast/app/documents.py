@@ -251,10 +251,11 @@ def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
 # -- what it was
 
 
-def versions_of(desk: Desk, reader: Reader, known: Found, *, after: int, limit: int | None) -> list[DocumentVersion]:
+def versions_of(desk: Desk, reader: Reader, known: Found, after: object, limit: object) -> list[DocumentVersion]:
     """The versions of a document behind one of them, the first one first."""
     spec, actor = known.parts.spec, desk.request.actor
-    found = reader.rows(DOCUMENT_VERSIONS, known.header.id, after=after, limit=limit)
+    behind, most = checked_after(after), None if limit is None else checked_limit(limit)
+    found = reader.rows(DOCUMENT_VERSIONS, known.header.id, after=behind, limit=most)
     return [_version(each, spec, actor) for each in found]
 
 

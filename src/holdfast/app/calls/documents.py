@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.app import documents as d
-from holdfast.app.desk import Desk, answered, checked_after, checked_key, checked_limit, checked_text, failed
+from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_text, failed
 from holdfast.app.document_choices import choices_of
 from holdfast.app.document_links import links_of
 from holdfast.app.document_views import (
@@ -344,19 +344,14 @@ class FutureDocuments:
 
     def versions(
         self,
-        type: str,  # noqa: A002 - see get
-        id: str,  # noqa: A002 - see get
+        type: str,
+        id: str,
         *,
         after: int = 0,
-        limit: int | None = None,
+        limit: int | None = None,  # noqa: A002 - see get
     ) -> Reply[builtins.list[DocumentVersion]]:
         """Every version that a document had, the first one first; with a limit so many of them, behind the number of the last page's last one."""
-
-        def read(reader: Reader, known: d.Found) -> builtins.list[DocumentVersion]:
-            most = None if limit is None else checked_limit(limit)
-            return d.versions_of(self._desk, reader, known, after=checked_after(after), limit=most)
-
-        return self._look(type, id, read)
+        return self._look(type, id, lambda reader, known: d.versions_of(self._desk, reader, known, after, limit))
 
     def version(self, type: str, id: str, version: int) -> Reply[DocumentVersion]:  # noqa: A002 - see get
         """One version of a document, exactly as it was: what an approver of that version decides on."""
