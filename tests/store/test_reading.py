@@ -77,6 +77,9 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
         *(row for kind in kinds() for row in reader.rows(kind, one)),
         *reader.rows(DOCUMENT_VERSIONS, one, limit=9),
     ],
+    "with_rows": lambda reader, one: [
+        row for kind in kinds() for found in [reader.with_rows(kind, one)] for row in (found[0], *found[1]) if row
+    ],
     "open_tasks": lambda reader, one: [
         task
         for query in (TaskQuery(), TaskQuery(people=BOSS), TaskQuery(key="o-1"), TaskQuery(definition="order"))

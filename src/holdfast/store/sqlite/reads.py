@@ -144,6 +144,12 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         values = {**self._named(instance), "after": after, "limit": _NO_LIMIT if limit is None else limit}
         return [*map(reading(kind), self._all(selecting_page(kind), values))]
 
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+        """The row of an instance, and its rows of a kind."""
+        with self.look() as look:
+            found = look.headers([instance])
+            return (found[0] if found else None), look.rows(kind, instance)
+
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
     ) -> list[Subscriber]:
