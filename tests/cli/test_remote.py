@@ -331,6 +331,7 @@ def test_the_plant_is_looked_at(asked: Remote) -> None:
     assert asked.same("projections", "list")
 
 
+@pytest.mark.row("EO-39")
 def test_what_is_behind_the_scenes_is_seen_to(asked: Remote, tmp_path: Path) -> None:
     """Instances, commands that wait, seals, reports, and what receivers have seen: the same there as here."""
     there, same = asked.there, asked.same
