@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,7 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("why", order),
         ("dlq", "list"),
         ("dlq", "list", "--definition", "import", "--json"),
+        ("dlq", "groups", "--definition", "import"),
     ):
         assert asked.same(*words)
     newest = [each["id"] for each in asked.here.json("list")["items"]]
@@ -464,7 +466,10 @@ def test_keys_are_made_shown_once_rotated_and_revoked(asked: Remote) -> None:
     assert "is revoked" in refused.stderr
     new = turned.stdout.split("_")[1]
     asked.there("keys", "revoke", new)
-    assert Holdfast()("list", *asked.place[:2], "--api-key", turned.stdout.strip(), code=Exit.FORBIDDEN).stdout == ""
+    outside = Holdfast()("list", *asked.place[:2], "--api-key", turned.stdout.strip(), code=Exit.FORBIDDEN)
+    assert outside.stdout == ""
+    assert "→ say a key that holds by HOLDFAST_API_KEY" in outside.stderr
+    assert re.search(r"\(trace [0-9a-f]{32}\)", outside.stderr)
 
 
 def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
@@ -489,9 +494,12 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
     ("words", "told"),
     [
         (("list", "--server", "http://h", "--database", "sqlite:///x.db"), "leave one of them out"),
-        (("list", "--server", "http://h", "--as", "ann"), "the key says for whom"),
+        (("list", "--server", "http://h", "--as", "ann"), "is asked, not --as; leave"),
         (("list", "--server", "http://h", "--tenant", "acme"), "the key says for whom"),
         (("list", "--server", "holdfast.example.org"), "is no address of a server"),
+        (("list", "--server", "http://[::1"), "is no address of a server"),
+        (("list", "--server", "https://"), "is no address of a server"),
+        (("list", "--server", "https://ann:hunter2@h"), "the address of a server has no name and no password in it"),
         (("pauses", "list", "--of-tenant", "*", "--server", "http://h"), "leave out --of-tenant"),
         (("docs", "create", "x", "{}", "--app", "shop:app", "--server", "http://h"), "leave out --app"),
     ],

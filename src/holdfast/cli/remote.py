@@ -269,7 +269,7 @@ class RemoteDeadLetters(Missing):
         return self._client.group_letters(definition=definition)
 
     def count(self) -> int:
-        return sum(each.count for each in self._client.group_letters().items)
+        return sum(each.count for each in self.groups().items)
 
     def get(self, letter: int) -> DeadLetter:
         return self._client.get_letter(letter)

@@ -79,6 +79,10 @@ class Work(Protocol):
         """The rows of a declared kind that an instance has, in the order of their keys."""
         ...
 
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+        """The row of an instance, None if there is none, and its rows of a declared kind, as of one moment."""
+        ...
+
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
         """The commands that were accepted for an instance and wait for their turn, in order of acceptance."""
         ...

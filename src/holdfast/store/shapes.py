@@ -485,6 +485,8 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     statuses: tuple[str, ...] = ()
     begun: bool | None = None
     """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
+    ended_for: tuple[str, ...] = ()
+    """Only instances that have ended for one of these reasons; empty means all. They are looked for first, before anything else is."""
     key: str = ""
     partition: str | None = None
     """Only those of one part of the tenant, or of none if it is empty; None means all that the reader sees."""

@@ -37,6 +37,8 @@ from holdfast.machine.runs.fields import value_faults
 
 KEPT: Final = frozenset({"pass", "reject", "again", "amend", "timeout", "ok", "amended"})
 """Words that the engine has for leaving a state or a gate."""
+MOST_STATES: Final = 500
+"""States of a lifecycle, and transitions."""
 _BUILT_IN: Final = ("create", "update", "amend", "discard")
 """Verbs that every type has."""
 
@@ -52,7 +54,14 @@ class ContractChecks:
         self._language = Language(contract, schema_type(contract), {})
 
     def run(self) -> None:
-        """Find all that is wrong."""
+        """Find all that is wrong; a lifecycle that is far too large is not looked at."""
+        life = self._life
+        for what, count in (("states", len(life.states)), ("transitions", len(life.transitions))):
+            if count > MOST_STATES:
+                told = f"the lifecycle has {count} {what}; use at most {MOST_STATES}"
+                self._find("too_many", told, life, what)
+        if self._findings.found:
+            return
         self._fields()
         self._states()
         self._transitions()
