@@ -16,6 +16,7 @@ from cli.calling import Holdfast
 from cli.programs import holdfast_program
 from holdfast import Engine
 from holdfast.app.configuration import Serving
+from holdfast.cli.beginning import called
 from holdfast.cli.exits import Exit
 from holdfast.cli.serving import options_of
 from holdfast.client import Client, Retries
@@ -189,6 +190,13 @@ def test_dev_answers_its_first_request_in_three_seconds() -> None:
         address = program.hear(r"holdfast is at (\S+)")[1]
         assert httpx.get(f"{address}/api/v1/executions").status_code == 200
         assert program.processor_seconds < 3
+
+
+def test_what_dev_says_to_type_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an environment that the shell does not know, such as that of a clone, the command is named with its folder."""
+    assert "holdfast" in called()
+    monkeypatch.setenv("PATH", "")
+    assert Path(called().split()[0]).is_file()
 
 
 @pytest.mark.row("EH-12")

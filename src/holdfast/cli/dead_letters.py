@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from holdfast.app.letter_groups import LetterGroup
 from holdfast.app.operator_views import DeadLetter
-from holdfast.cli.frame import verb, verbs
+from holdfast.cli.frame import complain, verb, verbs
 from holdfast.cli.options import Json, listed, number_after, page_of
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
@@ -23,12 +24,26 @@ LISTING: Columns[DeadLetter] = {
     "AT": lambda each: each.created_at,
 }
 
+GROUPS: Columns[LetterGroup] = {
+    "FINGERPRINT": lambda each: each.fingerprint,
+    "COUNT": lambda each: each.count,
+    "SOURCE": lambda each: each.source,
+    "WORKFLOW": lambda each: each.definition,
+    "NAME": lambda each: each.name,
+    "REASON": lambda each: each.reason,
+    "ERROR": lambda each: each.error,
+    "LAST": lambda each: each.last_at,
+}
+
 letter_argument = click.argument("letter", type=int, metavar="LETTER")
 
 
 @verbs("dlq")
 def dlq() -> None:
-    """Dead letters: what gave up and waits for an operator."""
+    """Dead letters: what gave up and waits for an operator.
+
+    Many at once are put back by `holdfast batch begin requeue`: all of a definition, or those that --letter names.
+    """
 
 
 @dlq.command("list", examples=["holdfast dlq list", "holdfast dlq list --source step --definition order --json"])
@@ -65,6 +80,19 @@ def list_letters(
         )
     shown, more = page_of(found, limit, lambda each: each.id)
     print_list(shown, LISTING, as_json=as_json, after=more)
+
+
+@dlq.command("groups", examples=["holdfast dlq groups", "holdfast dlq groups --definition order --json"])
+@click.option("--definition", default="", help="Only those of this workflow.")
+@json_option
+@placed
+def group_letters(place: Place, *, definition: str, as_json: bool) -> None:
+    """What gave up, put together by what was said, but for numbers, ids and quoted values; the largest group first."""
+    with place.calls() as calls:
+        found = calls.dead_letters.groups(definition=definition)
+    print_list(found.items, GROUPS, as_json=as_json)
+    if not found.is_complete:
+        complain("only the oldest letters were looked at; there are more")
 
 
 @dlq.command("show", examples=["holdfast dlq show 7"])

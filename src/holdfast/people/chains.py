@@ -13,7 +13,7 @@ from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.asks import HEAVIEST, Ask, Stage
 from holdfast.machine.graphs.findings import name_findings
 from holdfast.people.refusals import PeopleRefusal, refused
-from holdfast.store.chains import StoredChain
+from holdfast.store.editions import Edition
 
 T = TypeVar("T")
 
@@ -34,13 +34,13 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
     published_at: datetime
 
 
-def chain_of(stored: StoredChain) -> Chain:
+def chain_of(stored: Edition) -> Chain:
     """A chain as it is in the database."""
     return Chain(
         name=stored.name,
         version=stored.version,
-        stages=msgspec.json.decode(stored.stages, type=settled(list[Stage])),
-        description=stored.description,
+        stages=msgspec.json.decode(stored.content, type=settled(list[Stage])),
+        description=stored.note,
         published_by=stored.published_by,
         published_at=stored.published_at,
     )

@@ -79,7 +79,7 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         *(list(_policies(policies)) or _unstorable(policies, "what the policies say")),
         *_names(nodes),
         *_references(draft),
-        *(finding for node in nodes for finding in _node(node)),
+        *(finding for node in nodes for finding in node_findings(node)),
         *_edges(draft),
         *_missing_ways(draft),
         *_distinct(draft),
@@ -166,8 +166,8 @@ def _references(draft: Draft) -> Iterator[Diagnostic]:
 # -- nodes
 
 
-def _node(node: Node) -> Iterator[Diagnostic]:
-    """What is wrong with a node; only one that seems sound is asked whether it can be stored."""
+def node_findings(node: Node) -> Iterator[Diagnostic]:
+    """What is wrong with a node by itself; only one that seems sound is asked whether it can be stored."""
     found = [*_common(node), *node.op.findings(node.id), *_formulas(node)]
     yield from found or _unstorable(node, repr(node.id), node.id)
 
