@@ -166,7 +166,7 @@ def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
 
 def type_spec(desk: Desk, name: str) -> DocumentSpec | None:
     """What the newest workflow of a type says of its documents, which is remembered; None if there is none."""
-    program = desk.registry.library.program(desk.tenant, name)
+    program = desk.registry.library.recent(desk.tenant, name)
     machine = None if program is None else program.decider
     return machine.graph.document if isinstance(machine, GraphMachine) else None
 

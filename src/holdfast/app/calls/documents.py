@@ -39,7 +39,7 @@ from holdfast.app.document_writing import (
     spec_of,
     verb_of,
 )
-from holdfast.app.hosted import DRIFT, checked_edit, drifted
+from holdfast.app.hosted import DRIFT, checked_edit, drifted, made_elsewhere
 from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.redaction import Redaction, check_redactor, redacted
 from holdfast.app.references import InstanceLike, checked_instance
@@ -163,6 +163,8 @@ class FutureDocuments:
         def amended(error: BaseException) -> Reply[DocumentView]:
             if isinstance(error, RejectedError) and error.reason == Refusal.AMENDMENT_REQUIRED:
                 return self._made(lambda: amend(self._desk, (name, key), command, repeated))
+            if isinstance(error, RejectedError) and error.reason == Refusal.HANDLER_REQUIRED:
+                return self._made(lambda: act(self._desk, (name, key), command, repeated))
             return failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
@@ -178,7 +180,7 @@ class FutureDocuments:
         """Whether another system, which keeps the data of a document, may change it so now; it asks before it writes, and nothing is written here."""
         try:
             name, _ = workflow_of(self._desk, type)
-            command = self._mutation((name, checked_key(id, "document id")), changes, action)
+            command = made_elsewhere(self._mutation((name, checked_key(id, "document id")), changes, action))
         except HoldfastError as error:
             return failed(error)
 
@@ -204,7 +206,7 @@ class FutureDocuments:
         try:
             name, _ = workflow_of(self._desk, type)
             key = checked_key(id, "document id")
-            command = self._mutation((name, key), changes, action, reason=reason)
+            command = made_elsewhere(self._mutation((name, key), changes, action, reason=reason))
             sent = self._done(name, key, command, idempotency_key)
         except HoldfastError as error:
             return failed(error)
