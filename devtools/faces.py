@@ -51,6 +51,7 @@ MODULES = (
     "keys",
     "sessions",
     "refusals",
+    "repeats",
     "schedules",
     "batches",
     "projections",
@@ -207,13 +208,29 @@ def constructor(
     elif has_base:
         lines.append("        super().__init__(futures)")
     lines.append(f"        self.{held_as(source, face)} = futures")
-    for field in fields:
-        name, kind = ast.unparse(field.target), ast.unparse(field.annotation)
-        made = f"{faced(kind, face)}(futures.{name})" if kind.startswith(OWN) else f"futures.{name}"
-        lines.append(f"        self.{name} = {made}")
+    named = [(ast.unparse(field.target), ast.unparse(field.annotation)) for field in fields]
+    lines += [f"        self.{name} = futures.{name}" for name, kind in named if not kind.startswith(OWN)]
     if is_whole(source) and face is BLOCKING:
         lines.append(f"        self.aio = Async{faced(source.name, face)}(futures)")
-    return "\n".join([*lines, ""])
+    subjects = [(name, faced(kind, face)) for name, kind in named if kind.startswith(OWN)]
+    assert is_whole(source) or not subjects, f"{source.name} has calls by subject, which are for the whole"
+    return "\n".join([*lines, "", *(later(source, subjects, face, has_base=has_base) if subjects else ())])
+
+
+def later(source: ast.ClassDef, subjects: list[tuple[str, str]], face: Face, *, has_base: bool) -> Iterator[str]:
+    """What makes the calls of a subject when they are asked for first."""
+    held = f"self.{held_as(source, face)}"
+    yield "    if not TYPE_CHECKING:"
+    yield ""
+    yield "        def __getattr__(self, name: str) -> object:"
+    yield '            """The calls of a subject, when they are asked for first."""'
+    table = ", ".join(f'"{name}": {kind}' for name, kind in subjects)
+    yield f"            makers = {{{table}}}"
+    if has_base:
+        yield "            if name not in makers:"
+        yield "                return super().__getattr__(name)"
+    yield f"            return subject(self, name, makers, lambda: getattr({held}, name))"
+    yield ""
 
 
 def method(node: ast.FunctionDef, face: Face, held: str) -> str:

@@ -17,7 +17,7 @@ GHOSTS = {
     "person": "ghost-ann", "role": "ghost-role", "delegation": "999999", "absence": "999999", "chain": "ghost-chain",
     "definition": "ghost-own", "key": GHOST.replace("-", ""), "notification": "999999", "workflow": "ghost.approval", "hook": "ghost",
     "paper": GHOST, "report": "ghost-report", "step": "1", "schedule": "ghost-schedule", "batch": "ghost-batch", "session": GHOST.replace("-", ""), "provider": "ghost",
-    "type": "ghost_invoice", "document": "ghost-1", "draft": GHOST, "charter": "rules:ghost_invoice", "template": "ghost_template",
+    "type": "ghost_invoice", "document": "ghost-1", "draft": GHOST, "charter": "rules:ghost_invoice", "template": "ghost_template", "message": "999999", "projection": "ghost-projection",
 }  # fmt: skip
 """What nobody has."""
 
@@ -34,6 +34,7 @@ def thing(route: Route, parameter: str) -> str:
         "/api/v1/directory/delegations": "delegation", "/api/v1/directory/absences": "absence",
         "/api/v1/notifications": "notification", "/api/v1/chains": "chain", "/api/v1/definitions": "definition",
         "/api/v1/executions": "run", "/api/v1/invariants": "paper", "/api/v1/reports": "definition",
+        "/api/v1/instances": "run", "/api/v1/inbox": "message", "/api/v1/projections": "projection",
     }  # fmt: skip
     special = {
         "person": "person", "role": "role", "key": "key", "event_id": "event", "workflow_id": "workflow", "hook": "hook",
@@ -54,9 +55,9 @@ def things(route: Route) -> list[str]:
 def address(route: Route, named: Mapping[str, str]) -> str:
     """The address of something."""
     path = re.sub(r"\{(\w+)\}", lambda found: named[thing(route, found[1])], route.path)
-    required = {"person": "ghost-ann", "at": "1", "old": "1", "new": "1"}
+    required = {"person": "ghost-ann", "at": "1", "old": "1", "new": "1", "number": "1", "link": "ghost"}
     wanted = [key for key in required if key in route.query.__struct_fields__ and route.path.endswith(
-        ("delegations", "absences", "fork-preview", "diff", "/state")
+        ("delegations", "absences", "fork-preview", "diff", "/state", "/kept")
     )]  # fmt: skip
     return path + ("?" + "&".join(f"{key}={required[key]}" for key in wanted) if wanted else "")
 

@@ -250,6 +250,17 @@ SWITCHES: dict[str, Callable[[Scene], Request]] = {
     "cursor that is SQL": lambda s: ("GET", f"/api/v1/directory/people?cursor={written(chr(39) + ' or 1=1 --')}", {}),
     "cursor below zero": lambda s: ("GET", f"/api/v1/dead-letters?cursor={written(-1)}", {}),
     "cursor beyond everything": lambda s: ("GET", f"/api/v1/dead-letters?cursor={written(2**70)}", {}),
+    "cursor before all time": lambda s: (
+        "GET",
+        f"{START}/paused?cursor={written(['0001-01-01T00:00:00+14:00', s.made['run']])}",
+        {},
+    ),
+    "cursor of no time zone": lambda s: (
+        "GET",
+        f"/ui/workflows/expired?cursor={written(['2026-01-01T00:00:00', s.made['run']])}",
+        {},
+    ),
+    "period before all time": lambda _: ("GET", "/api/v1/reports/order?until=0001-01-01T00:00:00Z", {}),
     "very long cursor": lambda s: ("GET", f"{START}?cursor={'a' * 5000}", {}),
     "parent of another": lambda s: ("GET", f"{START}?parent={s.made['run']}", {}),
     "key of another": lambda s: ("GET", f"{START}?key=acme-1", {}),

@@ -56,9 +56,12 @@ class Keys(BaseHTTPRequestHandler):
     asked = 0
 
     def do_GET(self) -> None:
-        """Answer with what is next, and with the last one ever after."""
+        """Answer with what is next, and with the last one ever after; without a status, in its own words."""
         type(self).asked += 1
         status, body = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if not status:
+            self.wfile.write(body.encode())
+            return
         self.send_response(status)
         if status == 302:
             self.send_header("location", body)
@@ -103,8 +106,16 @@ def test_keys_come_by_address_and_are_kept(
 
 @pytest.mark.parametrize(
     "answer",
-    [(302, "file:///etc/passwd"), (200, "no JSON"), (200, '{"keys": 1}'), (200, " " * 300_000), (500, "")],
-    ids=["elsewhere", "no JSON", "no keys", "too much", "a failure"],
+    [
+        (302, "file:///etc/passwd"),
+        (200, "no JSON"),
+        (200, '{"keys": 1}'),
+        (200, " " * 300_000),
+        (500, ""),
+        (0, "nonsense\r\n"),
+        (0, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nnonsense\r\n"),
+    ],
+    ids=["elsewhere", "no JSON", "no keys", "too much", "a failure", "no HTTP", "torn"],
 )
 def test_an_address_that_gives_no_keys_opens_nothing(
     world: World, tmp_path: Path, key_server: tuple[type[Keys], str], answer: tuple[int, str]

@@ -109,7 +109,7 @@ def test_who_is_too_far_behind_reads_anew(scene: Scene) -> None:
 
 
 def test_a_list_is_told_of_changes_of_its_tenant(scene: Scene) -> None:
-    """Those who look at the list are told which runs have changed, of their own tenant alone; who comes back is told what he missed."""
+    """Those who look at the list are told which runs have changed, of their own tenant and part alone; who comes back is told what he missed."""
     eve = httpx.Client(base_url=scene.address, headers=key(scene.engine, RIVAL, "eve"), timeout=30)
     with eve, scene.ann.stream("GET", f"{RUNS}/events") as response:
         told = events(response)
@@ -123,6 +123,16 @@ def test_a_list_is_told_of_changes_of_its_tenant(scene: Scene) -> None:
         again = [next(missed), next(missed)]
     assert [each.data for each in again] == [first.data, second.data]
     assert foreign not in str((first, second, again))
+    north = {"holdfast-partition": "north"}
+    with scene.ann.stream("GET", f"{RUNS}/events", headers=north) as response:
+        told = events(response)
+        scene.ann.post(RUNS, json={"definition": "paid"}, headers={"holdfast-partition": "south"})
+        ours = scene.ann.post(RUNS, json={"definition": "paid"}, headers=north).json()["id"]
+        here = [next(told), next(told)]
+    assert {each.data["id"] for each in here} == {ours}
+    back = {**north, "last-event-id": str(second.id)}
+    with scene.ann.stream("GET", f"{RUNS}/events", headers=back) as response:
+        assert next(events(response)).data == here[0].data
 
 
 def test_an_inbox_is_told_of_its_counts(scene: Scene) -> None:

@@ -15,6 +15,7 @@ from app.processes.acting import INPUT, published
 from holdfast import Actor, Calls, Engine, RequestContext, Saga
 from holdfast.http import HttpOptions, create_app
 from holdfast.testing import ManualEngine
+from support.samples import Add, Counter
 
 BASE = "http://holdfast.test"
 ACME, RIVAL = "acme", "rival"
@@ -153,6 +154,7 @@ def registered(engine: Engine) -> None:
     engine.register(Saga("order").step("ship", _ship).build())
     engine.register(Saga("fragile", dlq=True).step("print", fails, attempts=1).build())
     engine.register(Saga("paid").wait_for("wait", signal="paid").build())
+    engine.register(Counter())
     published(engine)
 
 
@@ -186,8 +188,11 @@ def furnished(world: World) -> Mapping[str, str]:
     draft = documented(world)
     paper = north.documents.get("acme_invoice", "acme-1").instance
     engine.drain()
+    north.deciders.submit(Counter, Add("of acme"))
+    (message,) = north.inbox.list()
     return {
         "run": str(ask.id),
+        "message": str(message.id),
         "task": f"{ask.id}:1",
         "process": str(process.id),
         "letter": str(letter.id),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -10,12 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from api.addresses import GHOST
 from api.serving import served
 from app.documents.blueprints import BODY, SCENARIOS
 from cli.calling import Holdfast
 from cli.flows import ORDERS
 from cli.stage import Stage
-from holdfast import Engine
+from holdfast import Engine, cli
 from holdfast.app.faces import blocking
 from holdfast.cli import (
     remote,
@@ -24,11 +26,14 @@ from holdfast.cli import (
     remote_people,
     remote_plans,
     remote_plant,
+    remote_proofs,
     remote_publishing,
 )
 from holdfast.cli.exits import Exit
+from holdfast.client import Client
 from holdfast.http import HttpOptions
 from holdfast.store.opening import open_store
+from support.samples import Add, Counter
 
 FEW = HttpOptions(max_page=2)
 """Pages of a server are shorter than those that commands ask for."""
@@ -59,6 +64,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
     url = f"sqlite:///{tmp_path_factory.mktemp('remote') / 'holdfast.db'}"
     open_store(url).close()
     stage = Stage(Holdfast(url))
+    stage.engine.register(Counter())
     engine = Engine(url, migrate=False)
     try:
         with served(engine, FEW) as address:
@@ -81,6 +87,8 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("list", "--limit", "2"),
         ("list", "--definition", "order", "--active", "--limit", "4"),
         ("list", "--status", "failed"),
+        ("list", "--oldest-first", "--limit", "3"),
+        ("list", "--oldest-first", "--active", "--definition", "order"),
         ("list", "--paused"),
         ("list", "--paused", "--next-step", "charge"),
         ("processes", "expired", "--before", "2040-01-01T00:00:00Z"),
@@ -96,6 +104,10 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("dlq", "groups", "--definition", "import"),
     ):
         assert asked.same(*words)
+    newest = [each["id"] for each in asked.here.json("list")["items"]]
+    first = asked.here.json("list", "--oldest-first", "--limit", "2")
+    rest = asked.here.json("list", "--oldest-first", "--after", first["next"])
+    assert [each["id"] for each in (*first["items"], *rest["items"])] == newest[::-1]
     more = asked.there("list", "--limit", "2").stderr.split("--after ")[1].strip()
     assert asked.same("list", "--after", more)
 
@@ -295,8 +307,18 @@ def test_documents_go_their_way(asked: Remote, tmp_path: Path) -> None:
         ("docs", "diff", "invoice", "I/1", "1", "2"),
         ("docs", "mutations", "invoice", "I/1"),
         ("docs", "audit", "invoice", "I/1", "--json"),
+        ("docs", "page", "invoice", "I/1"),
+        ("docs", "page", "invoice", "I/1", "--version", "1"),
+        ("bodies", "suspensions"),
     ):
         assert there(*words).stdout
+    there("docs", "create", "invoice", '{"number": "R-2", "vendor_id": "V-7", "grand_total": 5}', "--id", "I/2")
+    there("docs", "redact", "invoice", "I/2", "--field", "vendor_id", "--reason", "erasure")
+    assert "V-7" not in there("docs", "show", "invoice", "I/2").stdout
+    assert "1-org" in there("bodies", "suspend", "invoice", "1-org", "--reason", "bad").stdout
+    assert "bad" in same("bodies", "suspensions", "invoice")
+    there("bodies", "lift", "invoice", "1-org", "--reason", "not so bad")
+    there("bodies", "move", "invoice", "1-org", "1-org", "--dry-run", "--reason", "x")
     assert "keep all rules" in there("doctor", "--invariants").stdout
     assert same("verify", asked.here.json("list")["items"][0]["id"])
 
@@ -309,6 +331,83 @@ def test_the_plant_is_looked_at(asked: Remote) -> None:
     assert "pause" in there("maintenance", "show").stdout
     there("maintenance", "end")
     assert asked.same("projections", "list")
+
+
+def test_what_is_behind_the_scenes_is_seen_to(asked: Remote, tmp_path: Path) -> None:
+    """Instances, commands that wait, seals, reports, and what receivers have seen: the same there as here."""
+    there, same = asked.there, asked.same
+    done = asked.stage.begun("import", row=1)
+    for number in range(3):
+        asked.stage.engine.deciders.submit(Counter, Add(f"c-{number}", 7))
+    for words in (
+        ("instances", "list"),
+        ("instances", "list", "--kind", "saga", "--status", "completed", "--limit", "3"),
+        ("instances", "list", "--after", done, "--json"),
+        ("instances", "list", "--attribute", "amount=5", "--json"),
+        ("inbox", "list"),
+        ("inbox", "list", "--limit", "2"),
+        ("inbox", "list", "--type", "Add", "--json"),
+        ("report", "order", "--since", "2026-01-01", "--until", "2099-01-01T00:00:00+02:00", "--json"),
+        ("definitions", "pauses", "ask"),
+        ("definitions", "diff", "order", "1"),
+        ("dlq", "groups"),
+        ("dlq", "groups", "--definition", "import", "--json"),
+    ):
+        assert same(*words)
+    first, second, _ = asked.here.json("inbox", "list")["items"]
+    assert str(second["id"]) not in there("inbox", "list", "--after", str(second["id"])).stdout.split()
+    there("inbox", "bury", str(first["id"]))
+    assert "message" in there("inbox", "bury", str(first["id"]), code=Exit.NOT_FOUND).stderr
+    asked.stage.engine.drain()
+    (tmp_path / "keys").write_text(f"{done}:1\n{GHOST}:1\n", encoding="utf-8")
+    assert "1 lost" in same("doctor", "--after-restore", str(tmp_path / "keys"), code=Exit.NO)
+    there("instances", "delete", done)
+    assert "instance" in there("instances", "delete", done, code=Exit.NOT_FOUND).stderr
+    assert "sealed" in there("seals", "add").stdout
+    head = asked.here.json("seals", "head")
+    assert same("seals", "head")
+    assert "hold" in same("seals", "verify", "--head", str(head["number"]), "--link", head["link"])
+    assert "not the one" in same("seals", "verify", "--head", str(head["number"]), "--link", "x", code=Exit.NO)
+    assert "projection" in there("projections", "drop", "nothing", code=Exit.NOT_FOUND).stderr
+    there("directory", "put", "zoe", "--name", "Zoe")
+    assert there("directory", "prefer", "zoe", "--language", "de", "--off", "email").stdout
+
+
+def test_runs_are_mended(asked: Remote) -> None:
+    """A step is completed by hand, data changed, a run failed, forked after a look, and a branch that is not there not ended."""
+    there, same = asked.there, asked.same
+    run = asked.stage.begun("import", row="x")
+    there("complete", run, "row", "--output", '{"imported": 9}', "--reason", "by phone")
+    asked.stage.engine.drain()
+    assert asked.stage.status(run) == "completed"
+    waits = asked.stage.begun("order", amount=2)
+    there("change-data", waits, '{"gift": true}', "--reason", "birthday")
+    assert asked.here.json("show", waits)["run"]["context"]["gift"] is True
+    assert "token" in there("cancel-branch", waits, "0/9", "--reason", "gone", code=Exit.REFUSED).stderr
+    assert there("move-back", waits, "--reason", "again", code=Exit.REFUSED).stderr
+    assert "charge" in same("fork", waits, "2", "--preview")
+    assert same("fork", waits, "2", "--preview", "--json")
+    assert "--preview" in there("fork", waits, "2", code=Exit.WRONG).stderr
+    born = there("fork", waits, "2", "--reason", "once more", "--key", "twin").stdout.strip()
+    assert asked.here.json("show", born)["run"]["key"] == "twin"
+    asked.stage.is_bank_open = True
+    there("fail", waits, "--reason", "bankrupt", "--wait", "50ms", code=Exit.UNAVAILABLE)
+    asked.stage.engine.drain()
+    assert asked.stage.status(waits) == "failed"
+
+
+def test_many_questions_are_answered_in_one_word(asked: Remote) -> None:
+    """What became of each is told, and one that is refused keeps no other from being decided."""
+    runs = [asked.stage.begun("ask", who=str(number)) for number in range(2)]
+    named = [f"{run}:1" for run in runs]
+    told = asked.there("tasks", "decide", "confirmed", *named, f"{GHOST}:1", "--json", code=Exit.NO).stdout
+    assert told.count('"decided"') == len(runs)
+    assert told.count('"refused"') == 1
+    third = f"{asked.stage.begun('ask', who='x')}:1"
+    asked.there("directory", "put", "bob")
+    asked.there("tasks", "ask-also", third, "user:bob", "--reason", "money")
+    assert "bob" in asked.same("tasks", "show", third)
+    assert asked.there("tasks", "withdraw-decision", third, code=Exit.REFUSED).stderr
 
 
 def test_dead_letters_are_dealt_with(asked: Remote) -> None:
@@ -368,10 +467,11 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
         (("list", "--server", "http://h", "--as", "ann"), "is asked, not --as; leave"),
         (("list", "--server", "http://h", "--tenant", "acme"), "the key says for whom"),
         (("list", "--server", "holdfast.example.org"), "is no address of a server"),
-        (("inbox", "list", "--server", "http://h"), "works on a database alone"),
+        (("list", "--server", "http://[::1"), "is no address of a server"),
+        (("list", "--server", "https://"), "is no address of a server"),
+        (("list", "--server", "https://ann:hunter2@h"), "the address of a server has no name and no password in it"),
         (("pauses", "list", "--of-tenant", "*", "--server", "http://h"), "leave out --of-tenant"),
         (("docs", "create", "x", "{}", "--app", "shop:app", "--server", "http://h"), "leave out --app"),
-        (("instances", "list", "--server", "http://h"), "works on a database alone"),
     ],
 )
 def test_what_cannot_be_asked_of_a_server_is_refused(holdfast: Holdfast, words: tuple[str, ...], told: str) -> None:
@@ -390,6 +490,40 @@ def test_what_is_said_nearer_to_the_command_counts(
     assert Holdfast()("list").stdout == asked.here("list").stdout
     assert secret not in Holdfast()("config").stdout
     Holdfast()("list", "--database", f"sqlite:///{tmp_path}/none.db", code=Exit.NOT_FOUND)
+
+
+def asked_for() -> set[str]:
+    """The calls that commands make, as `subject.call`, but for those of modules that are about this machine."""
+    found: set[str] = set()
+    for file in Path(cli.__file__).parent.glob("*.py"):
+        if file.stem.startswith(("remote", "playing", "serving", "beginning", "worker", "applications")):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Attribute(value=ast.Attribute(value=ast.Name(id="calls" | "engine"), attr=subject), attr=call):
+                    found.add(f"{subject}.{call}")
+                case ast.Attribute(
+                    value=ast.Call(func=ast.Attribute(value=ast.Name(id="calls"), attr="run")), attr=call
+                ):
+                    found.add(f"run.{call}")
+                case _:
+                    pass
+    return found
+
+
+@pytest.mark.row("G-30")
+def test_every_command_can_be_asked_of_a_server() -> None:
+    """Whatever a command calls on a database, it has on a server, so that none is forgotten that comes later."""
+    calls = remote.RemoteCalls(Client("http://127.0.0.1:1"))
+    subjects = {**vars(calls), "run": calls.run("x"), "request": calls.__class__.request}
+    gone = {each for each in asked_for() if not _is_there(subjects.get(each.partition(".")[0]), each.partition(".")[2])}
+    assert "reports.of" in asked_for()
+    assert gone <= {"request.partition", "service.shared"}, "give the adapter the call, and the API the route"
+
+
+def _is_there(subject: object, call: str) -> bool:
+    """Whether an adapter has a call of its own: what is missing is refused by whatever name."""
+    return any(call in vars(kind) for kind in type(subject).__mro__)
 
 
 @pytest.mark.parametrize(
@@ -414,6 +548,10 @@ def test_what_is_said_nearer_to_the_command_counts(
         (remote_plant.RemoteProjections, blocking.Projections),
         (remote_plant.RemoteInstances, blocking.Instances),
         (remote_plant.RemoteInvariants, blocking.Invariants),
+        (remote_plant.RemoteInbox, blocking.Inbox),
+        (remote_proofs.RemoteReports, blocking.Reports),
+        (remote_proofs.RemoteSeals, blocking.Seals),
+        (remote_proofs.RemoteWorkflows, blocking.Workflows),
         (remote.RemoteKeys, blocking.Keys),
         (remote.RemoteCalls, Engine),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.kernel.history import StoredEvent
-from holdfast.store.findings import FedEvent
+from holdfast.store.findings import FedEvent, Headline
 from holdfast.store.opening import open_store
 from holdfast.store.reading import Feed
 from holdfast.store.shapes import Change, Header
@@ -50,6 +50,14 @@ def test_the_order_is_that_of_the_commits(desk: Desk) -> None:
     positions = [event.position for event in events]
     assert positions == sorted(set(positions))
     assert [(event.tenant, event.data) for event in events[2:]] == [(OTHER_TENANT, b'{"n":1}'), ("default", b'{"n":3}')]
+    assert desk.feed.headlines(after=0, limit=10) == [headline(event) for event in events]
+
+
+def headline(event: FedEvent) -> Headline:
+    """An event without what it says."""
+    return Headline(
+        event.position, event.tenant, event.instance, event.sequence, event.type, definition=event.definition
+    )
 
 
 def pages(feed: Feed, limit: int) -> Iterator[list[FedEvent]]:
@@ -70,6 +78,9 @@ def test_pages_join_without_a_seam(desk: Desk, limit: int) -> None:
         head = change.header
     whole = desk.feed.read(after=0, limit=1000)
     assert [event for page in pages(desk.feed, limit) for event in page] == whole
+    assert desk.feed.headlines(after=whole[2].position, limit=limit) == [
+        headline(event) for event in desk.feed.read(after=whole[2].position, limit=limit)
+    ]
     assert len(whole) == 12
 
 

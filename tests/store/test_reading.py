@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -73,6 +74,9 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "events": lambda reader, one: reader.events(one),
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
     "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
+    "with_rows": lambda reader, one: [
+        row for kind in kinds() for found in [reader.with_rows(kind, one)] for row in (found[0], *found[1]) if row
+    ],
     "open_tasks": lambda reader, one: [
         task
         for query in (TaskQuery(), TaskQuery(people=BOSS), TaskQuery(key="o-1"), TaskQuery(definition="order"))
@@ -324,11 +328,49 @@ def test_instances_are_found_by_version_and_time(desk: Desk) -> None:
 
 
 def test_a_span_of_time_forgives_clocks_that_are_wrong(desk: Desk) -> None:
-    """An id may tell another time of birth than the row, because a caller made it: what counts is the row."""
+    """An id may tell another time of birth than the row, because it was made long before, or by somebody whose clock is ahead: what counts is the row."""
     early = desk.born(born(new_id(NOW - timedelta(hours=12))))
-    late = desk.born(born(new_id(NOW + timedelta(hours=12))))
+    late = desk.born(born(new_id(NOW + timedelta(minutes=10))))
     found = listed(desk, created_after=NOW, created_before=LATER)
     assert [head.id for head in found] == [late.id, early.id]
+
+
+GROUPS = [
+    (definition, version, status, partition)
+    for definition in ("order", "refund")
+    for version in ("1", "10", "2")
+    for status in ("completed", "running")
+    for partition in ("", "south")
+]
+
+
+GATHERED: list[dict[str, str]] = [
+    {},
+    {"definition": "order"},
+    {"definition": "order", "definition_version": "10"},
+    {"status": "running"},
+    {"partition": "south"},
+    {"partition": "south", "definition": "refund", "definition_version": "2", "status": "completed"},
+]
+
+
+def test_pages_go_through_all_groups(desk: Desk) -> None:
+    """However many definitions, versions and statuses a list is gathered from, pages that are smaller than their number show each instance once, from either end."""
+    changes = [born() for _ in GROUPS * 2]
+    for change, (definition, version, status, partition) in zip(changes, GROUPS * 2, strict=True):
+        change.header = msgspec.structs.replace(
+            change.header, definition=definition, definition_version=version, status=status, partition=partition
+        )
+    desk.commit(*changes)
+    for wanted, is_turned in product(GATHERED, (False, True)):
+        query: dict[str, Any] = {name: value for name, value in wanted.items() if name != "status"}
+        query["statuses"] = (wanted["status"],) if "status" in wanted else ()
+        query |= {"oldest_first": is_turned, "limit": 3}
+        found: list[Header] = []
+        while page := listed(desk, **query, before=found[-1].id if found else None):
+            found += page
+        every = [change.header for change in (changes if is_turned else reversed(changes))]
+        assert found == [each for each in every if wanted.items() <= msgspec.structs.asdict(each).items()], wanted
 
 
 def test_rows_are_read_by_their_ids(desk: Desk) -> None:

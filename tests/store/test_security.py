@@ -18,12 +18,11 @@ from holdfast.errors import ConfigurationError
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.blueprints import PublishingRule
-from holdfast.store.chains import StoredChain
-from holdfast.store.charters import StoredCharter
+from holdfast.store.editions import Edition
 from holdfast.store.opening import open_store
 from holdfast.store.pauses import Pause, Scope
-from holdfast.store.postgres.commits import PostgresUnit
 from holdfast.store.postgres.loading import _headers as found_headers
+from holdfast.store.postgres.units import PostgresUnit
 from holdfast.store.shapes import SHARED_TENANT, Address, Borrower, InstanceQuery, Snapshot, Wanted
 from support.databases import Databases
 from support.desks import Desk
@@ -91,12 +90,10 @@ def full(desk: Desk, tenant: str) -> None:
         unit.delegate(Delegation(giver="ann", receiver="bob", begins_at=NOW))
         unit.absent(Absence(principal="ann", begins_at=NOW))
         unit.note(DirectoryChange(principal="ann", action="put", details={}, actor="ada", at=NOW))
-    chain = StoredChain(
-        tenant=tenant, name="c", version=0, stages=b"[]", description="", published_by="", published_at=NOW
-    )
+    chain = Edition(tenant=tenant, name="c", version=0, content=b"[]", note="", published_by="", published_at=NOW)
     desk.chains.publish(chain)
-    charter = StoredCharter(
-        tenant=tenant, name="settings", version=0, body=b"{}", comment="", published_by="", published_at=NOW
+    charter = Edition(
+        tenant=tenant, name="settings", version=0, content=b"{}", note="", published_by="", published_at=NOW
     )
     desk.charters.publish(charter)
     blueprints = desk.store.blueprints()

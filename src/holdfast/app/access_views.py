@@ -11,7 +11,7 @@ import msgspec
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.store.access import StoredKey, StoredRefusal, StoredSession
-from holdfast.store.findings import FedEvent
+from holdfast.store.findings import Headline
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,9 +149,16 @@ def refused_request(stored: StoredRefusal) -> RefusedRequest:
     return RefusedRequest(**{name: getattr(stored, name) for name in RefusedRequest.__struct_fields__})
 
 
-def written(event: FedEvent) -> Written:
+def written(event: Headline) -> Written:
     """An event of the feed, without what it says."""
-    return Written(**{name: getattr(event, name) for name in Written.__struct_fields__})
+    return Written(  # Every event that anybody listens to comes by here.
+        position=event.position,
+        tenant=event.tenant,
+        instance=event.instance,
+        sequence=event.sequence,
+        type=event.type,
+        definition=event.definition,
+    )
 
 
 def _without_hash(stored: StoredKey | StoredSession, names: tuple[str, ...]) -> dict[str, Any]:

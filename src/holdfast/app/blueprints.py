@@ -25,6 +25,7 @@ from holdfast.authoring.document.contract_format import Field, ListField, Object
 from holdfast.authoring.document.contract_loading import content_hash
 from holdfast.authoring.document.effective import HASH_MISMATCH
 from holdfast.errors import DefinitionError, Diagnostic, NotFoundError, PayloadError
+from holdfast.kernel.settling import settled
 from holdfast.store.blueprints import Blueprints, StoredBlueprint
 
 T = TypeVar("T")
@@ -184,7 +185,7 @@ def body_of(row: StoredBlueprint) -> Body:
 
 def _read(row: StoredBlueprint, kind: type[B]) -> B:
     try:
-        found = msgspec.json.decode(row.content, type=kind)
+        found = msgspec.json.decode(row.content, type=settled(kind))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _changed(row) from error
     if content_hash(found) != row.hash:

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.people.notices.manners import Manners, manners_of
 from holdfast.runtime.service import Service
-from holdfast.store.charters import StoredCharter
+from holdfast.store.editions import Edition
 
 Data = dict[str, object]
 Rules = Callable[[str, str, str], Sequence[DocumentRule]]
@@ -97,6 +97,6 @@ class Charters:
         return value
 
 
-def body_of(stored: StoredCharter) -> KeptRules | Data:
+def body_of(stored: Edition) -> KeptRules | Data:
     """What a charter says."""
-    return _read_settings(stored.body) if stored.name == SETTINGS else _read_rules(stored.body)
+    return _read_settings(stored.content) if stored.name == SETTINGS else _read_rules(stored.content)

@@ -67,7 +67,7 @@ class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """How a workflow of a file differs from a published version of it."""
+    """How a workflow, of a file or published, differs from a published version of it."""
 
     name: str
     before: str

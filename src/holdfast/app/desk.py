@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -35,6 +35,7 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, ReceiptKey
 
 T = TypeVar("T")
+_STEPS: Final = frozenset({".", ".."})
 
 _LAST_SEQUENCE = 2**31 - 1
 """No history is longer."""
@@ -292,6 +293,14 @@ def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
         raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {brief(given)}")
     check_key(given, what)
     return given
+
+
+def checked_id(given: object, what: str, *, may_be_empty: bool = False) -> str:
+    """Text that something new is addressed by. However they are escaped, `.` and `..` lead elsewhere in an address."""
+    found = checked_key(given, what, may_be_empty=may_be_empty)
+    if found in _STEPS:
+        raise PayloadError(f"the {what} cannot be {found!r}, which leads elsewhere in an address; take another one")
+    return found
 
 
 def checked_name(given: object, what: str) -> str:

@@ -20,7 +20,7 @@ from holdfast.app.document_views import (
     TransitionChoice,
 )
 from holdfast.app.rights import check_reader
-from holdfast.app.visibility import changes_shown, compared, listed, visible
+from holdfast.app.visibility import changes_shown, compared, listed, unseen, visible
 from holdfast.app.workflow_reads import folded_workflow
 from holdfast.errors import NotFoundError, RejectedError
 from holdfast.kernel.actor import Actor
@@ -162,9 +162,9 @@ def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
     check_reader(desk, row.requester, what=f"look at the document {row.id!r}")
 
 
-def spec_of(desk: Desk, row: StoredDocument) -> DocumentSpec | None:
-    """The fields of a document in a list: those of its type's newest workflow, which is remembered."""
-    program = desk.registry.library.program(desk.tenant, row.type)
+def type_spec(desk: Desk, name: str) -> DocumentSpec | None:
+    """What the newest workflow of a type says of its documents, which is remembered; None if there is none."""
+    program = desk.registry.library.program(desk.tenant, name)
     machine = None if program is None else program.decider
     return machine.graph.document if isinstance(machine, GraphMachine) else None
 
@@ -236,7 +236,7 @@ def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
         id=row.id,
         status=row.status,
         version=row.version,
-        data=listed(spec_of(desk, row), _decode(row.data), desk.request.actor),
+        data=listed(type_spec(desk, row.type), _decode(row.data), desk.request.actor),
         amended_from=row.amended_from,
         superseded_by=row.superseded_by,
         requester=row.requester,
@@ -272,11 +272,12 @@ def kept_version(reader: Reader, known: Found, number: int) -> StoredVersion:
 
 
 def _version(row: StoredVersion, spec: DocumentSpec, actor: Actor) -> DocumentVersion:
+    data = _decode(row.data)
     return DocumentVersion(
         version=row.version,
         status=row.status,
-        data=visible(spec, _decode(row.data), actor),
-        data_hash=row.data_hash,
+        data=visible(spec, data, actor),
+        data_hash="" if unseen(spec, data, actor) else row.data_hash,
         written_by=row.written_by,
         written_at=row.written_at,
     )

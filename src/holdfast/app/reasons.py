@@ -19,6 +19,7 @@ from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredTask
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.graph import Graph, Node, WaitEvent, WaitEvents
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.repair import OF_A_STEP
@@ -460,4 +461,4 @@ def _bringing(handler: str) -> str:
 
 
 def _reason(about: dict[str, object], **said: object) -> Reason:
-    return msgspec.convert({**about, **said}, Reason)
+    return msgspec.convert({**about, **said}, settled(Reason))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from holdfast.app.handles import Handle
 from holdfast.app.operator_views import DeadLetter, InboxMessage, InstanceInfo, PauseInfo
 from holdfast.app.task_views import HumanTask
@@ -13,6 +15,7 @@ from holdfast.app.workflow_views import InstanceSummary, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider
+from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.commit.limits import check_key
 
@@ -43,6 +46,17 @@ PauseLike = int | PauseInfo
 _LONGEST = 60
 _NO_NUMBER = 2**63
 """No database counts so far."""
+
+
+def written_attribute(text: str) -> tuple[str, Attribute]:
+    """A name and a value, as in `amount=5`: numbers and yes or no as JSON has them, anything else is a text."""
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise PayloadError(f"{described(text)} is no attribute; write name=value")
+    try:
+        return name, msgspec.json.decode(value, type=bool | int | float | str)
+    except msgspec.DecodeError:
+        return name, value
 
 
 def checked_instance(given: object) -> InstanceId:

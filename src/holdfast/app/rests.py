@@ -42,6 +42,10 @@ class Waiting:
         """Monotonic time from which on it is looked for in the database."""
 
 
+def _anybody(_: Waiting) -> bool:
+    return True
+
+
 class Rests:
     """Who waits for which instance to rest."""
 
@@ -102,7 +106,7 @@ class Rests:
         now, failure = time.monotonic(), None
         for number, waiting in list(self._waiting.items()):
             if any(each.until <= now for each in waiting):
-                self._bring(number, until=now)
+                self._bring(number, lambda each: each.until <= now)
             elif failure is None and any(each.look_at <= now for each in waiting):
                 try:
                     self._look(number, waiting, now)
@@ -115,21 +119,23 @@ class Rests:
         return max(0.0, min(ends) - time.monotonic()) if ends else 60.0
 
     def _look(self, number: int, waiting: list[Waiting], now: float) -> None:
-        if _is_over(waiting[0]):
-            self._bring(number)
+        with self._lock:
+            asked = list(waiting)  # Whoever comes after this may wait for what the instance does after the look.
+        if _is_over(asked[0]):
+            self._bring(number, lambda each: each in asked)
             return
-        for each in waiting:
+        for each in asked:
             each.look_at = each.look_at if each.look_at > now else now + self._pause
 
-    def _bring(self, number: int, *, until: float | None = None) -> None:
-        for each in self._taken(number, until=until):
+    def _bring(self, number: int, is_meant: Callable[[Waiting], bool] = _anybody) -> None:
+        for each in self._taken(number, is_meant):
             each.bring(None)
 
-    def _taken(self, number: int, *, until: float | None = None) -> list[Waiting]:
-        """Those who wait for an instance, of whom nobody waits any more; only those whose time is over, if a time is given."""
+    def _taken(self, number: int, is_meant: Callable[[Waiting], bool] = _anybody) -> list[Waiting]:
+        """Those who wait for an instance and are meant, of whom nobody waits any more."""
         with self._lock:
             waiting = self._waiting.pop(number, [])
-            left = [each for each in waiting if until is not None and each.until > until]
+            left = [each for each in waiting if not is_meant(each)]
             if left:
                 self._waiting[number] = left
         return [each for each in waiting if each not in left]

@@ -197,15 +197,24 @@ class Endings:
         for instance in instances:
             header = found.get(instance)
             if header is None:
-                self._tell((tenant, partition, instance), None)
+                self._tell_missing((tenant, partition, instance))
             elif header.ended_at is not None:
                 self._tell((tenant, partition, instance), Ending(header))
 
-    def _tell(self, key: _Key, ending: Ending | None) -> None:
+    def _tell(self, key: _Key, ending: Ending) -> None:
+        for reply, bring in self._taken(key):
+            bring(ending, reply)
+
+    def _tell_missing(self, key: _Key) -> None:
+        """It was not there when it was looked for; it may be by now, which whoever came since then waits for."""
+        _, partition, instance = key
+        with self._lock:
+            is_asked_anew = key in self._fresh or self._is_running(instance, partition)
+        if not is_asked_anew:
+            for reply, _ in self._taken(key):
+                reply.set_error(NotFoundError("instance", instance))
+
+    def _taken(self, key: _Key) -> list[tuple[EndReply[Any], Bring[Any]]]:
         with self._lock:
             waiting = self._waiting.pop(key, None)
-        for reply, bring in list(waiting.items()) if waiting else ():
-            if ending is None:
-                reply.set_error(NotFoundError("instance", key[2]))
-            else:
-                bring(ending, reply)
+        return list(waiting.items()) if waiting else []

@@ -13,6 +13,7 @@ from holdfast.cli.completing import completion
 from holdfast.cli.config import config
 from holdfast.cli.contracts import contracts
 from holdfast.cli.dead_letters import dlq, requeue
+from holdfast.cli.deciding import tasks
 from holdfast.cli.directory import directory
 from holdfast.cli.doctor import doctor, verify
 from holdfast.cli.documents import docs
@@ -21,6 +22,7 @@ from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
 from holdfast.cli.keys import keys
+from holdfast.cli.mending import cancel_branch, change_data, complete, fail, fork, move_back
 from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
@@ -32,7 +34,7 @@ from holdfast.cli.schedules import schedules
 from holdfast.cli.seals import seals
 from holdfast.cli.serving import server
 from holdfast.cli.suspending import bodies
-from holdfast.cli.tasks import decide, tasks
+from holdfast.cli.tasks import decide
 from holdfast.cli.templates import template
 from holdfast.cli.upkeep import inbox, instances, maintenance, projections
 from holdfast.cli.worker import worker
@@ -52,7 +54,8 @@ def main() -> None:
 main.add_section("Beginning", init, dev)
 main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
 main.add_section("Runs", start, list_runs, show, watch, history, why)
-main.add_section("Stopping and mending runs", cancel, abort, pause, resume, retry, skip, signal, requeue)
+main.add_section("Stopping runs", cancel, abort, pause, resume, signal)
+main.add_section("Mending runs", retry, skip, complete, requeue, change_data, cancel_branch, move_back, fail, fork)
 main.add_section("Many runs", schedules, batch, report)
 main.add_section("Documents", docs, contracts, bodies)
 main.add_section("People", tasks, decide, processes, advance, directory, chains)

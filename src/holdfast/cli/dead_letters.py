@@ -6,7 +6,7 @@ import click
 
 from holdfast.app.letter_groups import LetterGroup
 from holdfast.app.operator_views import DeadLetter
-from holdfast.cli.frame import verb, verbs
+from holdfast.cli.frame import complain, verb, verbs
 from holdfast.cli.options import Json, listed, number_after, page_of
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
@@ -23,15 +23,16 @@ LISTING: Columns[DeadLetter] = {
     "ERROR": lambda each: each.error,
     "AT": lambda each: each.created_at,
 }
+
 GROUPS: Columns[LetterGroup] = {
+    "FINGERPRINT": lambda each: each.fingerprint,
     "COUNT": lambda each: each.count,
     "SOURCE": lambda each: each.source,
     "WORKFLOW": lambda each: each.definition,
     "NAME": lambda each: each.name,
+    "REASON": lambda each: each.reason,
     "ERROR": lambda each: each.error,
-    "FIRST": lambda each: each.first_at,
     "LAST": lambda each: each.last_at,
-    "LAST ID": lambda each: each.last_id,
 }
 
 letter_argument = click.argument("letter", type=int, metavar="LETTER")
@@ -89,12 +90,9 @@ def group_letters(place: Place, *, definition: str, as_json: bool) -> None:
     """What gave up, put together by what was said, but for numbers, ids and quoted values; the largest group first."""
     with place.calls() as calls:
         found = calls.dead_letters.groups(definition=definition)
-    if as_json:
-        print_json(found)
-        return
-    print_list(found.items, GROUPS, as_json=False)
+    print_list(found.items, GROUPS, as_json=as_json)
     if not found.is_complete:
-        click.echo("there are more letters than were looked at; the oldest are told", err=True)
+        complain("only the oldest letters were looked at; there are more")
 
 
 @dlq.command("show", examples=["holdfast dlq show 7"])

@@ -130,6 +130,10 @@ def _tell_changes(definition: Definition, before: str, changes: list[Change]) ->
         click.echo(f"{definition.name}: version {before} says the same as version {definition.version} of the file")
         return
     click.echo(f"{definition.name}: version {before} is published, version {definition.version} is in the file")
+    _tell_lines(changes)
+
+
+def _tell_lines(changes: list[Change]) -> None:
     for each in changes:
         click.secho(visible(str(each)), fg={"added": "green", "removed": "red", "changed": "yellow"}[each.change])
 
@@ -137,6 +141,31 @@ def _tell_changes(definition: Definition, before: str, changes: list[Change]) ->
 @verbs("definitions")
 def definitions() -> None:
     """Workflows as they were published."""
+
+
+@definitions.command(
+    "diff", examples=["holdfast definitions diff order 1", "holdfast definitions diff order 1 2 --json"]
+)
+@click.argument("name")
+@click.argument("old")
+@click.argument("new", default="")
+@json_option
+@placed
+def diff_versions(place: Place, *, name: str, old: str, new: str, as_json: bool) -> None:
+    """Compare two published versions of a workflow, the second one the newest if it is not named.
+
+    Exit code 0: they say the same. 1: they differ.
+    """
+    with place.calls() as calls:
+        found = calls.definitions.diff(name, old, new)
+    if as_json:
+        print_json(found)
+    elif found.changes:
+        click.echo(f"{found.name}: from version {found.before} to version {found.after}")
+        _tell_lines(found.changes)
+    else:
+        click.echo(f"{found.name}: version {found.before} says the same as version {found.after}")
+    end(Exit.NO if found.changes else Exit.DONE)
 
 
 @definitions.command("list", examples=["holdfast definitions list", "holdfast definitions list --name order --json"])

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey
+from holdfast.app.forking import ForkPreview
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import DeadLetter
 from holdfast.app.past import PastState
@@ -36,7 +37,8 @@ from holdfast.cli.remote_lists import (
 )
 from holdfast.cli.remote_people import RemoteProcesses, RemoteTasks
 from holdfast.cli.remote_plans import RemoteBatches, RemoteSchedules
-from holdfast.cli.remote_plant import RemoteAdmin, RemoteInstances, RemoteInvariants, RemoteProjections
+from holdfast.cli.remote_plant import RemoteAdmin, RemoteInbox, RemoteInstances, RemoteInvariants, RemoteProjections
+from holdfast.cli.remote_proofs import RemoteReports, RemoteSeals, RemoteWorkflows
 from holdfast.cli.remote_publishing import RemoteDefinitions, RemoteEvents, RemotePauses
 from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.kernel.records import DeadLetterSource, PauseClock
@@ -116,6 +118,28 @@ class RemoteRun(Missing):
     def skip(self, step: int, *, reason: str, outcome: str = "") -> None:
         self._client.skip_step(self.id, step, reason=reason, outcome=outcome)
 
+    def complete_step(self, step: int, output: object = None, *, reason: str) -> None:
+        self._client.complete_step(self.id, step, output=output, reason=reason)
+
+    def change_data(self, patch: dict[str, object], *, reason: str, token: str = "") -> None:
+        self._client.change_data(self.id, patch=patch, reason=reason, token=token)
+
+    def cancel_branch(self, token: str, *, reason: str) -> None:
+        self._client.cancel_branch(self.id, token=token, reason=reason)
+
+    def move_back(self, save_point: str = "", *, reason: str) -> None:
+        self._client.move_back(self.id, save_point=save_point, reason=reason)
+
+    def fail(self, reason: str, *, timeout: float | None = None) -> str:
+        return self._ended(self._client.fail_execution(self.id, reason=reason).is_finished, timeout)
+
+    def fork_preview(self, at: int) -> ForkPreview:
+        return self._client.preview_fork(self.id, at=at)
+
+    def fork(self, at: int, *, reason: str, data: dict[str, object] | None = None, key: str = "") -> RemoteRun:
+        born = self._client.fork_execution(self.id, at=at, reason=reason, data=data, key=key)
+        return RemoteRun(self._client, born.id)
+
     def _ended(self, is_finished: bool, timeout: float | None) -> str:  # noqa: FBT001 - what the server has said
         """How it ended; TimeoutError if that takes too long."""
         ends_at = None if timeout is None else time.monotonic() + timeout
@@ -144,6 +168,7 @@ class RemoteRuns(Missing):
         parent: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: str | None = None,
         limit: int = 100,
     ) -> views.Page:
@@ -159,6 +184,7 @@ class RemoteRuns(Missing):
                 parent=run,
                 created_after=created_after,
                 created_before=created_before,
+                sort="created_at" if oldest_first else "-created_at",
                 cursor=place,
                 limit=size,
             )
@@ -231,11 +257,11 @@ class RemoteDeadLetters(Missing):
 
         return gathered(ask, written(after) if after else "", limit)
 
-    def count(self) -> int:
-        return sum(each.count for each in self.groups().items)
-
     def groups(self, *, definition: str = "") -> LetterGroups:
         return self._client.group_letters(definition=definition)
+
+    def count(self) -> int:
+        return sum(each.count for each in self.groups().items)
 
     def get(self, letter: int) -> DeadLetter:
         return self._client.get_letter(letter)
@@ -311,7 +337,11 @@ class RemoteCalls(Missing):
         self.instances = RemoteInstances(client)
         self.invariants = RemoteInvariants(client)
         self.projections = RemoteProjections(client)
+        self.inbox = RemoteInbox(client)
         self.admin = RemoteAdmin(client)
+        self.reports = RemoteReports(client)
+        self.seals = RemoteSeals(client)
+        self.workflows = RemoteWorkflows(client)
 
     @property
     def request(self) -> RequestContext:

@@ -45,6 +45,9 @@ class RemoteDirectory(Missing):
         place = written(after) if after else ""
         return gathered(lambda cursor, size: self._client.list_people(cursor=cursor, limit=size), place, limit)
 
+    def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Principal:
+        return self._client.prefer(person, language=language, off=off)
+
     def deactivate(self, person: str) -> None:
         self._client.deactivate_person(person)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.app.blueprint_views import (
@@ -24,6 +24,7 @@ from holdfast.app.document_views import (
     DocumentView,
     FieldDifference,
 )
+from holdfast.app.redaction import Redaction
 from holdfast.authoring.document import Contract, ContractChange, ScenarioResult, export_yaml
 from holdfast.authoring.document.differences import Difference
 from holdfast.authoring.document.dry_run import DryRun
@@ -92,6 +93,12 @@ class RemoteDocuments(Missing):
 
     def version(self, type: str, id: str, version: int) -> DocumentVersion:
         return self._client.get_document_version(type, id, version)
+
+    def page(self, type: str, id: str, version: int | None = None) -> str:
+        return self._client.get_document_page(type, id, self.get(type, id).version if version is None else version)
+
+    def redact(self, type: str, id: str, fields: Sequence[str] = (), *, reason: str) -> Redaction:
+        return self._client.redact_document(type, id, fields=fields, reason=reason)
 
     def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:
         return self._client.diff_document(type, id, old=old, new=new).fields

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from holdfast.app.places import written
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessInstance, ProcessPage
-from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome
 from holdfast.cli.remote_lists import Missing, cursor_of, gathered, place_in, seconds_of
 from holdfast.errors import ConfigurationError
 
@@ -113,6 +114,22 @@ class RemoteTasks(Missing):
         self._client.abstain(
             task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
         )
+
+    def decide_many(
+        self, tasks: Sequence[tuple[str, str]], decision: str, *, comment: str = "", on_behalf_of: str = ""
+    ) -> builtins.list[TaskOutcome]:
+        from holdfast.client.shapes import SeenTask
+
+        seen = [SeenTask(task=task, document_version=version) for task, version in tasks]
+        return self._client.decide_tasks(
+            tasks=seen, decision=decision, comment=comment, on_behalf_of=on_behalf_of
+        ).items
+
+    def withdraw_decision(self, task: str, reason: str = "", *, on_behalf_of: str = "") -> None:
+        self._client.withdraw_decision(task, reason=reason, on_behalf_of=on_behalf_of)
+
+    def add_approver(self, task: str, person: str, *, weight: int = 1, reason: str = "") -> None:
+        self._client.add_approver(task, person=person, weight=weight, reason=reason)
 
     def claim(self, task: str, *, on_behalf_of: str = "") -> None:
         self._client.claim_task(task, on_behalf_of=on_behalf_of)

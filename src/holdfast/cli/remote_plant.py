@@ -1,20 +1,33 @@
 """The plant, and whether what it holds is sound, asked of a server; see `remote`."""
-# ruff: noqa: D102 - the words of the engine's own calls, which say what they mean
+# ruff: noqa: A002, D102 - the words of the engine's own calls, which say what they mean
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from holdfast.app.invariants.views import InvariantPage, Mended, Violation
-from holdfast.app.operator_views import Backlog, MissingHandler, ProjectionInfo, WorkerInfo
+from holdfast.app.operator_views import (
+    Backlog,
+    InboxMessage,
+    InstanceInfo,
+    MissingHandler,
+    ProjectionInfo,
+    WorkerInfo,
+)
+from holdfast.app.places import written
+from holdfast.app.restoring import SentEffect
 from holdfast.app.verification import Verification
-from holdfast.cli.remote_lists import Missing, whole
+from holdfast.cli.remote_lists import Missing, cursor_of, gathered, run_of, whole
+from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
 
 if TYPE_CHECKING:
     from holdfast.client import Client
+    from holdfast.client.shapes import Listing
 
 
 class RemoteAdmin(Missing):
@@ -54,12 +67,66 @@ class RemoteProjections(Missing):
     def list(self) -> builtins.list[ProjectionInfo]:
         return self._client.list_projections()
 
+    def drop(self, projection: str) -> None:
+        self._client.drop_projection(projection)
 
-class RemoteInstances(Missing):
-    """Runs, held against their histories."""
+
+class RemoteInbox(Missing):
+    """Commands that wait for their turn."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    def list(
+        self, *, definition: str = "", type: str = "", after: int = 0, limit: int = 100
+    ) -> builtins.list[InboxMessage]:
+        return gathered(
+            lambda cursor, size: self._client.list_inbox(definition=definition, type=type, cursor=cursor, limit=size),
+            written(after) if after else "",
+            limit,
+        )
+
+    def bury(self, message: int) -> None:
+        self._client.bury_message(message)
+
+
+class RemoteInstances(Missing):
+    """Instances of any kind."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def list(
+        self,
+        *,
+        definition: str = "",
+        kind: str = "",
+        status: str | Sequence[str] = (),
+        key: str = "",
+        attributes: Mapping[str, Attribute] | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> builtins.list[InstanceInfo]:
+        wanted = [f"{name}={msgspec.json.encode(value).decode()}" for name, value in (attributes or {}).items()]
+
+        def ask(cursor: str, size: int) -> Listing[InstanceInfo]:
+            return self._client.list_instances(
+                definition=definition,
+                kind=kind,
+                status=(status,) if isinstance(status, str) and status else tuple(status),
+                key=key,
+                attribute=wanted,
+                cursor=cursor,
+                limit=size,
+            )
+
+        return gathered(ask, cursor_of(before), limit)
+
+    def delete(self, instance: str, *, force: bool = False) -> None:
+        self._client.delete_instance(run_of(instance), force=force)
+
+    def sent(self, keys: Sequence[str]) -> builtins.list[SentEffect]:
+        return self._client.compare_sent(keys=[*keys])
 
     def verify(self, instance: InstanceId | str) -> Verification:
         return self._client.verify_execution(instance)

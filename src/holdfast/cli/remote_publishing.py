@@ -7,8 +7,9 @@ import builtins
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from holdfast.app.definition_files import FilePublication
+from holdfast.app.definition_files import FileChanges, FilePublication
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionInfo, PauseInfo
+from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.places import written
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.authoring.definition import definition_of
@@ -50,6 +51,14 @@ class RemoteDefinitions(Missing):
 
     def data(self, definition: str, version: str = "") -> dict[str, object]:
         return self._client.get_source(definition, version=version)
+
+    def diff(self, definition: str, old: str, new: str = "") -> FileChanges:
+        return self._client.diff_definition(definition, old=old, new=new)
+
+    def pause_points(
+        self, definition: str, version: str = "", *, trigger: PauseTrigger | Literal[""] = ""
+    ) -> builtins.list[PausePoint]:
+        return self._client.list_pause_points(definition, version=version, trigger=trigger)
 
     def diagram(self, definition: str, version: str = "", *, format: Format = "mermaid") -> str:  # noqa: A002 - as the engine has it
         return self._client.draw_definition(definition, version=version, format=format).source

@@ -106,7 +106,7 @@ def resume(
 def retry(place: Place, *, run: str, step: str, reason: str, given: object) -> None:
     """Call the handler of a step now, which gave up or waits for its next call. STEP is its name or its number."""
     with place.calls() as calls:
-        number = _number(calls, run, step)
+        number = numbered(calls, run, step)
         calls.run(run).retry(number, reason=reason, input=given)
     click.echo(f"step {number} of {run} is called again")
 
@@ -120,7 +120,7 @@ def retry(place: Place, *, run: str, step: str, reason: str, given: object) -> N
 def skip(place: Place, *, run: str, step: str, reason: str, outcome: str) -> None:
     """Go on behind a step that has not ended, without its work. STEP is its name or its number."""
     with place.calls() as calls:
-        number = _number(calls, run, step)
+        number = numbered(calls, run, step)
         calls.run(run).skip(number, reason=reason, outcome=outcome)
     click.echo(f"step {number} of {run} is skipped")
 
@@ -174,7 +174,7 @@ def advance(  # noqa: PLR0913 - what can be said of it
     print_standing(told, as_json=as_json)
 
 
-def _number(calls: Calls, run: str, step: str) -> int:
+def numbered(calls: Calls, run: str, step: str) -> int:
     """The number of a step that is given by number, or by name: then its last visit."""
     if step.isascii() and step.isdecimal():
         return int(step)

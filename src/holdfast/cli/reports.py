@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import datetime
+from typing import Final
 
 import click
 
 from holdfast.app.reporting import PersonReport, Spread, StepReport
 from holdfast.cli.frame import verb
+from holdfast.cli.options import Instant
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 STEPS: Columns[StepReport] = {
     "NODE": lambda each: each.node,
     "ENDED": lambda each: each.took.count,
@@ -26,14 +30,27 @@ PEOPLE: Columns[PersonReport] = {
     "OPEN": lambda each: each.open,
     "MEDIAN": lambda each: _long(each.took.median),
 }
-day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 
 
-@verb("report", "holdfast report invoice", "holdfast report order --since 2026-01-01 --until 2026-04-01 --json")
+class Day(Instant):
+    """A moment, or a day, which begins at midnight in UTC."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The moment that a text tells."""
+        return super().convert(f"{value}T00:00:00Z" if _DAY.fullmatch(str(value)) else value, param, ctx)
+
+
+@verb(
+    "report",
+    "holdfast report invoice",
+    "holdfast report order --since 2026-01-01 --until 2026-04-01T00:00:00+02:00 --json",
+)
 @click.argument("definition")
 @click.option("--version", default="", help="Only runs of this version.")
-@click.option("--since", type=day, help="Runs that began then or later, in UTC; thirty days ago if it is not given.")
-@click.option("--until", type=day, help="And before then; now if it is not given.")
+@click.option(
+    "--since", type=Day(), help="Runs that began then or later; thirty days before the end if it is not given."
+)
+@click.option("--until", type=Day(), help="And before then; now if it is not given.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=10_000, help="How many runs are counted at most.")
 @json_option
 @placed
@@ -49,7 +66,7 @@ def report(
 ) -> None:
     """How long runs of a workflow, or documents of a type, took; where they waited, who decided, what was done twice."""
     with place.calls() as calls:
-        found = calls.reports.of(definition, version=version, since=_utc(since), until=_utc(until), limit=limit)
+        found = calls.reports.of(definition, version=version, since=since, until=until, limit=limit)
     if as_json:
         print_json(found)
         return
@@ -79,7 +96,3 @@ def _long(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.1f} s"
-
-
-def _utc(given: datetime | None) -> datetime | None:
-    return None if given is None else given.replace(tzinfo=UTC)

@@ -67,6 +67,7 @@ class Filters(TypedDict):
     next_step: str
     since: datetime | None
     before: datetime | None
+    oldest_first: bool | None
 
 
 _WELL: Final = frozenset({"completed"})
@@ -134,6 +135,7 @@ def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundE
 @click.option("--next-step", default="", help="Of paused runs, only those that go on with this step.")
 @click.option("--since", type=Instant(), help="Only those that were started, or with --paused were paused, after this.")
 @click.option("--before", type=Instant(), help="Only those that were started, or paused, before this.")
+@click.option("--oldest-first", is_flag=True, default=None, help="From the other end.")
 @click.option("--paused", "group", flag_value="paused", help="Those that are paused or wait for an operator.")
 @click.option("--resumable", "group", flag_value="resumable", help="Paused ones that are about to go on.")
 @click.option("--stuck", "group", flag_value="stuck", help="Those that nothing can ever wake; there should be none.")
@@ -142,7 +144,7 @@ def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundE
 def list_runs(
     place: Place, /, *, group: str | None, as_json: bool, limit: int, after: str, **filters: Unpack[Filters]
 ) -> None:
-    """Runs, newest first; of paused ones, those that were paused last."""
+    """Runs, newest first unless it is said otherwise; of paused ones, those that were paused last."""
     with place.calls() as calls:
         if group in {"paused", "resumable"}:
             found, more = _paused(calls, filters, after=after, limit=limit, is_resumable=group == "resumable")
@@ -166,6 +168,7 @@ def _page(calls: Calls, filters: Filters, *, after: str, limit: int, is_stuck: b
         parent=filters["parent"],
         created_after=filters["since"],
         created_before=filters["before"],
+        oldest_first=bool(filters["oldest_first"]),
         cursor=after or None,
         limit=limit,
     )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import click
-from msgspec import DecodeError, json
 
 from holdfast.app.operator_views import InboxMessage, InstanceInfo, ProjectionInfo
+from holdfast.app.references import written_attribute
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import listed, number_after, page_behind, page_of
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, located, placed, planted
-from holdfast.errors import ConfigurationError
-from holdfast.kernel.decision import Attribute
+from holdfast.cli.place import Place, placed, planted
 
 
 @verbs("maintenance")
@@ -83,10 +81,10 @@ def list_projections(place: Place, *, as_json: bool, limit: int, after: str) -> 
 
 @projections.command("drop", examples=["holdfast projections drop spending"])
 @click.argument("name")
-@located
+@planted
 def drop(place: Place, *, name: str) -> None:
     """Forget how far a projection has read that no process feeds any more. Its tables stay."""
-    with place.engine() as engine:
+    with place.plant() as (engine, _):
         engine.projections.drop(name)
     click.echo(f"{name} is forgotten")
 
@@ -178,24 +176,12 @@ def list_instances(  # noqa: PLR0913 - filters
             kind=kind,
             status=status,
             key=key,
-            attributes=dict(map(_attribute, attributes)),
+            attributes=dict(map(written_attribute, attributes)),
             before=after or None,
             limit=limit + 1,
         )
     shown, more = page_of(found, limit, lambda each: each.id)
     print_list(shown, INSTANCES, as_json=as_json, after=more)
-
-
-def _attribute(text: str) -> tuple[str, Attribute]:
-    """A name and a value: numbers and yes or no as JSON has them, anything else is a text."""
-    name, sign, value = text.partition("=")
-    if not name or not sign:
-        raise ConfigurationError(f"{text!r} is no attribute; write name=value")
-    try:
-        found = json.decode(value, type=bool | int | float | str)
-    except DecodeError:
-        return name, value
-    return name, found
 
 
 @instances.command("delete", examples=["holdfast instances delete 01a1e766-3ad5-7618-92bc-aee7fef0c9eb"])

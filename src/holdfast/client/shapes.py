@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """Told to those who look at a list: this run has an event more."""
+    """Told to those who look at a list: this run has an event more; of many events at once, the newest of each run."""
 
     id: str
     definition: str
@@ -66,6 +66,12 @@ class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
     """What is different in two versions."""
 
     fields: list[FieldDifference]
+
+
+class KeptSeal(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a seal is the one that was kept."""
+
+    holds: bool
 
 
 class LastSeal(msgspec.Struct, frozen=True, kw_only=True):

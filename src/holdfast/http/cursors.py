@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 import msgspec
 
 from holdfast.app.places import unwritten, written
 from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.kernel.settling import settled
 
 __all__ = ["Listing", "counted", "listing", "read", "resting", "sliced", "written"]
 
@@ -35,9 +37,18 @@ def read(cursor: str, kind: type[P]) -> P | None:
     if len(cursor) > _LONGEST:
         raise refused
     try:
-        return msgspec.json.decode(unwritten(cursor), type=kind)
-    except (ValueError, msgspec.MsgspecError):
+        place = msgspec.json.decode(unwritten(cursor), type=settled(kind))
+        _check_instants(place)
+    except (ValueError, OverflowError, msgspec.MsgspecError):
         raise refused from None
+    return place
+
+
+def _check_instants(place: object) -> None:
+    """ValueError or OverflowError for an instant that nothing can have been written at; a database would fail on it."""
+    for each in msgspec.structs.astuple(place) if isinstance(place, msgspec.Struct) else ():
+        if isinstance(each, datetime) and (each.tzinfo is None or each.astimezone(UTC) != each):
+            raise ValueError("an instant has a time zone")
 
 
 def counted(cursor: str) -> int:

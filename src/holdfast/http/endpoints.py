@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 import time
@@ -10,7 +11,7 @@ from http import HTTPStatus
 from typing import Final
 
 import msgspec
-from starlette.datastructures import MutableHeaders, QueryParams
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
@@ -20,10 +21,12 @@ from holdfast.http import slashes
 from holdfast.http.credentials import Identity
 from holdfast.http.limits import check_rate, read_body
 from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
+from holdfast.http.repeats import key_of, once
 from holdfast.http.routing import Answer, Call, Route, Stream, Text
 from holdfast.http.server import Server
 from holdfast.http.traces import Trace, renamed, trace_of
 from holdfast.kernel.actor import Actor, RequestContext
+from holdfast.kernel.settling import settled
 
 _log = logging.getLogger("holdfast.http")
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -42,6 +45,7 @@ SECURITY: Mapping[str, str] = {
     "cache-control": "no-store",
 }
 """Headers of every answer: it is data for whoever asked, and nothing that a browser should show, keep or frame."""
+_SECURITY: Final = tuple((name.encode(), value.encode()) for name, value in SECURITY.items())
 
 
 class Endpoint:
@@ -58,7 +62,8 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         slashes.read(scope)
-        request, trace, began = Request(scope, receive), trace_of(Request(scope).headers), time.perf_counter()
+        request, began = Request(scope, receive), time.perf_counter()
+        trace = trace_of(request.headers)
         route = self._methods.get(request.method)
         name = route.path if route is not None else next(iter(self._routes.values())).path
         companions, failure = self._server.engine.service.shared.telemetry.companions, None
@@ -94,7 +99,12 @@ class Endpoint:
             identity = identity.narrowed(request.headers)
             self._check(route, identity)
             call = await self._call(route, request, trace, identity)
-            return _answered(await route.handler(call), route, request)
+
+            async def work() -> Response:
+                return _answered(await route.handler(call), route, request)
+
+            key = key_of(route, call)
+            return await (once(route, call, request, work, key=key) if key else work())
         except (EdgeError, ForbiddenError) as error:
             if isinstance(error, ForbiddenError) or error.code in _REFUSALS:
                 await self._note(identity, request, trace, error)
@@ -129,9 +139,15 @@ class Endpoint:
             raw=raw,
             headers=request.headers,
             trace=trace.parent,
-            base=str(request.base_url).rstrip("/"),
+            scope=request.scope,
             client=request.client.host if request.client is not None else "",
+            revisit=functools.partial(self._revisited, route, request),
         )
+
+    async def _revisited(self, route: Route, request: Request) -> Identity:
+        identity = (await self._server.door.identify(request)).narrowed(request.headers)
+        self._check(route, identity)
+        return identity
 
     async def _note(
         self, identity: Identity, request: Request, trace: Trace, error: EdgeError | ForbiddenError
@@ -171,13 +187,13 @@ class Sent:
         """Pass a message on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            for name, value in SECURITY.items():
-                headers.setdefault(name, value)
+            headers: list[tuple[bytes, bytes]] = message["headers"]
+            said = {name for name, _ in headers}
+            headers += [each for each in _SECURITY if each[0] not in said]
             if self._is_secure:
-                headers["strict-transport-security"] = "max-age=31536000"
-            headers["x-request-id"] = self._trace.request_id
-            headers["traceparent"] = self._trace.parent
+                headers.append((b"strict-transport-security", b"max-age=31536000"))
+            headers.append((b"x-request-id", self._trace.request_id.encode()))
+            headers.append((b"traceparent", self._trace.parent.encode()))
         await self._send(message)
 
 
@@ -197,8 +213,11 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 def _told(error: Exception, request: Request, trace: Trace, *, is_of_processes: bool) -> Response:
     problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=is_of_processes)
-    if problem.status >= _SERVER_FAULT:
-        _log.error("%s %r failed, trace %s", request.method, request.url.path, trace.trace_id, exc_info=error)
+    where = request.method, request.scope.get("path", ""), trace.trace_id
+    if problem.status >= _SERVER_FAULT and problem.retryable:  # There may be many of them while a database is away.
+        _log.warning("%s %r cannot be answered now, trace %s: %s", *where, error)
+    elif problem.status >= _SERVER_FAULT:
+        _log.error("%s %r failed, trace %s", *where, exc_info=error)
     headers = headers_of(error)
     return Response(_encode(problem), status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
 
@@ -210,18 +229,26 @@ def _answered(answer: object, route: Route, request: Request) -> Response:
     if isinstance(answer, Text):
         return Response(answer.text, media_type=answer.media_type)
     found = answer if isinstance(answer, Answer) else Answer(value=answer, status=route.status)
+    headers = _placed(found.headers, route, request)
     tag = found.headers.get("etag")
     if tag is not None and request.method in {"GET", "HEAD"} and _knows(request, tag):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=dict(found.headers))
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if route.answer is None:
-        response = Response(status_code=route.bodiless, headers=dict(found.headers))
+        response = Response(status_code=route.bodiless, headers=headers)
     else:
         response = Response(
-            _encode(found.value), status_code=found.status, headers=dict(found.headers), media_type="application/json"
+            _encode(found.value), status_code=found.status, headers=headers, media_type="application/json"
         )
     for each in found.cookies:
         response.headers.append("set-cookie", each)
     return response
+
+
+def _placed(headers: Mapping[str, str], route: Route, request: Request) -> dict[str, str]:
+    """The headers of an answer; where something that was made is found begins where the API is mounted."""
+    place, root = headers.get("location", ""), request.scope.get("root_path", "")
+    is_own = place.startswith("/") and route.status != HTTPStatus.SEE_OTHER  # Browsers are sent where they asked to go.
+    return {**headers, "location": f"{root}{place}"} if is_own else dict(headers)
 
 
 def _knows(request: Request, tag: str) -> bool:
@@ -231,22 +258,25 @@ def _knows(request: Request, tag: str) -> bool:
 
 def _query(route: Route, given: QueryParams) -> object:
     """The parameters in the address, as the route declares them."""
-    fields = {each.encode_name: each for each in msgspec.structs.fields(route.query)}
+    lists = _lists(route.query)
     values: dict[str, object] = {}
     for name in given:
         several = given.getlist(name)
-        takes_several = name in fields and _is_list(fields[name].type)
+        takes_several = name in lists
         if len(several) > 1 and not takes_several:
             raise EdgeError(EdgeCode.BAD_QUERY, f"the parameter {name!r} is given several times")
         values[name] = several if takes_several else several[0]
     try:
-        return msgspec.convert(values, route.query, strict=False)
+        return msgspec.convert(values, settled(route.query), strict=False)
     except msgspec.ValidationError as error:
         raise EdgeError(EdgeCode.BAD_QUERY, f"the address asks for what cannot be: {error}") from None
 
 
-def _is_list(kind: object) -> bool:
-    return getattr(kind, "__origin__", None) is list
+@functools.cache
+def _lists(query: type[msgspec.Struct]) -> frozenset[str]:
+    """The parameters that may be given several times."""
+    fields = msgspec.structs.fields(query)
+    return frozenset(each.encode_name for each in fields if getattr(each.type, "__origin__", None) is list)
 
 
 def _body(route: Route, request: Request, raw: bytes) -> object:
@@ -262,7 +292,7 @@ def _body(route: Route, request: Request, raw: bytes) -> object:
         taken = " or ".join(("application/json", *route.texts))
         raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {taken}")
     try:
-        return msgspec.json.decode(raw or b"{}", type=route.body)
+        return msgspec.json.decode(raw or b"{}", type=settled(route.body))
     except msgspec.ValidationError as error:
         raise EdgeError(EdgeCode.MALFORMED, f"the body is not what the route takes: {error}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

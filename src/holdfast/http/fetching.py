@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from http.client import HTTPMessage
+from http.client import HTTPException, HTTPMessage
 from typing import IO, Final
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -48,6 +48,8 @@ def fetch(address: str, form: Mapping[str, str] | None = None, headers: Mapping[
     except HTTPError as error:
         error.close()  # It holds the line until somebody does, and whoever tries codes could take them all.
         raise
+    except HTTPException as error:
+        raise ValueError(f"what answers there does not speak HTTP: {error!r}") from error
     if len(data) > _MOST_BYTES:
         raise ValueError(f"more than {_MOST_BYTES} bytes")
     return data

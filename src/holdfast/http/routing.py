@@ -13,6 +13,8 @@ from uuid import UUID
 
 import msgspec
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls, AsyncRun
 from holdfast.errors import NotFoundError, PayloadError
@@ -50,10 +52,18 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     headers: Headers
     trace: str
     """As the engine keeps it with what follows from this request."""
-    base: str
-    """The address of the server, as whoever asks knows it."""
+    scope: Scope
+    """What the server was told of the request."""
     client: str
     """The address that the request came from; empty if it came by a file."""
+    revisit: Callable[[], Awaitable[Identity]]
+    """Find out again who asks; EdgeError if it is nobody any more whom the server knows, or who may."""
+
+    @property
+    def base(self) -> str:
+        """The address of the server, as whoever asks knows it."""
+        url = HTTPConnection(self.scope).url
+        return f"{url.scheme}://{url.netloc}{self.scope.get('root_path', '')}"
 
     @property
     def is_secure(self) -> bool:
@@ -152,7 +162,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     takes_condition: bool = False
     """Whether it understands `If-Match`."""
     takes_key: bool = False
-    """Whether it understands `Idempotency-Key`."""
+    """Whether it hands `Idempotency-Key` to the engine; for all others that change something the edge keeps it."""
+    tells_secret: bool = False
+    """Whether its answer has something in it that is told once."""
     media_type: str = "application/json"
     """Of the answer."""
 
@@ -165,6 +177,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     def bodiless(self) -> int:
         """The status of an answer without a body: it sends a browser elsewhere, or there is nothing to say."""
         return self.status if self.status in _ELSEWHERE else HTTPStatus.NO_CONTENT
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether an `Idempotency-Key` makes it safe to send again."""
+        return self.method != "GET" and not self.is_public
 
     @property
     def is_public(self) -> bool:
@@ -186,6 +203,7 @@ class More(TypedDict, total=False):
     texts: tuple[str, ...]
     takes_condition: bool
     takes_key: bool
+    tells_secret: bool
     media_type: str
 
 

@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from holdfast.app.engine import Engine
 from holdfast.errors import ConfigurationError
 from holdfast.http.application import create_app
+from holdfast.http.connections import Connection
 from holdfast.http.options import HttpOptions
 
 _LEAVE_SECONDS: Final = 5
@@ -139,6 +140,7 @@ def configuration(
         )
     return uvicorn.Config(
         create_app(engine, options, insecure_dev=insecure_dev),
+        http=Connection,
         host=host,
         port=port,
         ssl_certfile=certificate or None,

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
 from holdfast.app.access_views import Written
+from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.http.hub import Watcher
+from holdfast.http.news import News, changes, event
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routing import Call, Stream
 
-_encode = msgspec.json.Encoder(enc_hook=str).encode
+_log = logging.getLogger("holdfast.http")
 _KEPT_ALIVE: Final = b": still here\n\n"
 _PAGE: Final = 500
 _DIGITS: Final = len(str(2**63))
+_REMEMBERED: Final = 10_000
+"""Runs of which a stream remembers whether they are of its part."""
 _COUNT_SECONDS: Final = 1.0
 """How often an inbox is counted at most."""
 _TASKS: Final = ("task_", "people_", "step_", "workflow_")
@@ -29,13 +35,33 @@ class Resync(msgspec.Struct, frozen=True, kw_only=True):
     position: int
 
 
-class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """Told to those who look at a list: this run has an event more."""
+class Part:
+    """The part of a tenant that somebody is bound to, or all of it. What is written does not say of which part it is, so runs are looked up, each once."""
 
-    id: str
-    definition: str
-    sequence: int
-    type: str
+    def __init__(self, call: Call[Any, Any]) -> None:
+        self._calls = call.calls
+        self._is_whole = not call.identity.partition
+        self._known: dict[UUID, bool] = {}
+
+    async def told(self, news: News) -> bytes:
+        """What was written about runs of this part, as it goes over the wire; the same bytes for all who are bound to none."""
+        if self._is_whole:
+            return news.told
+        return changes([each for each in news.items if await self._has(each)])
+
+    async def _has(self, written: Written) -> bool:
+        if written.instance not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[written.instance] = await self._finds(written.instance)
+        return self._known[written.instance]
+
+    async def _finds(self, run: UUID) -> bool:
+        try:
+            await self._calls.runs.partition_of(run)
+        except NotFoundError:
+            return False
+        return True
 
 
 async def streamed(chunks: AsyncIterator[bytes]) -> Stream:
@@ -46,14 +72,44 @@ async def streamed(chunks: AsyncIterator[bytes]) -> Stream:
 
 async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
-    async for chunk in rest:
-        yield chunk
+    try:
+        async for chunk in rest:
+            yield chunk
+    except HoldfastError as error:  # Whoever listens comes back, and goes on behind the last event.
+        _log.warning("a stream ends: %s", error)
+
+
+class Term:
+    """How long a stream goes on: while the server does, for its lifetime, and as long as whoever listens is who came, and may."""
+
+    def __init__(self, call: Call[Any, Any]) -> None:
+        self._call = call
+        options = call.server.options
+        self._pause = options.heartbeat.total_seconds()
+        self._looks_at = time.monotonic() + self._pause
+        """When the credential is looked at again."""
+        self._ends_at = time.monotonic() + options.stream_lifetime.total_seconds()
+
+    async def lasts(self) -> bool:
+        """Whether there is more to tell."""
+        now = time.monotonic()
+        if not self._call.server.hub.is_open or now >= self._ends_at:
+            return False
+        if now < self._looks_at:
+            return True
+        self._looks_at = now + self._pause
+        try:
+            return await self._call.revisit() == self._call.identity
+        except EdgeError:
+            return False
+        except HoldfastError as error:
+            return error.retryable  # Nobody can tell while the database is away.
 
 
 async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     """The history of a run as it grows, each entry with its sequence as id; `end` when the run has ended."""
     run, server, after = call.run, call.server, _last(call)
-    ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
+    term = Term(call)
     watcher = Watcher(call.identity.tenant, run.id, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
@@ -61,91 +117,84 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
         yield _KEPT_ALIVE
         if newest - after > server.options.stream_backlog or after > newest:
             after = newest
-            yield _event("resync", Resync(position=after), after)
-        while server.hub.is_open and time.monotonic() < ends_at:
+            yield event("resync", Resync(position=after), after)
+        while await term.lasts():
             watcher.take()
             for entry in (page := await run.history(after=after, limit=_PAGE)):
                 after = entry.sequence
-                yield _event("entry", entry, after)
+                yield event("entry", entry, after)
             if not page and (found := await run.describe()).is_terminal and found.version <= after:
-                yield _event("end", found, after)
+                yield event("end", found, after)
                 return
             if not page and not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
 
 
 async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
-    """That runs of the tenant have changed, each with its position as id."""
-    server, last = call.server, _last(call)
-    ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
+    """That runs of the tenant have changed, or of the part of it that the caller is bound to, each with its position as id."""
+    server, last, part = call.server, _last(call), Part(call)
+    term = Term(call)
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         yield _KEPT_ALIVE
-        for chunk in await _missed(call, last):
-            yield chunk
-        while server.hub.is_open and time.monotonic() < ends_at:
+        if missed := await _missed(call, last, part):
+            yield missed
+        while await term.lasts():
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
                 continue
             if watcher.is_behind:
                 watcher.is_behind = False
-                yield _event("resync", Resync(position=server.hub.position), server.hub.position)
-            for written in watcher.take():
-                yield _changed(written)
+                yield event("resync", Resync(position=server.hub.position), server.hub.position)
+            for news in watcher.take():
+                if told := await part.told(news):
+                    yield told
 
 
 async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
     """How many questions wait for the caller, whenever that has changed."""
     server = call.server
-    ends_at = time.monotonic() + server.options.stream_lifetime.total_seconds()
+    term = Term(call)
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         counts = await call.calls.tasks.counts()
-        yield _event("counts", counts, server.hub.position)
+        yield event("counts", counts, server.hub.position)
         counted_at = time.monotonic()
-        while server.hub.is_open and time.monotonic() < ends_at:
+        while await term.lasts():
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
                 yield _KEPT_ALIVE
                 continue
             rest = counted_at + _COUNT_SECONDS - time.monotonic()
             news = [*watcher.take(), *([] if rest <= 0 else await _settled(watcher, rest))]
-            if not watcher.is_behind and not any(each.type.startswith(_TASKS) for each in news):
+            if not watcher.is_behind and not any(each.type.startswith(_TASKS) for part in news for each in part.items):
                 continue
             watcher.is_behind, counted_at, before = False, time.monotonic(), counts
             counts = await call.calls.tasks.counts()
             if counts != before:
-                yield _event("counts", counts, server.hub.position)
+                yield event("counts", counts, server.hub.position)
 
 
-async def _settled(watcher: Watcher, seconds: float) -> list[Written]:
+async def _settled(watcher: Watcher, seconds: float) -> list[News]:
     """What else is written in a while, so that a burst is counted once."""
-    found: list[Written] = []
+    found: list[News] = []
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0 and await watcher.wait(left):
         found += watcher.take()
     return found
 
 
-async def _missed(call: Call[Any, Any], last: int) -> list[bytes]:
+async def _missed(call: Call[Any, Any], last: int, part: Part) -> bytes:
     """What a client that comes back has missed; `resync` if that is too much, or if nobody knows."""
     hub, most = call.server.hub, call.server.options.stream_backlog
     if not last:
-        return []
+        return b""
     page = await call.engine.admin.written(after=last, limit=most + 1)
     if len(page.items) > most or last > hub.position:
-        return [_event("resync", Resync(position=hub.position), hub.position)]
-    return [
-        _changed(each) for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position
-    ]
-
-
-def _changed(written: Written) -> bytes:
-    told = Changed(
-        id=str(written.instance), definition=written.definition, sequence=written.sequence, type=written.type
-    )
-    return _event("changed", told, written.position)
+        return event("resync", Resync(position=hub.position), hub.position)
+    own = [each for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position]
+    return await part.told(News(own))
 
 
 def _last(call: Call[Any, Any]) -> int:
@@ -156,7 +205,3 @@ def _last(call: Call[Any, Any]) -> int:
     if not (given.isascii() and given.isdecimal() and len(given) < _DIGITS):
         raise EdgeError(EdgeCode.BAD_HEADER, "Last-Event-ID is the id of an event of this stream")
     return int(given)
-
-
-def _event(name: str, data: object, identity: int) -> bytes:
-    return b"".join((f"id: {identity}\nevent: {name}\ndata: ".encode(), _encode(data), b"\n\n"))

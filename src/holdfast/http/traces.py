@@ -33,13 +33,14 @@ class Trace(msgspec.Struct, frozen=True):
 def trace_of(headers: Headers) -> Trace:
     """The names of a request: the caller's trace where it has a sound one, and a span of its own."""
     given = headers.get("traceparent", "")
-    found = _PARENT.fullmatch(given) if len(given) <= _LONGEST else None
+    found = _PARENT.fullmatch(given) if given and len(given) <= _LONGEST else None
     wanted = headers.get("x-request-id", "")
+    drawn = secrets.token_hex(32)
     return Trace(
-        trace_id=found[1] if found else secrets.token_hex(16),
-        span_id=secrets.token_hex(8),
+        trace_id=found[1] if found else drawn[:32],
+        span_id=drawn[32:48],
         flags=found[2] if found else "00",
-        request_id=wanted if _REQUEST_ID.fullmatch(wanted) else secrets.token_hex(8),
+        request_id=wanted if wanted and _REQUEST_ID.fullmatch(wanted) else drawn[48:],
         caller=found[0] if found else "",
     )
 

@@ -9,10 +9,11 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import brief
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.asks import HEAVIEST, Ask, Stage
 from holdfast.machine.graphs.findings import name_findings
 from holdfast.people.refusals import PeopleRefusal, refused
-from holdfast.store.chains import StoredChain
+from holdfast.store.editions import Edition
 
 T = TypeVar("T")
 
@@ -33,13 +34,13 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
     published_at: datetime
 
 
-def chain_of(stored: StoredChain) -> Chain:
+def chain_of(stored: Edition) -> Chain:
     """A chain as it is in the database."""
     return Chain(
         name=stored.name,
         version=stored.version,
-        stages=msgspec.json.decode(stored.stages, type=list[Stage]),
-        description=stored.description,
+        stages=msgspec.json.decode(stored.content, type=settled(list[Stage])),
+        description=stored.note,
         published_by=stored.published_by,
         published_at=stored.published_at,
     )
@@ -128,7 +129,7 @@ def _converted(given: Mapping[object, object], kind: type[T], where: str) -> T:
         known = ", ".join(kind.__struct_fields__)  # type: ignore[attr-defined]
         raise refused(PeopleRefusal.BAD_STAGE, f"{where} has no {', '.join(map(repr, unknown))}; there are {known}")
     try:
-        return msgspec.convert(plain, kind)
+        return msgspec.convert(plain, settled(kind))
     except msgspec.ValidationError as error:
         raise refused(PeopleRefusal.BAD_STAGE, f"{where} cannot be read: {error}") from error
 

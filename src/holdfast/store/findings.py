@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId
 from holdfast.store.shapes import EffectClaim, Maintenance, StoredTimer, Word
 
 
@@ -82,6 +83,18 @@ class FedEvent(StoredEvent, frozen=True, kw_only=True, gc=False):
     definition: str
     definition_version: str
     key: str
+
+
+class Headline(NamedTuple):
+    """That there is an event in the feed, without what it says."""
+
+    position: int
+    tenant: str
+    instance: InstanceId
+    sequence: int
+    type: str
+    definition: str
+    """Empty if the instance has just gone."""
 
 
 class ProjectionState(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Protocol
 
 from holdfast.store.blueprints import Blueprints
-from holdfast.store.chains import Chains
-from holdfast.store.charters import StoredCharters
+from holdfast.store.editions import Editions
 from holdfast.store.seals import Seals
 
 
 class OrganisationParts(Protocol):
     """The sides of a store that know it."""
 
-    def chains(self) -> Chains:
+    def chains(self) -> Editions:
         """For whoever resolves approval chains."""
         ...
 
-    def charters(self) -> StoredCharters:
+    def charters(self) -> Editions:
         """For what organisations say of their documents."""
         ...
 

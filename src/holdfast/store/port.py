@@ -74,30 +74,32 @@ class Unit(Protocol):
     Everybody locks in one order: user code its own rows, then the engine instances in the order of their ids, then the rest.
     """
 
-    def lend(self, limit: float | None = None, borrower: Borrower | None = None) -> AbstractContextManager[object]:
-        """The driver's own connection, as users know it, for a handler that writes in the same transaction.
+    def lend(
+        self, limit: float | None = None, borrower: Borrower | None = None, claim: Claim | None = None
+    ) -> AbstractContextManager[object]:
+        """The driver's own connection, as users know it, for a handler that writes in the same transaction; VoidClaimError if the claim is void.
 
-        A database with roles runs what is done with it under that of the borrower, with its tenant set, and the engine's own
-        statements behind it as before; without a borrower it is the engine's own connection.
-
-        `limit` is how many seconds the handler has; where nobody else can write meanwhile, the connection is then taken from it, and
-        TimeoutError raised. LostRaceError if a statement in the block failed because of what others did at the same time, such as a
-        deadlock: it may go well now. EndedTransactionError if the block ended the transaction. Other errors leave it as they are.
+        A database with roles runs what is done with it under that of the borrower, with its tenant set; without a borrower it is the engine's
+        own connection. `limit` is how many seconds the handler has; where nobody else can write meanwhile, the connection is then taken from
+        it, and TimeoutError raised. LostRaceError if a statement in the block failed because of what others did at the same time, such as a
+        deadlock. EndedTransactionError, by the next call of the unit at the latest, if the block ended the transaction.
         """
         ...
 
     def take_back(self) -> None:
         """Take the connection from the handler that it is lent to: what it wrote is undone, and whoever waits for its locks goes on.
 
-        For other threads than the handler's; the handler meets errors from then on. Nothing happens if nothing is lent, nor in a
-        database in memory, which has no other connection.
+        For other threads than the handler's, which meets errors then. Nothing happens if nothing is lent, nor in a database in memory.
         """
         ...
 
-    def load(self, addresses: Sequence[Address], *, whole: bool = False, waits: bool = True) -> list[Loaded | None]:
+    def load(
+        self, addresses: Sequence[Address], *, whole: bool = False, waits: bool = True, known: int = 0
+    ) -> list[Loaded | None]:
         """The instances, locked until the transaction ends; None where there is none. `whole` leaves snapshots aside.
 
-        HeldError if another transaction has one of them for longer than this one waits, or at all if it does not.
+        One that is asked for by its id and has `known` events comes without them and without its snapshot. HeldError if another
+        transaction has one of them for longer than this one waits, or at all if it does not.
         """
         ...
 

@@ -12,7 +12,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.documents import Documents
-from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
+from holdfast.store.findings import FedEvent, Headline, ProjectionState, StepName, Transition
 from holdfast.store.matches import Matches
 from holdfast.store.publications import Publications
 from holdfast.store.resuming import PausedInstances
@@ -79,6 +79,10 @@ class Work(Protocol):
         """The rows of a declared kind that an instance has, in the order of their keys."""
         ...
 
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+        """The row of an instance, None if there is none, and its rows of a declared kind, as of one moment."""
+        ...
+
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
         """The commands that were accepted for an instance and wait for their turn, in order of acceptance."""
         ...
@@ -139,6 +143,10 @@ class Feed(Protocol):
 
     def read(self, *, after: int, limit: int) -> list[FedEvent]:
         """The next events that no running transaction can still overtake; a few more than `limit` where positions are equal."""
+        ...
+
+    def headlines(self, *, after: int, limit: int) -> list[Headline]:
+        """The same events for those who only want to know that they are there."""
         ...
 
     def newest(self) -> int:

@@ -1,9 +1,16 @@
-"""Rows that are there already. Mostly another process was first; but a row of a declared kind comes with its instance, which nobody else moves."""
+"""Where others were first: claims that are void, and rows that are there already.
+
+Mostly another process has written those; but a row of a declared kind comes with its instance, which nobody else moves.
+"""
 
 from __future__ import annotations
 
 from holdfast.errors import CommandError
 from holdfast.kernel.rows import Record, RowKind, kinds
+
+
+class VoidClaimError(Exception):
+    """What a command comes from was withdrawn, cancelled or taken over meanwhile."""
 
 
 def row_kind(table: str) -> RowKind[Record] | None:

@@ -476,16 +476,17 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which instances to list: newest first, a page at a time."""
+    """Which instances to list: newest first unless it says otherwise, a page at a time."""
 
     definition: str = ""
     definition_version: str = ""
     kinds: tuple[str, ...] = ()
-    """Empty means all."""
+    """Empty means all, as for statuses."""
     statuses: tuple[str, ...] = ()
-    """Empty means all."""
     begun: bool | None = None
     """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
+    ended_for: tuple[str, ...] = ()
+    """Only instances that have ended for one of these reasons; empty means all. They are looked for first, before anything else is."""
     key: str = ""
     partition: str | None = None
     """Only those of one part of the tenant, or of none if it is empty; None means all that the reader sees."""
@@ -496,5 +497,6 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     created_before: datetime | None = None
     """Only instances created at the first instant or later, and before the second."""
     before: InstanceId | None = None
-    """Only instances born before this one: the last of the page before."""
+    """Only instances born before this one, or after it if the oldest come first: the last of the page before."""
+    oldest_first: bool = False
     limit: int = 100

@@ -80,6 +80,26 @@ def test_a_draft_becomes_the_version_in_force(place: Place) -> None:
     assert (acme.bodies.get("invoice").version, second.workflow_version, acme.bodies.drafts()) == (2, "2-org", [])
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "One\0manager"},
+        {"description": "\0"},
+        {"base": {"entity_type": "invoice\0", "envelope_version": 1}},
+        {"context": {"a\0": "any"}},
+        {"name": float("inf")},
+    ],
+)
+def test_what_no_database_keeps_is_no_body(place: Place, given: dict[str, object]) -> None:
+    """Half a text and no number at all are refused with a place or a sentence, on every store, and nothing is kept."""
+    acme = of(opened(place))
+    whole = {"base": {"entity_type": "invoice", "envelope_version": 1}, **given}
+    for call in (acme.bodies.save, acme.bodies.check):
+        with pytest.raises((DefinitionError, PayloadError), match=r"U\+0000|give plain data"):
+            call(whole)
+    assert acme.bodies.drafts() == []
+
+
 @pytest.mark.row("E-264", "E-261", "E-265")
 def test_documents_keep_the_version_that_they_began_with(place: Place) -> None:
     """Another version is published, and then archived: documents under way go on as they began, new ones take the new one, and then none begins."""

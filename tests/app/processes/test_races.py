@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -12,11 +13,13 @@ from uuid import UUID
 import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
-from holdfast import HoldfastError, PayloadError, ProcessInstance, RejectedError, StoreUnavailableError
+from holdfast import HoldfastError, NotFoundError, PayloadError, ProcessInstance, RejectedError, StoreUnavailableError
 from holdfast.app.advancing import landed
 from holdfast.app.rests import Waiting
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.clock import ManualClock
+from holdfast.runtime.replies import Reply
+from holdfast.store.shapes import Address, Header
 from holdfast.testing.manual import START
 from support.engines import Live, Place
 from support.waiting import arrives, eventually, together
@@ -103,6 +106,59 @@ def test_nobody_waits_longer_because_another_instance_cannot_be_looked_at(live: 
         wait(2, "without a database", 3600, StoreUnavailableError("gone"))
         wait(3, "in time", 0.01)
         assert answers.get(timeout=30) == "in time"
+
+
+def test_whoever_comes_during_a_look_is_not_told_what_it_found(live: Live) -> None:
+    """An instance rested when it was looked at, and somebody made it go on since then: whoever waits for that waits on."""
+    engine, answers, number = live.engine(), Queue[str](), InstanceId(UUID(int=1))
+    is_looked, may_end = threading.Event(), threading.Event()
+
+    def wait(name: str, look: Callable[[], bool]) -> None:
+        waiting = Waiting(view=landed, look=look, bring=lambda _: answers.put(name), seconds=3600)
+        engine._desk.endings.rests.wait(number, 1, waiting)
+
+    def rested() -> bool:
+        is_looked.set()
+        return may_end.wait(30)
+
+    with engine:
+        wait("first", rested)
+        assert is_looked.wait(30)
+        wait("second", lambda: False)
+        may_end.set()
+        assert answers.get(timeout=30) == "first"
+        assert len(engine._desk.endings.rests._waiting[number.int]) == 1
+        assert answers.empty()
+
+
+def test_whoever_comes_during_a_look_is_not_told_that_it_is_missing(live: Live) -> None:
+    """An instance was not there when it was looked for, and it may have begun since then: whoever waits for its end is told by the next look."""
+    engine, replies, answered = live.engine(), list[Reply[object]](), list[list[bool]]()
+    is_looked, may_end = threading.Event(), threading.Event()
+    address = Address(tenant="", instance=InstanceId(UUID(int=1)))
+    endings = engine._desk.endings
+
+    def wait() -> None:
+        reply = endings.reply(str)
+        replies.append(reply)
+        endings.wait(address, reply, lambda ending, each: each.set_result(ending))
+
+    def look(*_: object) -> list[Header]:
+        answered.append([each.done() for each in replies])
+        is_looked.set()
+        assert may_end.wait(30)
+        return []
+
+    endings._lookup = look
+    with engine:
+        wait()
+        assert is_looked.wait(30)
+        wait()
+        may_end.set()
+        for reply in replies:
+            with pytest.raises(NotFoundError):
+                reply.result(30)
+    assert answered[:2] == [[False], [False, False]]
 
 
 @pytest.mark.row("P-081", "P-096", "C-26")

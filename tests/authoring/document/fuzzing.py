@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
@@ -47,6 +48,12 @@ WORDS = (
     "a b",
     "n0",
     "n1",
+    "*",
+    "denied",
+    "timeout",
+    "0s",
+    "edge:sys:slot:x0:out->sys:gate:t0",
+    "bill.",
 )
 VALUES: tuple[object, ...] = (
     None,
@@ -66,6 +73,8 @@ VALUES: tuple[object, ...] = (
     "sys:start",
     "entity.total > ",
 )
+PLACE = re.compile(r"\d+:\d+")
+"""Line and column."""
 CONTRACTS = 60
 """Contracts that are made; the bodies are all different."""
 
@@ -149,19 +158,24 @@ class _Writer:
         return name
 
     def _step(self, before: list[Plain], depth: int) -> list[Plain]:
-        question: Plain = {"type": "approval", "approvers": [{"role": "boss"}]}
+        question: Plain = {"type": "approval", "approvers": [{"role": "boss"}], "timeout": "2d", "covers": ["number"]}
         others: list[Plain] = [
             {"type": "action", "action": self.dice.choice(["bill.post", "bill.mark"])},
             {"type": "script", "formula": "entity.total"},
             {"type": "wait_timer", "duration": "1d"},
-            {"type": "webhook_out", "url": "https://x.example/{entity.number}"},
+            {"type": "wait_event", "event": "e", "timeout": "1d", "into": "came"},
+            {"type": "rule", "rules": [{"name": "r", "effect": "outcome", "outcome": "ok"}]},
+            {"type": "action", "action": "order.create", "undo": "order.cancel"},
+            {"type": "webhook_out", "url": "https://x.example/{entity.number}", "secret": "env:KEY"},
             {"type": "notification", "to": ["ann"], "subject": "hello"},
             {"type": "task", "handler": "h"},
             {"type": "call", "workflow": "w", "input": {"x": "entity.total"}, "into": "came_to"},
         ]
         node = question if self.has_gate and self.dice.random() < 0.5 else self.dice.choice(others)
         name = self._enter(before, node)
-        return [{"from": name, "on": "approved" if node is question else "ok"}]
+        usual = {"approval": "approved", "wait_event": "event"}.get(str(node["type"]), "ok")
+        end: Plain = {"from": name, "on": self.dice.choice([usual, usual, "*"])}
+        return [{**end, "id": f"e{self.dice.randrange(10**9)}"} if self.dice.random() < 0.2 else end]
 
     def _choice(self, before: list[Plain], depth: int) -> list[Plain]:
         if self.dice.random() < 0.5:
@@ -272,7 +286,7 @@ def judge(dice: Random) -> str:
         data = damaged(dice, data, dice.randint(1, 4))
     problems = check_body(envelope, json.dumps(data))
     if problems:
-        assert all(each.code and each.message for each in problems)
+        assert all(each.code and each.message and PLACE.fullmatch(each.position) for each in problems), problems
         read, _ = _tried(lambda: read_body(json.dumps(data)))
         assert read is None or _tried(lambda: compile_effective(envelope, read))[0] is None
         return "refused body"
@@ -285,9 +299,11 @@ def judge(dice: Random) -> str:
 def _judge_contract(given: Plain) -> str:
     contract, wrong = _tried(lambda: read_contract(json.dumps(given)))
     if contract is None:
-        assert all(each.code and each.message and each.position for each in wrong)
+        assert all(each.code and each.message and PLACE.fullmatch(each.position) for each in wrong), wrong
         return "refused contract"
-    Walk(compile_effective(generate_envelope(contract)), given).run()
+    made = compile_effective(generate_envelope(contract))
+    Walk(made, given).run()
+    assert len(graph_of(made).nodes) == len(made.nodes_by_id)
     return "compiled"
 
 

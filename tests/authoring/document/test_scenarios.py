@@ -125,6 +125,65 @@ def test_the_account_of_a_scenario_that_fails(scenario: str, told: str) -> None:
     assert "The way was: " in result.account()
 
 
+REFUSING = {
+    "{id: a, type: approval, approvers: [{role: manager}]}": (
+        "rejected",
+        ", {decide: a, decision: rejected, reason: no}",
+    ),
+    "{id: a, type: rule, rules: [{name: never, effect: block, reason: no}]}": ("blocked", ""),
+}
+"""Nodes that can refuse a document, the word for it, and what has to happen."""
+
+
+@pytest.mark.parametrize("node", REFUSING)
+@pytest.mark.parametrize("is_written", [False, True])
+def test_whatever_else_happens_is_no_refusal(node: str, *, is_written: bool) -> None:
+    """An edge for any outcome does not lead a refused document on, whether or not its author wrote where a refusal leads."""
+    word, acts = REFUSING[node]
+    refusal = f"- {{from: a, to: out, on: {word}}}" if is_written else ""
+    text = f"""
+base: {{entity_type: invoice, envelope_version: 1}}
+slots:
+  "slot:submitted_to_approved":
+    exit: join
+    nodes: [{node}, {{id: b, type: script, formula: "1"}}]
+    edges:
+      - {{from: a, to: b, on: "*"}}
+      {refusal}
+scenarios:
+  - {{name: s, {DATA.replace("TOTAL", "5")}, acts: [{{ask: submit}}{acts}], expect: {{status: draft, path: [a], avoids: [b, "sys:state:active"]}}}}
+"""
+    given = read_body(text)
+    graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), given))
+    result = run_scenario(graph, given.scenarios[0])
+    assert result.is_passed, result.account()
+
+
+def test_whatever_an_awaited_event_comes_to_what_it_brings_is_kept() -> None:
+    """An edge for any outcome of a wait keeps what the event brought, and is taken as well if it never comes: then nothing can be asked of it."""
+    text = f"""
+base: {{entity_type: invoice, envelope_version: 1}}
+slots:
+  "slot:submitted_to_approved":
+    exit: join
+    nodes:
+      - {{id: paid, type: wait_event, event: payment, timeout: 1d, into: payment}}
+      - {{id: full, type: condition}}
+      - {{id: part, type: script, formula: "1"}}
+    edges:
+      - {{from: paid, to: full, on: "*"}}
+      - {{from: full, to: out, when: "context.payment.amount > 4"}}
+      - {{from: full, to: part}}
+scenarios:
+  - {{name: s, {DATA.replace("TOTAL", "5")}, acts: [{{ask: submit}}, {{event: payment, payload: {{amount: 5}}}}], expect: {{status: active, avoids: [part]}}}}
+  - {{name: t, {DATA.replace("TOTAL", "5")}, acts: [{{ask: submit}}, {{wait: 2d}}], expect: {{path: [paid, full], paused: true}}}}
+"""
+    given = read_body(text)
+    graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), given))
+    for result in [run_scenario(graph, each) for each in given.scenarios]:
+        assert result.is_passed, result.account()
+
+
 def test_scenarios_are_read_like_everything_else() -> None:
     """An unknown word in a scenario has its line and column; a body with too many is refused."""
     with pytest.raises(DefinitionError, match=r"\d+:\d+.*expekt"):

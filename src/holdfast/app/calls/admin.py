@@ -141,7 +141,7 @@ class FutureAdmin:
                 tip = self._desk.service.survey(lambda parts: parts.feed().newest())
                 return WrittenPage(items=[], next=tip)
             start, most = checked_after(after), checked_limit(limit)
-            found = self._desk.service.survey(lambda parts: parts.feed().read(after=start, limit=most))
+            found = self._desk.service.survey(lambda parts: parts.feed().headlines(after=start, limit=most))
             return WrittenPage(items=[written(each) for each in found], next=found[-1].position if found else start)
 
         return self._desk.read(read)

@@ -11,7 +11,7 @@ from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.asks import Stage
 from holdfast.people.chains import Chain, chain_of, checked_stages, stage_bytes
 from holdfast.runtime.replies import Reply
-from holdfast.store.chains import StoredChain
+from holdfast.store.editions import Edition
 
 PUBLISH_CHAINS = "chains:publish"
 """The capability of whoever says in which order people are asked."""
@@ -42,16 +42,18 @@ class FutureChains:
                     reason=NOT_ALLOWED,
                     message=f"{request.actor.id!r} may not publish chains: that takes the capability {PUBLISH_CHAINS!r}",
                 )
-            given = StoredChain(
+            given = Edition(
                 tenant=self._desk.tenant,
                 name=checked_name(name, "name of the chain"),
                 version=0,
-                stages=self._checked(stages),
-                description=checked_text(description, "description"),
+                content=self._checked(stages),
+                note=checked_text(description, "description"),
                 published_by=request.actor.id,
                 published_at=now,
             )
-            return chain_of(service.operate(lambda parts: parts.chains().publish(given), may_repeat=True))
+            stored = service.operate(lambda parts: parts.chains().publish(given), may_repeat=True)
+            assert stored is not None, "it replaces whatever there is"
+            return chain_of(stored)
 
         return self._desk.read(write)
 

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Mapping
 from typing import Literal
 
+from holdfast.app.comparing import compared
 from holdfast.app.definition_files import (
     FileChanges,
     FileCheck,
@@ -109,6 +110,17 @@ class FutureDefinitions:
         def compare() -> FileChanges:
             found = picked(definitions_of(checked_file(text), "the file"), checked_text(workflow, "workflow"))
             return file_changes(self._desk, found, checked_definition(found.name, version)[1])
+
+        return self._desk.read(compare)
+
+    def diff(self, definition: DefinitionLike, old: str | int, new: str | int = "") -> Reply[FileChanges]:
+        """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
+
+        def compare() -> FileChanges:
+            before, after = self._graph(definition, old), self._graph(definition, new)
+            return FileChanges(
+                name=after.name, before=before.version, after=after.version, changes=compared(before, after)
+            )
 
         return self._desk.read(compare)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.app import documents as d
-from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_text, failed
+from holdfast.app.desk import Desk, answered, checked_id, checked_key, checked_limit, checked_text, failed
 from holdfast.app.document_choices import choices_of
 from holdfast.app.document_links import links_of
 from holdfast.app.document_views import (
@@ -101,7 +101,7 @@ class FutureDocuments:
                 looks_up=looks_up(self._desk),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
-            key = checked_key(id, "document id", may_be_empty=True) or made_id(self._desk, (name, ""), repeated)
+            key = checked_id(id, "document id", may_be_empty=True) or made_id(self._desk, (name, ""), repeated)
             return self._done(name, key, command, repeated, version=version)
         except HoldfastError as error:
             return failed(error)
@@ -132,7 +132,7 @@ class FutureDocuments:
                 related=related_to(self._desk, (name, ""), data),
                 looks_up=looks_up(self._desk),
             )
-            return self._done(name, checked_key(id, "document id"), command, "", version=pinned)
+            return self._done(name, checked_id(id, "document id"), command, "", version=pinned)
         except HoldfastError as error:
             return failed(error)
 
@@ -298,7 +298,7 @@ class FutureDocuments:
             )
             asked = Amendment(
                 changes=command.payload,
-                new_id=checked_key(new_id, "new document id", may_be_empty=True),
+                new_id=checked_id(new_id, "new document id", may_be_empty=True),
                 expected_version=command.expected_version,
                 reason=command.reason,
             )
@@ -388,7 +388,7 @@ class FutureDocuments:
 
     def choices(self, type: str, id: str) -> Reply[builtins.list[DocumentChoice]]:  # noqa: A002 - see get
         """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
-        return self._look(type, id, lambda reader, known: choices_of(reader, known, self._desk.request.actor))
+        return self._look(type, id, lambda reader, known: choices_of(self._desk, reader, known))
 
     def list(
         self,

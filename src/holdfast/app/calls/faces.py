@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from msgspec.structs import replace
 
@@ -28,6 +29,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
+from holdfast.app.calls.repeats import FutureRepeats
 from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -35,6 +37,7 @@ from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals
 from holdfast.app.calls.sessions import FutureSessions
 from holdfast.app.calls.start import started
+from holdfast.app.calls.subjects import subject
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.desk import Desk, checked_actor
@@ -98,6 +101,8 @@ class FutureCalls:
     """Sessions of browsers."""
     refusals: FutureRefusals
     """Requests that were refused because of who asked."""
+    repeats: FutureRepeats
+    """Requests that may be sent again, and what they were answered."""
     schedules: FutureSchedules
     """What starts workflows at given times."""
     batches: FutureBatches
@@ -106,32 +111,12 @@ class FutureCalls:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.request = desk.request
-        self.runs = FutureRuns(desk)
-        self.processes = FutureProcesses(desk)
-        self.documents = FutureDocuments(desk)
-        self.contracts = FutureContracts(desk, owner=desk.request)
-        self.bodies = FutureBodies(desk)
-        self.deciders = FutureDeciders(desk)
-        self.tasks = FutureTasks(desk)
-        self.notifications = FutureNotifications(desk)
-        self.directory = FutureDirectory(desk)
-        self.chains = FutureChains(desk)
-        self.charters = FutureCharters(desk)
-        self.workflows = FutureWorkflows(desk)
-        self.dead_letters = FutureDeadLetters(desk)
-        self.definitions = FutureDefinitions(desk, owner=desk.request)
-        self.events = FutureEvents(desk)
-        self.instances = FutureInstances(desk)
-        self.invariants = FutureInvariants(desk)
-        self.seals = FutureSeals(desk)
-        self.reports = FutureReports(desk)
-        self.inbox = FutureInbox(desk)
-        self.pauses = FuturePauses(desk)
-        self.keys = FutureKeys(desk)
-        self.sessions = FutureSessions(desk)
-        self.refusals = FutureRefusals(desk)
-        self.schedules = FutureSchedules(desk)
-        self.batches = FutureBatches(desk)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            return subject(self, name, _MAKERS, lambda: self._desk)
 
     @overload
     def start(
@@ -239,3 +224,34 @@ class FutureEngineCalls(FutureCalls):
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> FutureCalls:
         """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""
         return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=checked_actor(actor))))
+
+
+_MAKERS: Final[Mapping[str, Callable[[Desk], object]]] = {
+    "runs": FutureRuns,
+    "processes": FutureProcesses,
+    "documents": FutureDocuments,
+    "contracts": lambda desk: FutureContracts(desk, owner=desk.request),
+    "bodies": FutureBodies,
+    "deciders": FutureDeciders,
+    "tasks": FutureTasks,
+    "notifications": FutureNotifications,
+    "directory": FutureDirectory,
+    "chains": FutureChains,
+    "charters": FutureCharters,
+    "workflows": FutureWorkflows,
+    "dead_letters": FutureDeadLetters,
+    "definitions": lambda desk: FutureDefinitions(desk, owner=desk.request),
+    "events": FutureEvents,
+    "instances": FutureInstances,
+    "invariants": FutureInvariants,
+    "seals": FutureSeals,
+    "reports": FutureReports,
+    "inbox": FutureInbox,
+    "pauses": FuturePauses,
+    "keys": FutureKeys,
+    "sessions": FutureSessions,
+    "refusals": FutureRefusals,
+    "repeats": FutureRepeats,
+    "schedules": FutureSchedules,
+    "batches": FutureBatches,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import InstanceQuery
 
 _PERIOD = timedelta(days=30)
+_FIRST = datetime.min.replace(tzinfo=UTC)
 _BATCH = 200
 """Runs that are read at once, as of one moment."""
 MOST_RUNS = 100_000
@@ -47,7 +48,7 @@ class FutureReports:
             check_reader(self._desk)
             name, number = checked_definition(definition, version)
             end = checked_instant(until, "`until`") or self._desk.service.shared.clock.now()
-            begin = checked_instant(since, "`since`") or end - _PERIOD
+            begin = checked_instant(since, "`since`") or max(end, _FIRST + _PERIOD) - _PERIOD
             if begin >= end:
                 raise PayloadError("the period ends before it begins; give an earlier `since`, or a later `until`")
             most = checked_limit(limit)

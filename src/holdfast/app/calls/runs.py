@@ -6,12 +6,12 @@ import builtins
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_at, checked_instant, checked_key, checked_last, checked_limit
+from holdfast.app.desk import Desk, checked_at, checked_flag, checked_instant, checked_key, checked_last, checked_limit
 from holdfast.app.past import PastState, state_at
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
 from holdfast.app.resumption import RESUMPTION
@@ -21,13 +21,10 @@ from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readab
 from holdfast.authoring.words import Words
 from holdfast.errors import PayloadError
 from holdfast.runtime.replies import Reply
-from holdfast.store.paging import newest
+from holdfast.store.paging import page_of
 from holdfast.store.reading import Reader
 from holdfast.store.resuming import PausedQuery
 from holdfast.store.shapes import Header, InstanceQuery
-
-_ROUNDS = 5
-"""How many of the largest pages are looked through for those of one part of the tenant."""
 
 
 class FutureRuns:
@@ -58,10 +55,11 @@ class FutureRuns:
         partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> Reply[views.Page]:
-        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
+        """Runs, newest first unless `oldest_first` says otherwise, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
@@ -85,10 +83,11 @@ class FutureRuns:
                 created_after=checked_instant(created_after, "created_after"),
                 created_before=checked_instant(created_before, "created_before"),
                 before=None if cursor is None else checked_instance(cursor),
+                oldest_first=checked_flag(oldest_first, "`oldest_first`"),
                 limit=size + 1,
             )
             found = _found(reader, query, wanted)
-            headers = newest(found, size)
+            headers = page_of(found, query, size)
             further = headers[-1].id if len(found) > size else None
             worked_on = begun(reader, headers)
             items = [views.summary(header, has_begun=header.id in worked_on) for header in headers]
@@ -201,36 +200,58 @@ def _found(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> lis
     if not wanted:
         return reader.instances(query)
     found: list[Header] = []
-    for kinds, statuses, has_begun in stored_as(wanted):
-        part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun)
+    for kinds, statuses, has_begun, reasons in stored_as(wanted):
+        ended_for = () if query.key or query.parent is not None else reasons  # Those are fewer.
+        part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun, ended_for=ended_for)
         found += _listed(reader, part, wanted)
     return found
 
 
-def stored_as(wanted: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool | None]]:
+class Stored(NamedTuple):
+    """What is stored of instances that words stand for."""
+
+    kinds: tuple[str, ...]
+    statuses: tuple[str, ...]
+    has_begun: bool | None
+    """None where that does not matter."""
+    ended_for: tuple[str, ...] = ()
+    """The reasons that tell them from others; empty where none does."""
+
+
+def stored_as(wanted: tuple[str, ...]) -> Iterator[Stored]:
     """What words are stored as. Kinds that store a word alike are asked for together: whoever looks through one for nothing looks through all of it."""
     kinds_of = defaultdict[tuple[str, bool | None], list[str]](list)
     for words, kinds in spoken(KINDS):
-        own = tuple(word for word in wanted if word in {*words.ACTIVE, *words.TERMINAL})
-        for statuses, has_begun in words.stored_statuses(own) if own else ():
-            for status in statuses:
-                kinds_of[status, has_begun].extend(kinds)
+        own = [word for word in wanted if word in {*words.ACTIVE, *words.TERMINAL}]
+        plain = [word for word in own if word not in words.ENDED_FOR]
+        stored = {(status, has_begun) for statuses, has_begun in _stored(words, plain) for status in statuses}
+        for word in words.ENDED_FOR.keys() & own:
+            for statuses, has_begun in _stored(words, [word]):
+                if any((status, has_begun) not in stored for status in statuses):
+                    yield Stored(kinds, statuses, has_begun, tuple(words.ENDED_FOR[word]))
+        for status, has_begun in sorted(stored, key=str):
+            kinds_of[status, has_begun].extend(kinds)
     alike = defaultdict[tuple[tuple[str, ...], bool | None], list[str]](list)
     for (status, has_begun), several in kinds_of.items():
         alike[tuple(several), has_begun].append(status)
     for (together, has_begun), words_stored in alike.items():
-        yield together, tuple(words_stored), has_begun
+        yield Stored(together, tuple(words_stored), has_begun)
+
+
+def _stored(words: Words, wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
+    return words.stored_statuses(wanted) if wanted else []
 
 
 def _listed(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> list[Header]:
     """A page of instances. What is stored as one status may have several words, by the reason, which is not what they are found by."""
     found: list[Header] = []
+    size = query.limit
     while True:
         page = reader.instances(query)
         found += [each for each in page if _is_wanted(each, words_of(each.kind), wanted)]
-        if len(page) < query.limit or len(found) >= query.limit:
-            return found[: query.limit]
-        query = msgspec.structs.replace(query, before=page[-1].id)
+        if len(page) < query.limit or len(found) >= size:
+            return found[:size]
+        query = msgspec.structs.replace(query, before=page[-1].id, limit=LARGEST_PAGE)
 
 
 def _is_wanted(header: Header, words: Words, wanted: tuple[str, ...]) -> bool:

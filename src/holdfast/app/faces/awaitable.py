@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
@@ -44,12 +44,14 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.repeats import FutureRepeats, RepeatedRequest
 from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
+from holdfast.app.calls.subjects import subject
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
@@ -332,10 +334,11 @@ class AsyncRuns:
         partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> views.Page:
-        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
+        """Runs, newest first unless `oldest_first` says otherwise, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
@@ -349,6 +352,7 @@ class AsyncRuns:
             partition=partition,
             created_after=created_after,
             created_before=created_before,
+            oldest_first=oldest_first,
             cursor=cursor,
             limit=limit,
         )
@@ -1365,20 +1369,25 @@ class AsyncCharters:
     def __init__(self, futures: FutureCharters) -> None:
         self._futures = futures
 
-    async def publish_rules(self, type: str, rules: Sequence[Mapping[str, object]], *, comment: str = "") -> Charter:
+    async def publish_rules(
+        self, type: str, rules: Sequence[Mapping[str, object]], *, replaces: int | None = None, comment: str = ""
+    ) -> Charter:
         """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
 
-        DefinitionError lists everything that is wrong with them.
+        DefinitionError lists everything that is wrong with them. With `replaces` it is refused (`version_conflict`) if the newest version is another
+        one by now; 0 says that there is none.
         """
-        return await self._futures.publish_rules(type, rules, comment=comment)
+        return await self._futures.publish_rules(type, rules, replaces=replaces, comment=comment)
 
-    async def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
+    async def publish_settings(
+        self, settings: Mapping[str, object], *, replaces: int | None = None, comment: str = ""
+    ) -> Charter:
         """Publish the settings of the organisation, all of them: expressions read them as `org`.
 
         Its calendars, by name under `calendars`, say when it works: times of steps may count by them. Under `notices` it says how people
-        are told: templates by occasion, channel and language, and what nobody can do without.
+        are told: templates by occasion, channel and language, and what nobody can do without. `replaces` is as in `publish_rules`.
         """
-        return await self._futures.publish_settings(settings, comment=comment)
+        return await self._futures.publish_settings(settings, replaces=replaces, comment=comment)
 
     async def rules(self, type: str, version: int = 0) -> Charter:
         """The rules for a type of documents, the newest version if none is given."""
@@ -1549,6 +1558,10 @@ class AsyncDefinitions:
     async def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> FileChanges:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
         return await self._futures.diff_file(text, version, workflow=workflow)
+
+    async def diff(self, definition: DefinitionLike, old: str | int, new: str | int = "") -> FileChanges:
+        """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
+        return await self._futures.diff(definition, old, new)
 
     async def archive(self, definition: DefinitionLike, version: str | int) -> None:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
@@ -1954,6 +1967,28 @@ class AsyncRefusals:
         return await self._futures.list(before=before, limit=limit)
 
 
+class AsyncRepeats:
+    """Requests to an edge of the engine, such as its HTTP API, that are safe to send again: one key of one actor is one request."""
+
+    def __init__(self, futures: FutureRepeats) -> None:
+        self._futures = futures
+
+    async def begin(self, key: str, mark: bytes) -> RepeatedRequest | None:
+        """Note that the actor of these calls begins a request; what is known of it if the key was used before, and None if not.
+
+        `mark` says what it is about. Those of the tenant that are older than a day are forgotten.
+        """
+        return await self._futures.begin(key, mark)
+
+    async def answer(self, key: str, status: int, headers: str, body: bytes | None) -> None:
+        """Keep what was answered to a request that was begun; without its body if that is None."""
+        await self._futures.answer(key, status, headers, body)
+
+    async def forget(self, key: str) -> None:
+        """Have the key of a request free again that was begun, and that nothing came of."""
+        await self._futures.forget(key)
+
+
 class AsyncSchedules:
     """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
 
@@ -2260,6 +2295,8 @@ class AsyncCalls:
     """Sessions of browsers."""
     refusals: AsyncRefusals
     """Requests that were refused because of who asked."""
+    repeats: AsyncRepeats
+    """Requests that may be sent again, and what they were answered."""
     schedules: AsyncSchedules
     """What starts workflows at given times."""
     batches: AsyncBatches
@@ -2269,32 +2306,41 @@ class AsyncCalls:
     def __init__(self, futures: FutureCalls) -> None:
         self._futures = futures
         self.request = futures.request
-        self.runs = AsyncRuns(futures.runs)
-        self.processes = AsyncProcesses(futures.processes)
-        self.documents = AsyncDocuments(futures.documents)
-        self.contracts = AsyncContracts(futures.contracts)
-        self.bodies = AsyncBodies(futures.bodies)
-        self.deciders = AsyncDeciders(futures.deciders)
-        self.tasks = AsyncTasks(futures.tasks)
-        self.notifications = AsyncNotifications(futures.notifications)
-        self.directory = AsyncDirectory(futures.directory)
-        self.chains = AsyncChains(futures.chains)
-        self.charters = AsyncCharters(futures.charters)
-        self.workflows = AsyncWorkflows(futures.workflows)
-        self.dead_letters = AsyncDeadLetters(futures.dead_letters)
-        self.definitions = AsyncDefinitions(futures.definitions)
-        self.events = AsyncEvents(futures.events)
-        self.instances = AsyncInstances(futures.instances)
-        self.invariants = AsyncInvariants(futures.invariants)
-        self.seals = AsyncSeals(futures.seals)
-        self.reports = AsyncReports(futures.reports)
-        self.inbox = AsyncInbox(futures.inbox)
-        self.pauses = AsyncPauses(futures.pauses)
-        self.keys = AsyncKeys(futures.keys)
-        self.sessions = AsyncSessions(futures.sessions)
-        self.refusals = AsyncRefusals(futures.refusals)
-        self.schedules = AsyncSchedules(futures.schedules)
-        self.batches = AsyncBatches(futures.batches)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {
+                "runs": AsyncRuns,
+                "processes": AsyncProcesses,
+                "documents": AsyncDocuments,
+                "contracts": AsyncContracts,
+                "bodies": AsyncBodies,
+                "deciders": AsyncDeciders,
+                "tasks": AsyncTasks,
+                "notifications": AsyncNotifications,
+                "directory": AsyncDirectory,
+                "chains": AsyncChains,
+                "charters": AsyncCharters,
+                "workflows": AsyncWorkflows,
+                "dead_letters": AsyncDeadLetters,
+                "definitions": AsyncDefinitions,
+                "events": AsyncEvents,
+                "instances": AsyncInstances,
+                "invariants": AsyncInvariants,
+                "seals": AsyncSeals,
+                "reports": AsyncReports,
+                "inbox": AsyncInbox,
+                "pauses": AsyncPauses,
+                "keys": AsyncKeys,
+                "sessions": AsyncSessions,
+                "refusals": AsyncRefusals,
+                "repeats": AsyncRepeats,
+                "schedules": AsyncSchedules,
+                "batches": AsyncBatches,
+            }
+            return subject(self, name, makers, lambda: getattr(self._futures, name))
 
     @overload
     async def start(
@@ -2387,8 +2433,15 @@ class AsyncEngineCalls(AsyncCalls):
     def __init__(self, futures: FutureEngineCalls) -> None:
         super().__init__(futures)
         self._futures = futures
-        self.projections = AsyncProjections(futures.projections)
-        self.admin = AsyncAdmin(futures.admin)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {"projections": AsyncProjections, "admin": AsyncAdmin}
+            if name not in makers:
+                return super().__getattr__(name)
+            return subject(self, name, makers, lambda: getattr(self._futures, name))
 
     def acting(self, actor: Actor | str | RequestContext) -> AsyncCalls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
@@ -44,12 +44,14 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.repeats import FutureRepeats, RepeatedRequest
 from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.schedules import FutureSchedules
 from holdfast.app.calls.seals import FutureSeals, Seal
 from holdfast.app.calls.sessions import LIFETIME, OPEN, FutureSessions
+from holdfast.app.calls.subjects import subject
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.calls.workflows import FutureWorkflows
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication
@@ -332,10 +334,11 @@ class Runs:
         partition: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        oldest_first: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> views.Page:
-        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
+        """Runs, newest first unless `oldest_first` says otherwise, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
@@ -349,6 +352,7 @@ class Runs:
             partition=partition,
             created_after=created_after,
             created_before=created_before,
+            oldest_first=oldest_first,
             cursor=cursor,
             limit=limit,
         ).result()
@@ -1359,20 +1363,25 @@ class Charters:
     def __init__(self, futures: FutureCharters) -> None:
         self._futures = futures
 
-    def publish_rules(self, type: str, rules: Sequence[Mapping[str, object]], *, comment: str = "") -> Charter:
+    def publish_rules(
+        self, type: str, rules: Sequence[Mapping[str, object]], *, replaces: int | None = None, comment: str = ""
+    ) -> Charter:
         """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
 
-        DefinitionError lists everything that is wrong with them.
+        DefinitionError lists everything that is wrong with them. With `replaces` it is refused (`version_conflict`) if the newest version is another
+        one by now; 0 says that there is none.
         """
-        return self._futures.publish_rules(type, rules, comment=comment).result()
+        return self._futures.publish_rules(type, rules, replaces=replaces, comment=comment).result()
 
-    def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
+    def publish_settings(
+        self, settings: Mapping[str, object], *, replaces: int | None = None, comment: str = ""
+    ) -> Charter:
         """Publish the settings of the organisation, all of them: expressions read them as `org`.
 
         Its calendars, by name under `calendars`, say when it works: times of steps may count by them. Under `notices` it says how people
-        are told: templates by occasion, channel and language, and what nobody can do without.
+        are told: templates by occasion, channel and language, and what nobody can do without. `replaces` is as in `publish_rules`.
         """
-        return self._futures.publish_settings(settings, comment=comment).result()
+        return self._futures.publish_settings(settings, replaces=replaces, comment=comment).result()
 
     def rules(self, type: str, version: int = 0) -> Charter:
         """The rules for a type of documents, the newest version if none is given."""
@@ -1543,6 +1552,10 @@ class Definitions:
     def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> FileChanges:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
         return self._futures.diff_file(text, version, workflow=workflow).result()
+
+    def diff(self, definition: DefinitionLike, old: str | int, new: str | int = "") -> FileChanges:
+        """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
+        return self._futures.diff(definition, old, new).result()
 
     def archive(self, definition: DefinitionLike, version: str | int) -> None:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
@@ -1948,6 +1961,28 @@ class Refusals:
         return self._futures.list(before=before, limit=limit).result()
 
 
+class Repeats:
+    """Requests to an edge of the engine, such as its HTTP API, that are safe to send again: one key of one actor is one request."""
+
+    def __init__(self, futures: FutureRepeats) -> None:
+        self._futures = futures
+
+    def begin(self, key: str, mark: bytes) -> RepeatedRequest | None:
+        """Note that the actor of these calls begins a request; what is known of it if the key was used before, and None if not.
+
+        `mark` says what it is about. Those of the tenant that are older than a day are forgotten.
+        """
+        return self._futures.begin(key, mark).result()
+
+    def answer(self, key: str, status: int, headers: str, body: bytes | None) -> None:
+        """Keep what was answered to a request that was begun; without its body if that is None."""
+        self._futures.answer(key, status, headers, body).result()
+
+    def forget(self, key: str) -> None:
+        """Have the key of a request free again that was begun, and that nothing came of."""
+        self._futures.forget(key).result()
+
+
 class Schedules:
     """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
 
@@ -2250,6 +2285,8 @@ class Calls:
     """Sessions of browsers."""
     refusals: Refusals
     """Requests that were refused because of who asked."""
+    repeats: Repeats
+    """Requests that may be sent again, and what they were answered."""
     schedules: Schedules
     """What starts workflows at given times."""
     batches: Batches
@@ -2262,33 +2299,42 @@ class Calls:
     def __init__(self, futures: FutureCalls) -> None:
         self.futures = futures
         self.request = futures.request
-        self.runs = Runs(futures.runs)
-        self.processes = Processes(futures.processes)
-        self.documents = Documents(futures.documents)
-        self.contracts = Contracts(futures.contracts)
-        self.bodies = Bodies(futures.bodies)
-        self.deciders = Deciders(futures.deciders)
-        self.tasks = Tasks(futures.tasks)
-        self.notifications = Notifications(futures.notifications)
-        self.directory = Directory(futures.directory)
-        self.chains = Chains(futures.chains)
-        self.charters = Charters(futures.charters)
-        self.workflows = Workflows(futures.workflows)
-        self.dead_letters = DeadLetters(futures.dead_letters)
-        self.definitions = Definitions(futures.definitions)
-        self.events = Events(futures.events)
-        self.instances = Instances(futures.instances)
-        self.invariants = Invariants(futures.invariants)
-        self.seals = Seals(futures.seals)
-        self.reports = Reports(futures.reports)
-        self.inbox = Inbox(futures.inbox)
-        self.pauses = Pauses(futures.pauses)
-        self.keys = Keys(futures.keys)
-        self.sessions = Sessions(futures.sessions)
-        self.refusals = Refusals(futures.refusals)
-        self.schedules = Schedules(futures.schedules)
-        self.batches = Batches(futures.batches)
         self.aio = AsyncCalls(futures)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {
+                "runs": Runs,
+                "processes": Processes,
+                "documents": Documents,
+                "contracts": Contracts,
+                "bodies": Bodies,
+                "deciders": Deciders,
+                "tasks": Tasks,
+                "notifications": Notifications,
+                "directory": Directory,
+                "chains": Chains,
+                "charters": Charters,
+                "workflows": Workflows,
+                "dead_letters": DeadLetters,
+                "definitions": Definitions,
+                "events": Events,
+                "instances": Instances,
+                "invariants": Invariants,
+                "seals": Seals,
+                "reports": Reports,
+                "inbox": Inbox,
+                "pauses": Pauses,
+                "keys": Keys,
+                "sessions": Sessions,
+                "refusals": Refusals,
+                "repeats": Repeats,
+                "schedules": Schedules,
+                "batches": Batches,
+            }
+            return subject(self, name, makers, lambda: getattr(self.futures, name))
 
     @overload
     def start(
@@ -2384,9 +2430,16 @@ class EngineCalls(Calls):
     def __init__(self, futures: FutureEngineCalls) -> None:
         super().__init__(futures)
         self.futures = futures
-        self.projections = Projections(futures.projections)
-        self.admin = Admin(futures.admin)
         self.aio = AsyncEngineCalls(futures)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            makers = {"projections": Projections, "admin": Admin}
+            if name not in makers:
+                return super().__getattr__(name)
+            return subject(self, name, makers, lambda: getattr(self.futures, name))
 
     def acting(self, actor: Actor | str | RequestContext) -> Calls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.

@@ -12,7 +12,7 @@ from holdfast.authoring.document.dry_run import DryRun, dry_run
 from holdfast.authoring.document.effective import Effective, effective_data, read_effective
 from holdfast.authoring.document.envelope import Envelope, generate_envelope, outdated_warning, version_problem
 from holdfast.authoring.document.exchange import export_yaml
-from holdfast.authoring.document.graph import graph_of, machine_edges
+from holdfast.authoring.document.graph import graph_of
 from holdfast.authoring.document.library import contract_names, ready_contract
 from holdfast.authoring.document.picture import mermaid_of
 from holdfast.authoring.document.problems import Problem
@@ -21,6 +21,7 @@ from holdfast.authoring.document.scenarios import ScenarioResult, run_scenario
 from holdfast.authoring.document.templates import Template, instantiate, read_template, template_names
 from holdfast.authoring.document.validator import check_body, rebased
 from holdfast.authoring.document.versions import COMPILER_VERSION, advance_problem, repin_problem, start_problem
+from holdfast.authoring.document.ways import machine_edges
 
 __all__ = [
     "COMPILER_VERSION",

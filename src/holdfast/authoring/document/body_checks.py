@@ -92,12 +92,11 @@ class _Examination:
             slot = self._envelope.slots.get(name)
             if slot is None:
                 self._unknown_slot(name)
-            else:
+            elif self._fits(patch):
                 drafts[name] = Draft(slot, patch, self._report)
         checked = {
             name: each for name, draft in drafts.items() if (each := self._patch(name, draft, drafts)) is not None
         }
-        self._slot = ""
         self._unique(drafts)
         self._scenarios()
         found = ordered(self._problems)
@@ -121,6 +120,15 @@ class _Examination:
         self._report(
             UNKNOWN_SLOT, f"the envelope has no {shown(name)}{told}", part=self._body, field="slots", inner=name
         )
+
+    def _fits(self, patch: b.Patch) -> bool:
+        """Whether a patch is small enough to be looked at: what else is wrong with a larger one would take for ever to find."""
+        sizes = (("nodes", len(patch.nodes), b.MOST_NODES), ("edges", len(patch.edges), b.MOST_EDGES))
+        for what, count, most in sizes:
+            if count > most:
+                told = f"the patch has {count} {what}; use at most {most}"
+                self._report("too_many", told, part=patch, field=what)
+        return all(count <= most for _, count, most in sizes)
 
     def _patch(self, name: str, draft: Draft, drafts: Mapping[str, Draft]) -> Checked | None:
         self._slot = name
@@ -153,16 +161,15 @@ class _Examination:
                 self._report("too_many", told, part=each, field="acts")
 
     def _unique(self, drafts: Mapping[str, Draft]) -> None:
-        """Ids are unique over the whole graph."""
-        edges = Counter(
-            edge.id for draft in drafts.values() for edge in {edge.id: edge for edge in draft.edges}.values()
-        )
-        for name, count in sorted(edges.items()):
-            if count > 1 or name in self._envelope.edges:
-                where = "in the envelope too" if name in self._envelope.edges else "in several slots"
-                self._report(
-                    "duplicate_edge", f"the edge id {shown(name)} is used {where}; give each its own", edge=name
-                )
+        """Ids are unique over the whole graph; those of the envelope no edge of a patch can have."""
+        edges = {slot: {edge.id: edge for edge in draft.edges} for slot, draft in drafts.items()}
+        counts = Counter(name for each in edges.values() for name in each)
+        for self._slot, each in edges.items():
+            for name, edge in each.items():
+                if counts[name] > 1:
+                    message = f"the edge id {shown(name)} is used in several slots; give each its own"
+                    self._report("duplicate_edge", message, edge=name, part=edge.given, field="id")
+        self._slot = ""
 
     def _report(
         self,
@@ -176,7 +183,8 @@ class _Examination:
         inner: str = "",
     ) -> None:
         position = edge or node or self._slot
-        if self._reader is not None and part is not None:
-            place = self._reader.inner(part, field, inner) if inner else self._reader.at(part, field)
-            position = str(place)
+        if self._reader is not None:
+            if part is None:  # What the compiler has added stands in no file; its slot does.
+                part, field, inner = self._body, "slots", self._slot
+            position = str(self._reader.inner(part, field, inner) if inner else self._reader.at(part, field))
         self._problems.append(Problem(code, message, position, slot=self._slot, node=node, edge=edge))

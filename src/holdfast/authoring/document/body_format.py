@@ -294,7 +294,7 @@ class PatchEdge(_Part, frozen=True, kw_only=True):
     on: Annotated[
         Name | None,
         Meta(
-            description="What the first node is left by; without it, the label if that is such a word, or the usual outcome."
+            description="What the first node is left by, or * for all that no other edge names, refusals apart; without it, the label if that is such a word, or the usual outcome."
         ),
     ] = None
     when: Annotated[Condition | None, Meta(description="What must hold, over entity., actor., org., now, context.")] = (

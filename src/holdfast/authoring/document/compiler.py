@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
+from holdfast.authoring.document.assembly import merged
 from holdfast.authoring.document.body_checks import NOTHING
 from holdfast.authoring.document.body_format import Body
 from holdfast.authoring.document.contract_format import Contract
@@ -14,7 +15,6 @@ from holdfast.authoring.document.ids import ENVELOPE
 from holdfast.authoring.document.merging import Merger
 from holdfast.authoring.document.parts import Edge, Node
 from holdfast.authoring.document.proof import check_envelope, prove_gates
-from holdfast.authoring.document.validator import merged
 from holdfast.authoring.document.versions import COMPILER_VERSION
 from holdfast.errors import DefinitionError
 from holdfast.kernel.canonical import canonical_hash
@@ -35,10 +35,11 @@ def compile_effective(
     broken = wrong or prove_gates(envelope, merger.nodes, merger.edges)
     if broken:
         raise DefinitionError(f"the workflow of {envelope.entity_type}", broken)
-    return sealed(_artifact(envelope, merger))
+    return sealed(artifact(envelope, merger))
 
 
-def _artifact(envelope: Envelope, merger: Merger) -> Effective:
+def artifact(envelope: Envelope, merger: Merger) -> Effective:
+    """What was put together and is sound, not sealed yet."""
     nodes = {name: merger.nodes[name] for name in sorted(merger.nodes)}
     edges = {name: merger.edges[name] for name in sorted(merger.edges)}
     tried = sorted(edges.values(), key=lambda edge: (edge.priority, edge.id))

@@ -25,15 +25,20 @@ from holdfast.authoring.document.formulas import RESERVED, Language, schema_type
 from holdfast.authoring.document.windows import is_stricter
 from holdfast.authoring.files.parsing import shown
 from holdfast.authoring.files.reading import Findings, Reader
-from holdfast.errors import ExpressionError
+from holdfast.authoring.files.values import milliseconds
+from holdfast.errors import Diagnostic, ExpressionError
 from holdfast.expressions.suggestions import suggestion
 from holdfast.machine.graphs.document import Field as MachineField
 from holdfast.machine.graphs.document_checks import DEEPEST_FIELDS
+from holdfast.machine.graphs.findings import name_findings, time_findings, work_findings
 from holdfast.machine.graphs.forms import form_findings
+from holdfast.machine.graphs.work import Work
 from holdfast.machine.runs.fields import value_faults
 
 KEPT: Final = frozenset({"pass", "reject", "again", "amend", "timeout", "ok", "amended"})
 """Words that the engine has for leaving a state or a gate."""
+MOST_STATES: Final = 500
+"""States of a lifecycle, and transitions."""
 _BUILT_IN: Final = ("create", "update", "amend", "discard")
 """Verbs that every type has."""
 
@@ -49,7 +54,14 @@ class ContractChecks:
         self._language = Language(contract, schema_type(contract), {})
 
     def run(self) -> None:
-        """Find all that is wrong."""
+        """Find all that is wrong; a lifecycle that is far too large is not looked at."""
+        life = self._life
+        for what, count in (("states", len(life.states)), ("transitions", len(life.transitions))):
+            if count > MOST_STATES:
+                told = f"the lifecycle has {count} {what}; use at most {MOST_STATES}"
+                self._find("too_many", told, life, what)
+        if self._findings.found:
+            return
         self._fields()
         self._states()
         self._transitions()
@@ -76,9 +88,11 @@ class ContractChecks:
             message = f"{shown(name)} lies deeper than {DEEPEST_FIELDS} levels; make it flatter"
             self._find("too_deep", message, field)
             return
+        if self._faults(name_findings(name, "field", "the name of a field with those around it", name), field):
+            return
         match field:
             case ListField(items=items) if items is not None:
-                self._field(name, items, depth + 1)
+                self._field(f"{name}[]", items, depth + 1)
             case ObjectField(fields=fields):
                 for inner, each in fields.items():
                     self._field(f"{name}.{inner}", each, depth + 1)
@@ -138,6 +152,11 @@ class ContractChecks:
         for name, state in states.items():
             if (state.timeout is None) is not (state.on_timeout is None):
                 self._find("timeout", f"{shown(name)} needs both `timeout` and `on_timeout`, or neither", state)
+            if state.timeout is not None:
+                time = milliseconds(state.timeout)
+                self._faults(
+                    time_findings(name, "timeout", f"the time of {shown(name)}", time, low=1), state, "timeout"
+                )
             if state.on_timeout is not None:
                 leads = [each.name for each in life.transitions if name in each.sources]
                 self._known(
@@ -273,6 +292,9 @@ class ContractChecks:
             if action.name in seen:
                 self._find("duplicate_action", f"there are several {shown(action.name)}; keep one", action, "name")
             seen.add(action.name)
+            if action.handler is not None:
+                work = Work(handler=action.handler)
+                self._faults(work_findings(action.name, shown(action.name), work, least_calls=1), action, "handler")
             self._payload(action)
 
     def _payload(self, action: ContractAction) -> None:
@@ -286,6 +308,7 @@ class ContractChecks:
         known += [f"{self._contract.entity_type}.{verb}" for verb in _BUILT_IN]
         known += [f"{self._contract.entity_type}.{each.name}" for each in self._life.transitions]
         for policy in self._contract.policies:
+            self._faults(name_findings(policy.name, "policy", "the name of a policy", policy.name), policy, "name")
             for name in policy.actions:
                 if not any(fnmatchcase(each, name) for each in known):
                     told = suggestion(name, known) or f"; there are {', '.join(known)}"
@@ -308,6 +331,13 @@ class ContractChecks:
         if name not in listed:
             told = suggestion(name, listed) or f"; there are {', '.join(listed)}"
             self._find(code, f"{what} names {shown(name)}, which is not there{told}", part, field)
+
+    def _faults(self, found: Iterable[Diagnostic], part: object, field: str = "") -> bool:
+        """Whether the machine has something against a value."""
+        faults = list(found)
+        for each in faults:
+            self._find(each.code, each.message, part, field)
+        return bool(faults)
 
     def _find(self, code: str, message: str, part: object, field: str = "") -> None:
         self._findings.add(code, message, self._reader.at(part, field))

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.contract_format import Slot
-from holdfast.authoring.document.ids import IN, LOCAL, LONGEST, OUT, edge_id, prefix_of, proxy_id
+from holdfast.authoring.document.ids import EDGE, IN, LOCAL, LONGEST, OUT, edge_id, prefix_of, proxy_id
 from holdfast.authoring.document.outcomes import main_outcome, outcomes_of, refusal_of
 from holdfast.authoring.document.parts import ANY, CONDITIONAL, UNCONDITIONAL
 from holdfast.authoring.files.parsing import shown
@@ -111,9 +111,7 @@ class Draft:
                 continue
             if not self._is_onward(given, source, target, name):
                 continue
-            if given.id is not None and (len(given.id) > LONGEST or not set(given.id) <= _PRINTABLE):
-                message = f"an edge has the id {shown(given.id)}; use at most {LONGEST} ASCII characters without spaces"
-                self._report("edge_id", message, edge=name, part=given, field="id")
+            self._check_edge_id(given, edge_id(source, target), name)
             priority = given.priority
             if priority is None:
                 priority = UNCONDITIONAL if given.when is None else CONDITIONAL
@@ -121,9 +119,20 @@ class Draft:
             self.edges.append(DraftEdge(id=name, source=source, target=target, on=on, priority=priority, given=given))
         for name, count in Counter(edge.id for edge in self.edges).items():
             if count > 1:
-                self._report(
-                    "duplicate_edge", f"there are {count} edges {shown(name)}; give each its own id", edge=name
-                )
+                last = [edge.given for edge in self.edges if edge.id == name][-1]
+                message = f"there are {count} edges {shown(name)}; give each its own id"
+                self._report("duplicate_edge", message, edge=name, part=last, field="id")
+
+    def _check_edge_id(self, given: b.PatchEdge, usual: str, name: str) -> None:
+        """An id can be read, and is none that the compiler gives to an edge between others."""
+        if given.id is None:
+            return
+        if len(given.id) > LONGEST or not set(given.id) <= _PRINTABLE:
+            message = f"an edge has the id {shown(given.id)}; use at most {LONGEST} ASCII characters without spaces"
+            self._report("edge_id", message, edge=name, part=given, field="id")
+        if given.id.startswith(EDGE) and not _is_numbered(given.id, usual):
+            message = f"an edge has the id {shown(given.id)}, which stands for a way between others; drop it, or take one that does not begin with {EDGE}"
+            self._report("edge_id", message, edge=name, part=given, field="id")
 
     def _known(self, given: b.PatchEdge, name: str, field: str, edge: str) -> bool:
         if name in self.nodes or name in {self.way_in, self.way_out}:
@@ -198,6 +207,12 @@ class Draft:
     def ways(self, name: str) -> Iterator[DraftEdge]:
         """The edges from a node, rejections that leave the slot apart."""
         return (edge for edge in self.out[name] if not (edge.target == self.way_out and is_rejection(edge, self.nodes)))
+
+
+def _is_numbered(name: str, usual: str) -> bool:
+    """Whether an id is the usual one, or one of several like it."""
+    number = name.removeprefix(usual).removeprefix("#")
+    return name.startswith(usual) and (name == usual or (name == f"{usual}#{number}" and number.isdecimal()))
 
 
 def is_rejection(edge: DraftEdge, nodes: dict[str, b.PatchNode]) -> bool:

@@ -23,6 +23,7 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression, Options, Reason, Spelling, Type, parse
 from holdfast.expressions.suggestions import suggestion
 from holdfast.expressions.tree import Node, variables
+from holdfast.kernel.settling import settled
 
 Stored: TypeAlias = dict[str, object]
 """The stored form of an expression, as graphs have it."""
@@ -138,7 +139,7 @@ class Language:
     def _stored(self, read: Expression) -> Stored:
         if not self._reads_others or not any(map(self._leads_on, _paths(read))):
             return read.to_data()
-        tree: Node = msgspec.convert(self._through(msgspec.to_builtins(read.tree)), Node)
+        tree: Node = msgspec.convert(self._through(msgspec.to_builtins(read.tree)), settled(Node))
         return Expression(read.source, read.spelling, tree).to_data()
 
     def _leads_on(self, path: tuple[tuple[str, ...], int]) -> bool:

@@ -1,12 +1,8 @@
-"""From a compiled workflow to the graph that the machine runs: every node and edge of the artifact, in the machine's own kinds.
-
-A refusal that leaves its slot is no edge of the graph: the machine ends everything in the slot and tells the gate.
-"""
+"""From a compiled workflow to the graph that the machine runs: every node and edge of the artifact, in the machine's own kinds."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 
 import msgspec
 
@@ -17,9 +13,10 @@ from holdfast.authoring.document.effective import Effective, check_whole
 from holdfast.authoring.document.formulas import Stored
 from holdfast.authoring.document.ids import ENVELOPE, START
 from holdfast.authoring.document.node_checks import SERVICE, other_type
-from holdfast.authoring.document.outcomes import refusal_of
-from holdfast.authoring.document.parts import OK, SYSTEM_TYPES, Edge, Node
+from holdfast.authoring.document.parts import SYSTEM_TYPES, Node
+from holdfast.authoring.document.ways import brought, edges_of, patch_node
 from holdfast.authoring.files.values import milliseconds
+from holdfast.errors import DefinitionError, Diagnostic
 from holdfast.expressions import Options, parse
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask
@@ -33,6 +30,19 @@ from holdfast.machine.graphs.kinds.task import WEBHOOK
 def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
     """The graph of a compiled workflow, named after the type of its documents; `version` is that of the published workflow."""
     check_whole(effective)
+    return _graph(effective, version)
+
+
+def graph_findings(effective: Effective) -> tuple[Diagnostic, ...]:
+    """What the compiler of graphs has against a workflow, sealed or not; nothing if it has a graph."""
+    try:
+        _graph(effective, "1")
+    except DefinitionError as error:
+        return error.diagnostics
+    return ()
+
+
+def _graph(effective: Effective, version: str) -> g.Graph:
     contract = effective.contract
     return compile_graph(
         kind="envelope",
@@ -40,7 +50,7 @@ def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
         version=version,
         entry=START,
         nodes=[machine_node(contract, each) for each in effective.nodes_by_id.values()],
-        edges=list(_edges(effective)),
+        edges=list(edges_of(effective)),
         policies=_policies(contract),
         document=document_spec(effective),
     )
@@ -58,59 +68,7 @@ def _policies(contract: Contract) -> g.Policies:
     )
 
 
-# -- edges
-
-
-def machine_edges(effective: Effective) -> dict[str, str]:
-    """For each edge of the graph, by its id, the edge of the artifact that it stands for: what histories name, and what authors know."""
-    return {machine.id: edge.id for edge, machine in _pairs(effective)}
-
-
-def _edges(effective: Effective) -> Iterator[g.Edge]:
-    return (machine for _, machine in _pairs(effective))
-
-
-def _pairs(effective: Effective) -> Iterator[tuple[Edge, g.Edge]]:
-    for name, leaving in effective.adjacency.items():
-        node = effective.nodes_by_id[name]
-        for place, edge_id in enumerate(leaving):
-            edge = effective.edges_by_id[edge_id]
-            if not _is_refusal(effective, node, edge):
-                yield edge, _edge(node, edge, place)
-
-
-def _is_refusal(effective: Effective, node: Node, edge: Edge) -> bool:
-    """Whether an edge is a refusal that leaves its slot."""
-    is_out = effective.nodes_by_id[edge.target].type == "slot_proxy" and edge.target.endswith(":out")
-    return is_out and node.type in {"approval", "rule"} and edge.on == refusal_of(_patch_node(node))
-
-
-def _edge(node: Node, edge: Edge, place: int) -> g.Edge:
-    on, assign = edge.on, {}
-    if node.type == "wait_event" and on == "event":
-        on = g.OK
-        into = node.config.get("into")
-        assign = {str(into): _mapping("event.payload")} if into else {}
-    if node.type == "condition" and "expression" not in node.config and on == OK:
-        on = g.TRUE
-    return g.Edge(
-        source=edge.source,
-        target=edge.target,
-        on=on,
-        when=edge.when,
-        priority=place,
-        rework=edge.rework,
-        assign=assign,
-    )
-
-
 # -- nodes
-
-
-def _patch_node(node: Node) -> b.PatchNode:
-    """What the author wrote of a node."""
-    found: b.PatchNode = msgspec.convert({**node.config, "id": node.id, "type": node.type}, b.PatchNode)
-    return found
 
 
 def machine_node(contract: Contract, node: Node) -> g.Node:
@@ -126,7 +84,7 @@ def machine_node(contract: Contract, node: Node) -> g.Node:
             run_as=_run_as(_text(node, "run_as") or ""),
             metadata=told,
         )
-    written = _patch_node(node)
+    written = patch_node(node)
     return g.Node(
         id=node.id,
         op=_op(contract, node, written),
@@ -357,7 +315,7 @@ def _under(node: Node, prefix: str, *, keep: bool = False) -> dict[str, Stored]:
 
 
 def _kept(into: str | None) -> dict[str, Stored]:
-    return {} if into is None else {into: _mapping("response")}
+    return {} if into is None else {into: brought("response")}
 
 
 def _constant(text: str) -> Stored:
@@ -378,9 +336,3 @@ def _run_as(given: str) -> str:
 def _always() -> Stored:
     """The condition that holds. It is parsed when it is needed: the parser takes longer to make than all else that is imported."""
     return parse("true").to_data()
-
-
-@functools.cache
-def _mapping(text: str) -> Stored:
-    """A value that comes with an answer or an event."""
-    return parse(text, spelling="mapping", options=Options(namespaces=frozenset({text.partition(".")[0]}))).to_data()

@@ -14,6 +14,8 @@ LONGEST: Final = 128
 """Characters of an id."""
 LOCAL: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 """The part of a custom id that its author chooses."""
+EDGE: Final = "edge:"
+"""What the ids of edges begin with that their author gave none."""
 IN, OUT = "in", "out"
 """The short names of a slot's proxies, in the edges of its patch."""
 
@@ -50,7 +52,7 @@ def prefix_of(slot: str) -> str:
 
 def edge_id(source: str, target: str, number: int = 1) -> str:
     """The id of an edge that its author gave none."""
-    name = f"edge:{source}->{target}"
+    name = f"{EDGE}{source}->{target}"
     return name if number == 1 else f"{name}#{number}"
 
 

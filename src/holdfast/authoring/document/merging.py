@@ -13,9 +13,9 @@ import msgspec
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.body_checks import Checked
 from holdfast.authoring.document.contract_format import LifecycleTransition, Window
-from holdfast.authoring.document.drafting import DraftEdge, is_rejection
+from holdfast.authoring.document.drafting import Draft, DraftEdge, is_rejection
 from holdfast.authoring.document.envelope import Envelope
-from holdfast.authoring.document.formulas import ENTITY, STATUS, Stored
+from holdfast.authoring.document.formulas import ENTITY, RELATED, RESERVED, STATUS, Stored
 from holdfast.authoring.document.ids import IN, OUT, edge_id, gate_id, join_id, policy_id, state_id
 from holdfast.authoring.document.parts import (
     AGAIN,
@@ -159,8 +159,8 @@ def _lists_around(checked: Checked, node: b.PatchNode) -> list[str]:
         stored = checked.formulas.nodes.get(split, {}).get("items")
         if stored is not None:
             paths = [each.path for each in variables(Expression.from_data(stored).tree)]
-            found |= {path[1] for path in paths if len(path) > 1 and path[0] == ENTITY}
-    return sorted(found)
+            found |= {path[1] for path in paths if len(path) > 1 and path[0] in {ENTITY, RELATED}}
+    return sorted(found - RESERVED)
 
 
 def _slot_edges(checked: Checked) -> Iterator[Edge]:
@@ -169,7 +169,7 @@ def _slot_edges(checked: Checked) -> Iterator[Edge]:
         given = edge.given
         yield Edge(
             id=edge.id,
-            source=policy_id(edge.source) if edge.on == DENIED else edge.source,
+            source=policy_id(edge.source) if _is_denial(draft, edge) else edge.source,
             target=_target(checked, edge),
             on=edge.on,
             priority=edge.priority,
@@ -186,6 +186,11 @@ def _slot_edges(checked: Checked) -> Iterator[Edge]:
             added.append(Edge(id="", source=join_id(name), target=join_id(outer[-1]) if outer else draft.way_out))
     for each in added:
         yield msgspec.structs.replace(each, provenance=draft.slot.id)
+
+
+def _is_denial(draft: Draft, edge: DraftEdge) -> bool:
+    """Whether an edge is for those who may not do an action: its policy gate is left by it."""
+    return edge.on == DENIED and isinstance(draft.nodes.get(edge.source), b.Action)
 
 
 def _target(checked: Checked, edge: DraftEdge) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -10,9 +11,11 @@ from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.contract_format import Contract
 from holdfast.authoring.document.drafting import Draft, Report
 from holdfast.authoring.files.parsing import shown
+from holdfast.authoring.files.values import REMEDIES, VERB
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.durations import duration_of, duration_text
 from holdfast.machine.graphs.calendars import calendar_findings
+from holdfast.machine.graphs.findings import name_findings
 from holdfast.machine.graphs.forms import form_findings
 
 APPROVER: Final = ("role", "user", "expression", "resolver")
@@ -20,6 +23,7 @@ TIMES: Final = ("duration", "until", "cron")
 SERVICE: Final = "service_account:"
 BUILT_IN: Final = ("create", "update")
 """What can be done to every document."""
+_VERB: Final = re.compile(VERB, re.ASCII)
 
 
 def actions_of(contract: Contract) -> dict[str, bool]:
@@ -58,13 +62,21 @@ class _NodeChecks:
                 self._timer(name, node)
             case b.Rule():
                 self._rules(name, node)
-            case b.WebhookOut(waits=False):
-                for field in ("into", "timeout", "once"):
-                    if getattr(node, field):
-                        message = f"nobody waits for the request of {shown(name)}, so that `{field}` says nothing; drop it, or wait"
-                        self._find("webhook", message, name, node, field)
+            case b.WebhookOut():
+                self._webhook(name, node)
             case _:
                 pass
+
+    def _webhook(self, name: str, node: b.WebhookOut) -> None:
+        for field in () if node.waits else ("into", "timeout", "once"):
+            if getattr(node, field):
+                message = (
+                    f"nobody waits for the request of {shown(name)}, so that `{field}` says nothing; drop it, or wait"
+                )
+                self._find("webhook", message, name, node, field)
+        if node.secret is not None:
+            for wrong in name_findings(name, "webhook", f"the secret of {shown(name)}", node.secret):
+                self._find(wrong.code, wrong.message, name, node, "secret")
 
     def _action(self, name: str, node: b.Action) -> None:
         if other_type(self._contract, node.action, is_elsewhere=node.target is not None):
@@ -80,6 +92,9 @@ class _NodeChecks:
     def _elsewhere(self, name: str, node: b.Action) -> None:
         """Another document: what can be done to it, its own contract says, when it is done."""
         of, _, verb = node.action.partition(".")
+        if _VERB.fullmatch(node.action) is None:
+            message = f"{shown(name)} does {shown(node.action)}, which is no action; {REMEDIES[VERB]}"
+            self._find("unknown_action", message, name, node, "action")
         if node.target is None and verb != "create":
             known = sorted(self._actions)
             told = suggestion(node.action, known) or f"; its own contract has {', '.join(known)}"
@@ -90,8 +105,8 @@ class _NodeChecks:
             told = suggestion(node.action, known) or f"; there are {', '.join(known)}"
             message = f"{shown(name)} does {shown(node.action)}, which its contract does not have{told}"
             self._find("unknown_action", message, name, node, "action")
-        if node.undo is not None and node.undo.partition(".")[0] != of:
-            message = f"{shown(node.undo)} is not done to documents of the type {shown(of)}; take one of theirs"
+        if node.undo is not None and (node.undo.partition(".")[0] != of or _VERB.fullmatch(node.undo) is None):
+            message = f"{shown(node.undo)} is not done to documents of the type {shown(of)}; take one of theirs, such as {of}.cancel"
             self._find("undo", message, name, node, "undo")
 
     def _own(self, name: str, node: b.Action) -> None:
@@ -243,7 +258,7 @@ class _NodeChecks:
                     f"the rule {shown(rule.name)} requires {shown(rule.field)}, which the contract does not have{told}"
                 )
                 self._find("rule", message, name, rule, "field")
-            if rule.outcome in {"error", "*"}:
+            if rule.outcome in {"error", "timeout", "*"}:
                 self._find(
                     "rule", f"{shown(rule.outcome)} is a word of the engine's; take another", name, rule, "outcome"
                 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.parts import BLOCKED, BRANCH, OK, REJECTED
 
@@ -61,6 +63,16 @@ def required_outcomes(node: b.PatchNode) -> tuple[str, ...]:
             return tuple(each for each in outcomes_of(node) if each not in {BLOCKED, "error"})
         case _:
             return (main_outcome(node),)
+
+
+def spelt_out(node: b.PatchNode, said: Collection[str]) -> tuple[str, ...] | None:
+    """What an edge for any outcome stands for where others name these; None if that is just any.
+
+    A refusal leaves the slot all the same, and of what a wait is left by only an event brings something.
+    """
+    if not isinstance(node, b.Approval | b.Rule | b.WaitEvent):
+        return None
+    return tuple(word for word in outcomes_of(node) if word not in said and word != refusal_of(node))
 
 
 def refusal_of(node: b.PatchNode) -> str:

@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.drafting import Draft, DraftEdge, Report
 from holdfast.authoring.document.ids import gate_id
-from holdfast.authoring.document.outcomes import outcomes_of, refusal_of, required_outcomes
-from holdfast.authoring.document.parts import ANY, BRANCH
+from holdfast.authoring.document.outcomes import outcomes_of, refusal_of, required_outcomes, spelt_out
+from holdfast.authoring.document.parts import ANY, BRANCH, OK
 from holdfast.authoring.document.windows import is_stricter
 from holdfast.authoring.files.parsing import shown
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.scopes import DEEPEST_FORKS
 
 Scope = tuple[str, ...]
 """The splits that a token is inside of, from the outermost."""
@@ -36,10 +37,10 @@ class Shape(NamedTuple):
 
 def check_shape(draft: Draft, report: Report) -> Shape | None:
     """Report all that is wrong with the shape of a patch; None if tokens could not be followed through it."""
-    _sizes(draft, report)
     _window(draft, report)
     _entry(draft, report)
     _exit(draft, report)
+    _beginning(draft, report)
     for name in sorted(draft.nodes):
         _outcomes(draft, name, report)
         _shadows(draft, name, report)
@@ -49,15 +50,6 @@ def check_shape(draft: Draft, report: Report) -> Shape | None:
         _circles(draft, set(order), report)
         return None
     return _Branches(draft, order, report).shape()
-
-
-def _sizes(draft: Draft, report: Report) -> None:
-    for what, count, most in (
-        ("nodes", len(draft.patch.nodes), b.MOST_NODES),
-        ("edges", len(draft.patch.edges), b.MOST_EDGES),
-    ):
-        if count > most:
-            report("too_many", f"the patch has {count} {what}; use at most {most}", part=draft.patch, field=what)
 
 
 def _window(draft: Draft, report: Report) -> None:
@@ -93,6 +85,14 @@ def _exit(draft: Draft, report: Report) -> None:
         report("exit_mode", message, part=draft.patch, field="exit")
 
 
+def _beginning(draft: Draft, report: Report) -> None:
+    """Nothing has happened yet where a slot begins, so that there is no word for it."""
+    for edge in draft.out[draft.way_in]:
+        if edge.on not in {OK, ANY}:
+            message = f"`in` is never left by {shown(edge.on)}: the slot begins there; drop `on`, or ask in `when`"
+            report("outcome", message, edge=edge.id, part=edge.given, field="on")
+
+
 def _outcomes(draft: Draft, name: str, report: Report) -> None:
     node = draft.nodes[name]
     known = outcomes_of(node)
@@ -105,6 +105,9 @@ def _outcomes(draft: Draft, name: str, report: Report) -> None:
             message = f"{shown(name)} goes on in every branch; ask in a condition node of the branch"
             report("branch_condition", message, edge=edge.id, part=edge.given, field="when")
     led = {edge.on for edge in draft.out[name]}
+    if ANY in led and spelt_out(node, led) == ():
+        message = f"{shown(name)} has a way for any outcome, and every one has a way of its own; remove it"
+        report("edge_shadowed", message, node=name, part=node)
     for word in required_outcomes(node):
         if word not in led and ANY not in led:
             message = f"{shown(name)} can be left by {word!r}, and no edge leads on from that; add one"
@@ -136,7 +139,7 @@ def _shadows(draft: Draft, name: str, report: Report) -> None:
         before = closed.get(edge.on) or closed.get(ANY)
         if before is not None:
             message = f"this way is never taken: {shown(before.id)} comes before it and asks nothing; give one of them a condition, or a priority"
-            report("edge_shadowed", message, edge=edge.id, part=edge.given)
+            report("edge_shadowed", message, edge=edge.id, part=edge.given or draft.nodes.get(edge.target))
         elif edge.when is None:
             closed[edge.on] = edge
 
@@ -225,6 +228,9 @@ class _Branches:
                 self._find("branches", told, name)
             elif isinstance(node, b.ParallelSplit) and not isinstance(node, b.ForEach) and len(branches) < _SEVERAL:
                 self._find("branches", f"{shown(name)} has one branch; give it several, or remove it", name)
+            if isinstance(node, b.ParallelSplit) and len(self._scopes.get(name, ())) == DEEPEST_FORKS:
+                told = f"{shown(name)} lies inside of {DEEPEST_FORKS} others, which is as deep as they go; call another workflow"
+                self._find("nested", told, name)
         return Shape(self._order, self._scopes, self._joins) if self._is_sound else None
 
     def _clashes(self) -> None:

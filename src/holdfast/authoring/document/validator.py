@@ -1,7 +1,7 @@
 """The validator of bodies: everything that is wrong with the patches of an organisation, without publishing anything.
 
-A body that is sound by its own rules is put together, and every node is asked in the machine's own words whether it can run: so what has
-no problems here has a graph.
+A body that is sound by its own rules is put together, every node is asked in the machine's own words whether it can run, and at last the
+whole is compiled: so what has no problems here has a graph.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.authoring.document.body_checks import NOTHING, Checked, examine, read_with_places
+from holdfast.authoring.document.assembly import merged
+from holdfast.authoring.document.body_checks import NOTHING, read_with_places
 from holdfast.authoring.document.body_format import Body
+from holdfast.authoring.document.compiler import artifact
 from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.formulas import Related
-from holdfast.authoring.document.graph import machine_node
+from holdfast.authoring.document.graph import graph_findings
+from holdfast.authoring.document.ids import ENVELOPE
 from holdfast.authoring.document.merging import Merger
 from holdfast.authoring.document.problems import Problem, ordered
+from holdfast.authoring.document.proof import prove_gates
 from holdfast.authoring.files.reading import Reader
 from holdfast.errors import DefinitionError
 
@@ -32,17 +36,8 @@ def check_body(envelope: Envelope, body: Body | str | bytes, *, related: Related
             body, reader = read_with_places(body, "the body")
         except DefinitionError as error:
             return [Problem(each.code, each.message, each.position) for each in error.diagnostics]
-    return merged(envelope, body, related=related, reader=reader)[1]
-
-
-def merged(
-    envelope: Envelope, body: Body, *, related: Related = NOTHING, reader: Reader | None = None
-) -> tuple[Merger, list[Problem]]:
-    """The envelope with the patches of a body in it, and everything that is wrong with them; with problems nothing is put in."""
-    patches, problems = examine(envelope, body, related=related, reader=reader)
-    merger = Merger(envelope, {} if problems else patches)
-    merger.run()
-    return merger, problems or ordered(_unfit(envelope, merger, patches, reader))
+    merger, problems = merged(envelope, body, related=related, reader=reader)
+    return problems or ordered(_late(envelope, merger, body, reader))
 
 
 def rebased(body: Body, envelope: Envelope) -> Body:
@@ -52,11 +47,11 @@ def rebased(body: Body, envelope: Envelope) -> Body:
     )
 
 
-def _unfit(envelope: Envelope, merger: Merger, patches: dict[str, Checked], reader: Reader | None) -> Iterator[Problem]:
-    """What the machine has against nodes that are sound by the rules of patches."""
-    for slot, checked in patches.items():
-        for name, written in checked.draft.nodes.items():
-            position = name if reader is None else str(reader.at(written))
-            node = machine_node(envelope.contract, merger.nodes[name])
-            for each in node.op.findings(name):
-                yield Problem(each.code, each.message, position, slot=slot, node=name)
+def _late(envelope: Envelope, merger: Merger, body: Body, reader: Reader | None) -> Iterator[Problem]:
+    """What is wrong with the whole though every patch is sound: a contract that nobody has read lets more through than one of a file."""
+    found = prove_gates(envelope, merger.nodes, merger.edges) or graph_findings(artifact(envelope, merger))
+    for each in found:
+        node = merger.nodes.get(each.position)
+        slot = "" if node is None or node.slot == ENVELOPE else node.slot
+        place = each.position if reader is None else str(reader.inner(body, "slots", slot))
+        yield Problem(each.code, each.message, place, slot=slot, node="" if node is None else node.id)

@@ -137,6 +137,8 @@ class _Composer:
         self._refuse_tag(event)
         tree = Scalar(value_of(event.value) if event.implicit[0] else event.value, event.value, _mark(event))
         self._count(1, tree.at)
+        if "\0" in event.value:  # Written with an escape: as it is, YAML refuses it.
+            self._find("syntax", "this holds the character U+0000, which no database keeps; remove it", tree.at)
         if event.anchor:
             self._anchors[event.anchor] = (tree, 1, 0)
         self._place(tree, 0)

@@ -33,6 +33,14 @@ class VersionQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The newest one if it is empty."""
 
 
+class VersionsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which versions are compared."""
+
+    old: str
+    new: str = ""
+    """The newest one if it is empty."""
+
+
 class DrawingQuery(VersionQuery, frozen=True, kw_only=True):
     """Which version is meant, and how a drawing is written."""
 
@@ -108,6 +116,11 @@ async def validate_file(call: Call[FileQuery, object]) -> FileCheck:
 async def diff_file(call: Call[DiffQuery, object]) -> FileChanges:
     """How a workflow of a file differs from a published version of it, the newest if none is named."""
     return await call.calls.definitions.diff_file(call.raw, call.query.version, workflow=call.query.workflow)
+
+
+async def diff_definition(call: Call[VersionsQuery, None]) -> FileChanges:
+    """How two published versions of a workflow differ; the newest if the second one is not named."""
+    return await call.calls.definitions.diff(call.path["name"], call.query.old, call.query.new)
 
 
 async def archive_definition(call: Call[NoQuery, Version]) -> None:
@@ -241,6 +254,7 @@ ROUTES: tuple[Route, ...] = (
         example={"version": "1"},
     ),
     _DEFINITIONS.get("/{name}", get_definition, query=VersionQuery, answer=DefinitionInfo),
+    _DEFINITIONS.get("/{name}/diff", diff_definition, query=VersionsQuery, answer=FileChanges),
     _DEFINITIONS.get("/{name}/source", get_source, query=VersionQuery, answer=dict[str, object]),
     _DEFINITIONS.get("/{name}/pause-points", list_pause_points, query=PausePointQuery, answer=list[PausePoint]),
     _DEFINITIONS.get("/{name}/diagram", draw_definition, query=DrawingQuery, answer=Drawing),

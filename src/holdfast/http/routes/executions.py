@@ -18,6 +18,7 @@ from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Step, Wor
 from holdfast.errors import DeadlockError, WorkflowFailedError
 from holdfast.http import cursors, streams
 from holdfast.http.cursors import Listing
+from holdfast.http.news import Changed
 from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Stream, Subject
 from holdfast.http.tags import tag_of
 
@@ -35,8 +36,8 @@ class ListQuery(Paged, frozen=True, kw_only=True):
     parent: UUID | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
-    sort: Literal["-created_at"] = "-created_at"
-    """Newest first."""
+    sort: Literal["-created_at", "created_at"] = "-created_at"
+    """Newest first, or oldest first; pages that follow one another are asked for in the same order."""
 
 
 class PausedQuery(Paged, frozen=True, kw_only=True):
@@ -126,7 +127,7 @@ class _PausedPlace(msgspec.Struct, frozen=True, array_like=True):
 
 
 async def list_executions(call: Call[ListQuery, None]) -> Listing[InstanceSummary]:
-    """List runs, newest first."""
+    """List runs, newest first unless `sort` says otherwise."""
     asked = call.query
     page = await call.calls.runs.list(
         definition=asked.definition,
@@ -137,6 +138,7 @@ async def list_executions(call: Call[ListQuery, None]) -> Listing[InstanceSummar
         parent=asked.parent,
         created_after=asked.created_after,
         created_before=asked.created_before,
+        oldest_first=asked.sort == "created_at",
         cursor=cursors.read(asked.cursor, UUID),
         limit=call.page(asked.limit),
     )
@@ -254,7 +256,7 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
     if not found.is_terminal and seconds > 0:
         # How it stands then is told below. An engine without threads cannot be waited for.
         with suppress(TimeoutError, WorkflowFailedError, DeadlockError):
-            await call.run.result(timeout=seconds)
+            await call.server.hub.waited(call.run.result(timeout=seconds))
         found = await call.run.describe()
     told = RunResult(
         id=found.id,
@@ -272,7 +274,7 @@ async def stream_execution(call: Call[NoQuery, None]) -> Stream:
 
 
 async def stream_executions(call: Call[NoQuery, None]) -> Stream:
-    """That runs of the tenant have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+    """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
     return await streams.streamed(streams.list_events(call))
 
 
@@ -290,7 +292,7 @@ ROUTES: tuple[Route, ...] = (
     _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQuery),
     _RUNS.get("/resumable", list_resumable, reach="own", answer=Listing[InstanceSummary], query=ResumableQuery),
     _RUNS.get("/stuck", list_stuck, reach="own", answer=Listing[InstanceSummary], query=Paged),
-    _RUNS.get("/events", stream_executions, answer=streams.Changed, media_type=_SSE),
+    _RUNS.get("/events", stream_executions, reach="own", answer=Changed, media_type=_SSE),
     _RUN.get("", get_execution, answer=WorkflowInstance, also=(304,)),
     _RUN.get("/status", get_status, answer=RunStatus),
     _RUN.get("/steps", list_steps, answer=list[Step]),

@@ -49,6 +49,11 @@ async def list_projections(call: Call[NoQuery, None]) -> list[ProjectionInfo]:
     return await call.engine.projections.list()
 
 
+async def drop_projection(call: Call[NoQuery, None]) -> None:
+    """Forget how far a read model has read that no process feeds any more; its tables stay."""
+    await call.engine.projections.drop(call.path["projection"])
+
+
 async def get_health(call: Call[NoQuery, None]) -> Health:
     """Whether this process does its work, and what keeps it from it."""
     return call.server.engine.health()
@@ -97,6 +102,7 @@ ROUTES: tuple[Route, ...] = (
     _PLATFORM.get("/queues", list_queues, answer=Queues),
     _PLATFORM.get("/queues/missing-handlers", list_missing_handlers, answer=list[MissingHandler]),
     _PLATFORM.get("/projections", list_projections, answer=list[ProjectionInfo]),
+    _PLATFORM.delete("/projections/{projection}", drop_projection, permission="engine:operate"),
     _PLATFORM.get("/health", get_health, answer=Health),
     _PLATFORM.post("/maintenance", maintain, permission="engine:operate", body=Maintain, example={"mode": "pause"}),
     Subject("platform", METRICS, "metrics:read", "platform").get("", get_metrics, answer=str, media_type=MEDIA_TYPE),

@@ -52,11 +52,30 @@ async def last_seal(call: Call[NoQuery, None]) -> LastSeal:
     return LastSeal(seal=await call.calls.seals.head())
 
 
+class SealQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A seal that was kept elsewhere."""
+
+    number: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    link: str
+
+
+class KeptSeal(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a seal is the one that was kept."""
+
+    holds: bool
+
+
+async def hold_seal(call: Call[SealQuery, None]) -> KeptSeal:
+    """Whether a seal is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
+    return KeptSeal(holds=await call.calls.seals.holds(call.query.number, call.query.link))
+
+
 _SEALS = Subject("seals", "/api/v1/seals", "execution:read", "tenant")
 
 ROUTES: tuple[Route, ...] = (
     _SEALS.get("", verify_seals, query=SealsQuery, answer=SealCheck),
     _SEALS.get("/head", last_seal, answer=LastSeal),
+    _SEALS.get("/kept", hold_seal, query=SealQuery, answer=KeptSeal),
     _SEALS.post(
         "",
         seal_histories,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -82,8 +83,9 @@ class SessionsQuery(Paged, frozen=True, kw_only=True):
 
 async def tell_ways(call: Call[NoQuery, None]) -> LoginWays:
     """How one can come in with a browser: with a key always, and by these providers."""
+    root = urlsplit(_base(call)).path  # Where it is mounted.
     ways = [
-        LoginWay(name=each.name, label=each.label or each.name, path=f"/api/v1/session/login/{each.name}")
+        LoginWay(name=each.name, label=each.label or each.name, path=f"{root}/api/v1/session/login/{each.name}")
         for each in call.server.options.logins
     ]
     return LoginWays(providers=ways, is_open=call.server.door.is_open)
@@ -188,8 +190,12 @@ def _provider(call: Call[Any, Any]) -> LoginProvider:
 
 def _back(call: Call[Any, Any], provider: LoginProvider) -> str:
     """Where the provider sends browsers back to; it knows the address beforehand, and takes no other."""
-    base = call.server.options.public_address.rstrip("/") or call.base
-    return f"{base}/api/v1/session/callback/{provider.name}"
+    return f"{_base(call)}/api/v1/session/callback/{provider.name}"
+
+
+def _base(call: Call[Any, Any]) -> str:
+    """Where browsers find this server."""
+    return call.server.options.public_address.rstrip("/") or call.base
 
 
 def _refused(call: Call[Any, Any], why: str) -> EdgeError:

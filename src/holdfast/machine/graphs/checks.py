@@ -15,6 +15,7 @@ import msgspec
 from holdfast.errors import Diagnostic
 from holdfast.kernel.canonical import LARGEST_INTEGER
 from holdfast.kernel.names import MISLEADING, is_misleading
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.document_checks import check_document
 from holdfast.machine.graphs.findings import (
@@ -78,7 +79,7 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         *(list(_policies(policies)) or _unstorable(policies, "what the policies say")),
         *_names(nodes),
         *_references(draft),
-        *(finding for node in nodes for finding in _node(node)),
+        *(finding for node in nodes for finding in node_findings(node)),
         *_edges(draft),
         *_missing_ways(draft),
         *_distinct(draft),
@@ -165,8 +166,8 @@ def _references(draft: Draft) -> Iterator[Diagnostic]:
 # -- nodes
 
 
-def _node(node: Node) -> Iterator[Diagnostic]:
-    """What is wrong with a node; only one that seems sound is asked whether it can be stored."""
+def node_findings(node: Node) -> Iterator[Diagnostic]:
+    """What is wrong with a node by itself; only one that seems sound is asked whether it can be stored."""
     found = [*_common(node), *node.op.findings(node.id), *_formulas(node)]
     yield from found or _unstorable(node, repr(node.id), node.id)
 
@@ -315,7 +316,7 @@ def _join(draft: Draft, name: str, op: Join, branches: int) -> Iterator[Diagnost
 def _unstorable(value: Node | Edge | Policies, what: str, position: str = "") -> Iterator[Diagnostic]:
     """What would not come back from the store as it is: a value of another type, or half a character."""
     try:
-        is_same = msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value
+        is_same = msgspec.json.decode(msgspec.json.encode(value), type=settled(type(value))) == value
         reason = "" if is_same else "it would come back changed"
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         reason = str(error)

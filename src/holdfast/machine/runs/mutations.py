@@ -92,6 +92,10 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         return draft
     if not draft.changes:
         return UNCHANGED
+    # Who may edit up to a limit has nothing to do beyond it, neither before nor after.
+    beyond = policy_refusal(turn, action.name, author.actor, content=draft.data, org=command.org)
+    if beyond is not None:
+        return beyond
     if command.amends or window_of(turn.routes, turn.state).window != "editable":
         return _amend_in_place(turn, draft, action.name, author, go_on=go_on)
     change(turn, draft, action.name, author)
@@ -127,12 +131,15 @@ def invalid(what: str, faults: list[str]) -> Rejection | None:
     return refused(Refusal.INVALID_DOCUMENT, f"{what} does not fit the contract: {'; '.join(faults)}")
 
 
-def may_do(
-    turn: Turn, action: DocumentAction, actor: Actor, *, content: Data | None = None, org: Data | None = None
-) -> Rejection | None:
-    """Why somebody may not do something to a document, or create one with a content."""
+def may_do(turn: Turn, action: DocumentAction, actor: Actor, *, org: Data | None = None) -> Rejection | None:
+    """Why somebody may not do something to a document as it is."""
+    return incapable(turn, action, actor) or policy_refusal(turn, action.name, actor, org=org)
+
+
+def incapable(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
+    """Why somebody may not do something to any document of a type."""
     if actor.may(action.capability):
-        return policy_refusal(turn, action.name, actor, content=content, org=org)
+        return None
     told = f"{actor.id!r} may not do {action.name!r}: that needs the capability {action.capability!r}"
     return refused(Refusal.NOT_ALLOWED, f"{told} on {index_of(turn.routes).spec.entity_type!r}")
 

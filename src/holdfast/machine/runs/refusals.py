@@ -115,7 +115,7 @@ class Refusal(StrEnum):
     NOT_SWITCHABLE = "not_switchable"
     """The document cannot follow the other version of its workflow from where it is; the message lists every reason."""
     VERSION_CONFLICT = "version_conflict"
-    """Somebody else has changed the document, the process or the schedule since the caller looked at it; compare the versions, and decide anew."""
+    """Somebody else has changed the document, the process, the schedule or the charter since the caller looked at it; compare the versions, and decide anew."""
     RULE_BLOCKED = "rule_blocked"
     """A rule of the organisation blocks it; the message is the reason that the rule gives."""
     NOT_AMENDABLE = "not_amendable"

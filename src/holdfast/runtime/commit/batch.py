@@ -18,11 +18,12 @@ from holdfast.errors import (
 )
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.commit.cache import CachedInstance
-from holdfast.runtime.commit.draft import Draft, VoidClaimError
+from holdfast.runtime.commit.draft import Draft
 from holdfast.runtime.commit.header import new_header
 from holdfast.runtime.commit.submissions import Outcome, Submission, is_same
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.mishaps import is_interrupt
+from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import Address, Claim, Observation, ReceiptKey
 
 Answer = tuple[Submission, Outcome | None, BaseException | None]
@@ -57,6 +58,8 @@ class Batch:
         """The time of everything in it."""
         self.answers: list[Answer] = []
         self.written: list[Draft] = []
+        self.kept: list[CachedInstance] = []
+        """Those that are remembered, and in hand until all are told of what was written."""
         self.doubtful: list[Submission] = []
         """Must be looked at again, the careful way."""
         self.spent: list[Claim] = []
@@ -84,7 +87,13 @@ class Batch:
         """Take over what came of a part."""
         self.answers += other.answers
         self.written += other.written
+        self.kept += other.kept
         self.doubtful += other.doubtful
+
+    def release(self) -> None:
+        """Let others have the instances: nobody looks at their states any more."""
+        for each in self.kept:
+            each.release()
 
     def decide(self, submissions: Iterable[Submission], found: Found) -> list[Draft]:
         """Decide commands for the instances that were found; the drafts to write. The answers hold once those are written."""

@@ -18,7 +18,17 @@ NO_SNAPSHOTS = -1
 class CachedInstance:
     """An instance as it was at its last known commit."""
 
-    __slots__ = ("bytes_since", "events_since", "header", "is_fresh", "program", "snapshot_bytes", "state", "timers")
+    __slots__ = (
+        "_free",
+        "bytes_since",
+        "events_since",
+        "header",
+        "is_fresh",
+        "program",
+        "snapshot_bytes",
+        "state",
+        "timers",
+    )
 
     def __init__(self, header: Header, program: Program, state: object, timers: dict[str, PendingTimer]) -> None:
         self.header = header
@@ -32,6 +42,20 @@ class CachedInstance:
         self.snapshot_bytes = 0
         self.is_fresh = True
         """Whether it was read for this very batch; otherwise it comes from memory and may be old."""
+        self._free: list[None] = []
+        """Empty while somebody has its state in hand, who may change it: at first whoever made it."""
+
+    def take(self) -> bool:
+        """Have its state in hand; False if somebody else has, and then only its row can be relied on. Any thread may try."""
+        try:
+            self._free.pop()  # Of two threads one gets it.
+        except IndexError:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Let others have it; for whoever has it in hand, once."""
+        self._free.append(None)
 
     @classmethod
     def of(cls, loaded: Loaded, program: Program) -> CachedInstance:
@@ -48,6 +72,13 @@ class CachedInstance:
         for event in loaded.events:
             tracked.bytes_since += len(event.data)
         tracked.snapshot_bytes = len(snapshot.data) if snapshot else 0
+        return tracked
+
+    def renewed(self, loaded: Loaded) -> CachedInstance:
+        """The same instance with its row and its timers as they were just read; it has no other events."""
+        tracked = CachedInstance(loaded.header, self.program, self.state, loaded.timers)
+        tracked.events_since, tracked.bytes_since = self.events_since, self.bytes_since
+        tracked.snapshot_bytes = self.snapshot_bytes
         return tracked
 
 
@@ -117,6 +148,11 @@ class InstanceCache:
         """The row of an instance as it is remembered; any thread may ask."""
         tracked = self._by_id.get(identity.int)
         return None if tracked is None else tracked.header
+
+    def take(self, identity: InstanceId) -> CachedInstance | None:
+        """An instance that is remembered and that nobody has in hand; any thread may ask, and has it from then on. It may be old."""
+        tracked = self._by_id.get(identity.int)
+        return None if tracked is None or not tracked.take() else tracked
 
     def keep(self, tracked: CachedInstance) -> None:
         """Remember an instance, and forget the one that was not used for the longest time."""

@@ -29,6 +29,7 @@ from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Rest, effect_row, rest_of, restored_timer, timer_row
 from holdfast.runtime.pauses import holds_call, holds_timers
+from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import (
     Change,
     Claim,
@@ -44,10 +45,6 @@ from holdfast.store.shapes import (
     StoredTimer,
     TimerClaim,
 )
-
-
-class VoidClaimError(Exception):
-    """What the command comes from was withdrawn, cancelled or taken over meanwhile."""
 
 
 class Draft:

@@ -355,6 +355,7 @@ class CommitQueue:
             if isinstance(error, HeldError) and self._is_put_off(submission):
                 continue
             self._tell(submission, outcome, error)
+        batch.release()
 
     def _is_put_off(self, submission: Submission) -> bool:
         """Have a command wait whose instance another transaction holds, unless its caller waits no longer."""

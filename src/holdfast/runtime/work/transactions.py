@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from holdfast.errors import ConflictError
 from holdfast.kernel.actor import following_bytes
-from holdfast.kernel.ids import effect_key
+from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.runtime.commit.batch import Batch
+from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.committer import Committer
-from holdfast.runtime.commit.draft import VoidClaimError
 from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.submissions import Outcome, Submission, causes, refused
 from holdfast.runtime.commit.work_rows import own_message, result_of
@@ -25,6 +25,7 @@ from holdfast.runtime.mishaps import outcome_of
 from holdfast.runtime.work.call import Execution, call_here
 from holdfast.runtime.work.unreadable import Unreadable, is_unreadable
 from holdfast.store.port import EndedTransactionError, LostRaceError, Parts, Unit, Writer
+from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import Borrower
 
 _ROUNDS = 8
@@ -61,6 +62,8 @@ class Transactions:
         committing: Callable[[Writer], Committer],
         written: Callable[[Batch], None],
         shared: EngineContext,
+        *,
+        take: Callable[[InstanceId], CachedInstance | None],
     ) -> None:
         self._open_line = open_line
         self._shared = shared
@@ -68,6 +71,8 @@ class Transactions:
         self._unreadable = Unreadable(shared)
         self._committing = committing
         self._written = written
+        self._take = take
+        """Gives an instance as it is remembered; it is not given back, because what it remembers is old when the call is committed."""
         self._idle: deque[Parts] = deque()
         """Lines that no call uses. They do not belong to threads: one whose call was given up goes home when it comes back."""
         self._most_idle = shared.settings.threads
@@ -129,6 +134,12 @@ class Transactions:
                 lost = error
                 if has_spoken:
                     execution.retract()
+            except EndedTransactionError as error:
+                if has_spoken:
+                    execution.retract()
+                # What it wrote may be there already: another call could write it again.
+                told = f"{error}: what it wrote before may be stored, without the end of its effect"
+                raise _FailedError(Fail(told)) from error
             else:
                 return batch
         raise ConflictError(f"what the handler wrote was undone {_ROUNDS} times in a row: {lost}") from lost
@@ -136,16 +147,19 @@ class Transactions:
     def _call(self, execution: Execution, unit: Unit, committing: Committer) -> Batch | None:
         if execution.is_settled:
             raise _TooLateError
-        if unit.void([execution.claim]):
+        if not execution.handler.joins:
+            command = self._called(execution, unit)
+        elif unit.void([execution.claim]):
             raise VoidClaimError
-        command = (
-            self._joined(execution, unit, committing) if execution.handler.joins else self._called(execution, unit)
-        )
+        else:
+            command = self._joined(execution, unit, committing)
         if command is None:
             unit.consume([execution.claim])
             return None
         submission = self._submission(execution, command)
-        batch = committing.commit_inside(unit, submission)
+        instance = submission.address.instance
+        known = None if instance is None else self._take(instance)
+        batch = committing.commit_inside(unit, submission, known)
         for _, _, error in batch.answers:
             if error is None:
                 continue
@@ -159,14 +173,10 @@ class Transactions:
         """What the handler returns. Its own errors are told from those of the engine, which mean something else."""
         borrower = Borrower(execution.effect.tenant, self._role) if self._role else None
         try:
-            with unit.lend(execution.limit, borrower) as connection:
+            with unit.lend(execution.limit, borrower, execution.claim) as connection:
                 return _called_with(connection, execution, unit)
-        except (LostRaceError, _TooLateError):
+        except (LostRaceError, VoidClaimError, EndedTransactionError, _TooLateError):
             raise
-        except EndedTransactionError as error:
-            # What it wrote may be there already: another call could write it again.
-            told = f"{error}: what it wrote before may be stored, without the end of its effect"
-            raise _FailedError(Fail(told)) from error
         except Exception as error:
             raise _FailedError(error) from error
         finally:

@@ -15,9 +15,9 @@ from psycopg.rows import tuple_row
 from holdfast.errors import ConfigurationError, ConflictError, SchemaMismatchError
 from holdfast.store.port import LostRaceError
 from holdfast.store.postgres import packing
-from holdfast.store.postgres.commits import PostgresUnit
 from holdfast.store.postgres.faults import is_transient, translated
 from holdfast.store.postgres.packing import Uuids
+from holdfast.store.postgres.units import PostgresUnit
 from holdfast.store.statements import read_numbered
 
 

@@ -12,8 +12,8 @@ from psycopg.types.numeric import Int4, Int8
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Due
 from holdfast.store.postgres import rows
+from holdfast.store.postgres.calls import bury
 from holdfast.store.postgres.commit_parts import effect_key
-from holdfast.store.postgres.commits import bury
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Integers, Texts, columns_of
 from holdfast.store.shapes import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import select
@@ -9,8 +10,9 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import psycopg
 from psycopg import RawCursor
@@ -50,6 +52,9 @@ _CANCEL_SECONDS = 2.0
 _HIGHEST_PORT = 65_535
 _MARKER = "holdfast.unit"
 """Setting that tells a lent transaction from the next one on the same connection."""
+
+_LOANS, _loans = secrets.token_hex(8), itertools.count()
+"""No two loans have the same marker. It needs to be no secret: whoever has the transaction can read it there."""
 
 _UNENDED = (
     "the call has ended in the middle of a COPY, a stream() or another statement, which keeps everybody from the connection: what it "
@@ -271,17 +276,24 @@ def _parsed(dsn: str) -> Mapping[str, str | int | None]:
 
 
 @contextmanager
-def lent(loan: Loan, borrower: Borrower | None = None) -> Iterator[Connection]:
+def lent(
+    loan: Loan,
+    borrower: Borrower | None = None,
+    *,
+    enter: Callable[[str, list[str]], None] | None = None,
+    owe: Callable[[str], None] | None = None,
+) -> Iterator[Connection]:
     """The connection with the cursors and the planner that users know; the planner stays so for the rest of the transaction.
 
     psycopg refuses `commit()`, `rollback()` and `with connection:` inside a transaction. Statements that end it are found out: they
     take a setting with them that lives only in this transaction.
 
-    The role of a borrower is taken and left with statements that are sent anyhow, so that it costs no round trip.
+    The role of a borrower is taken and left with statements that are sent anyhow, so that it costs no round trip. Whoever has more to send
+    sends these statements along: `enter` carries out what begins the loan, and `owe` is told what `check_marker` has to find
+    before anything else is done.
     """
-    connection, marker = loan.connection, secrets.token_hex(8)
-    usual = dict.fromkeys((name for name in _SESSION if name.startswith("enable_")), "on")
-    _enter(connection, {**usual, _MARKER: marker}, borrower)
+    connection, marker = loan.connection, f"{_LOANS} {next(_loans)}"
+    _enter(enter or partial(connection.execute, prepare=False), marker, borrower)
     rows, threshold, adapters = connection.row_factory, connection.prepare_threshold, connection.adapters
     connection.cursor_factory = psycopg.Cursor
     connection._adapters = AdaptersMap(adapters)  # noqa: SLF001 - what is registered for the call ends with it
@@ -294,9 +306,12 @@ def lent(loan: Loan, borrower: Borrower | None = None) -> Iterator[Connection]:
         loan.end()
         connection.cursor_factory, connection.row_factory, connection.prepare_threshold = RawCursor, rows, threshold
         connection._adapters = adapters  # noqa: SLF001 - see above
-    if connection.info.transaction_status == TransactionStatus.ACTIVE or connection.lock.locked():
+    status = connection.info.transaction_status
+    if status == TransactionStatus.ACTIVE or connection.lock.locked():
         _break_off(connection)
         failure = failure or StoreError(_UNENDED)
+    elif failure is None and owe is not None and status == TransactionStatus.INTRANS:
+        owe(marker)
     else:
         _check_open(connection, marker)
     if failure is not None:
@@ -305,20 +320,19 @@ def lent(loan: Loan, borrower: Borrower | None = None) -> Iterator[Connection]:
         if borrower is not None and isinstance(failure, psycopg.errors.InsufficientPrivilege):
             raise _lacking(borrower, failure) from failure
         raise failure
-    if connection.info.transaction_status == TransactionStatus.INERROR:
+    if status == TransactionStatus.INERROR:
         raise StoreError(
             "a statement failed and the call went on: everything behind it is lost. Let the error out, or use a savepoint"
         )
 
 
-def _enter(connection: Connection, settings: Mapping[str, str], borrower: Borrower | None) -> None:
+def _enter(enter: Callable[[str, list[str]], object], marker: str, borrower: Borrower | None) -> None:
     """Set what holds while the connection is lent."""
     if borrower is None:
-        connection.execute(_set(settings, is_local=True), prepare=False)  # The marker makes it another text each time.
+        enter(_LEND, [marker])
         return
-    names = b", set_config('holdfast.tenant', $1, true), set_config('role', $2, true)"
     try:
-        connection.execute(_set(settings, is_local=True) + names, [borrower.tenant, borrower.role], prepare=False)
+        enter(_LEND_TO, [marker, borrower.tenant, borrower.role])
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue) as error:
         raise ConfigurationError(
             f"transactional handlers cannot run under the role {borrower.role!r}: {str(error).strip()}. Create it and grant it to the "
@@ -345,16 +359,26 @@ def _check_open(connection: Connection, marker: str) -> None:
     """Raise if the transaction that was lent has ended. One that failed, or whose connection broke, can only be rolled back."""
     status = connection.info.transaction_status
     if status == TransactionStatus.INTRANS:
-        row = connection.execute(
-            f"select current_setting('{_MARKER}', true), set_config('role', 'none', true)"
-        ).fetchone()
-        is_open = row is not None and row[0] == marker
-    else:
-        is_open = status != TransactionStatus.IDLE
-    if not is_open:
+        row = connection.execute(RETURN).fetchone()
+        check_marker(row, marker)
+    elif status == TransactionStatus.IDLE:
+        check_marker(None, marker)
+
+
+def check_marker(row: tuple[object, ...] | None, marker: str) -> None:
+    """EndedTransactionError unless what `RETURN` has found says that it is still the transaction that was lent."""
+    if row is None or row[0] != marker:
         raise EndedTransactionError("a statement of the call, such as COMMIT or ROLLBACK, ended its transaction")
 
 
 def _set(settings: Mapping[str, str], *, is_local: bool) -> bytes:
     calls = (f"set_config('{name}', '{value}', {str(is_local).lower()})" for name, value in settings.items())
     return f"select {', '.join(calls)}".encode()
+
+
+_LEND = _set({name: "on" for name in _SESSION if name.startswith("enable_")}, is_local=True).decode() + (
+    f", set_config('{_MARKER}', $1::text, true)"
+)
+_LEND_TO = f"{_LEND}, set_config('holdfast.tenant', $2::text, true), set_config('role', $3::text, true)"
+RETURN = f"select current_setting('{_MARKER}', true), set_config('role', 'none', true)"
+"""Ends a loan: the engine's own role again, and the marker of the transaction that it is in."""

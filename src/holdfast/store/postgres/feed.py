@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 from psycopg.types.numeric import Int8
 
-from holdfast.store.findings import FedEvent, ProjectionState
+from holdfast.store.findings import FedEvent, Headline, ProjectionState
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection, Line, Loan, lent
 from holdfast.store.postgres.packing import Texts
@@ -18,6 +18,7 @@ from holdfast.store.statements import read_numbered
 
 class _Sql(msgspec.Struct, frozen=True):
     read: str
+    headlines: str
     newest: str
     horizon: str
     current: str
@@ -47,6 +48,13 @@ class PostgresFeed:
         """The events that follow a position."""
         with self._line.use() as connection:
             return self._read(connection, after, limit)
+
+    def headlines(self, *, after: int, limit: int) -> list[Headline]:
+        """The same without what they say."""
+        values = [Int8(after), Int8(self._base), Int8(limit)]
+        with self._line.use() as connection:
+            found = connection.execute(_sql.headlines, values, binary=True).fetchall()
+        return sorted(map(Headline._make, found), key=_place)
 
     def newest(self) -> int:
         """The position that the feed has come to."""
@@ -107,9 +115,13 @@ class PostgresFeed:
         values = [Int8(after), Int8(self._base), Int8(limit)]
         found = connection.execute(_sql.read, values, binary=True).fetchall()
         events = [rows.fed_event(cast("rows.Row", row)) for row in found]
-        # Equal positions in one order for all readers.
-        events.sort(key=lambda event: (event.position, event.instance))
+        events.sort(key=_place)
         return events
+
+
+def _place(event: FedEvent | Headline) -> tuple[int, int]:
+    """Equal positions have one order for all readers."""
+    return event.position, event.instance.int
 
 
 def missing_base(connection: Connection, base: int) -> int:

@@ -15,7 +15,7 @@ from holdfast.store.fading import Faded, packed
 from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.commits import accept
+from holdfast.store.postgres.calls import accept
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.records import deleting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
@@ -14,7 +14,8 @@ from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.commit_parts import effect_key, timer_key
 from holdfast.store.postgres.connections import Connection
-from holdfast.store.postgres.packing import Integers, Longs, Texts, Uuids, columns_of
+from holdfast.store.postgres.packing import Column, Integers, Longs, Texts, Uuids, columns_of
+from holdfast.store.postgres.pipeline import Call, Statement
 from holdfast.store.shapes import (
     Address,
     Change,
@@ -47,15 +48,27 @@ class _Sql(msgspec.Struct, frozen=True):
 
 
 _sql = read_numbered(_Sql, __package__, "loading.sql")
-_LOCK_NOW = f"{_sql.lock} nowait"
+_LOCK, _LOCK_NOW = Statement(_sql.lock), Statement(f"{_sql.lock} nowait")
+_HEADERS, _NEWEST, _HELD = Statement(_sql.headers), Statement(_sql.newest_position), Statement(_sql.held_effects)
 
 
 def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -> list[Loaded | None]:
     """The instances at these addresses, in the same order; None where there is none."""
     found = _headers(connection, addresses)
+    return assembled(addresses, found, events_behind(connection, found, whole=whole), whole=whole)
+
+
+def events_behind(connection: Connection, found: list[rows.Row], *, whole: bool) -> dict[int, list[StoredEvent]]:
+    """The events of instances behind their snapshots, or all of them, by the numbers that the ids of the instances are."""
     # An instance may be named twice, by its id and by its key; its events are wanted once.
     stretches = {row[0].int: (row[0], 0 if whole else row[22] or 0, row[9]) for row in found}
-    events = _events(connection, list(stretches.values())) if stretches else {}
+    return _events(connection, list(stretches.values())) if stretches else {}
+
+
+def assembled(
+    addresses: Sequence[Address], found: list[rows.Row], events: dict[int, list[StoredEvent]], *, whole: bool
+) -> list[Loaded | None]:
+    """What was found, in the order of the addresses."""
     by_id: dict[object, Loaded] = {}
     by_key: dict[object, Loaded] = {}
     for row in found:
@@ -88,7 +101,7 @@ def _headers(connection: Connection, addresses: Sequence[Address]) -> list[rows.
     return cast("list[rows.Row]", found)
 
 
-def _address_columns(addresses: Sequence[Address]) -> list[object]:
+def _address_columns(addresses: Sequence[Address]) -> list[Column[Any]]:
     by_id = [each for each in addresses if each.instance is not None]
     by_key = [each for each in addresses if each.instance is None]
     return [
@@ -116,9 +129,25 @@ def _events(connection: Connection, stretches: Sequence[tuple[UUID, int, int]]) 
     return events
 
 
-def lock(connection: Connection, addresses: Sequence[Address], *, waits: bool) -> None:
-    """Lock the rows of these instances until the transaction ends; whoever does not wait is told when another one has one of them."""
-    connection.execute(_sql.lock if waits else _LOCK_NOW, _address_columns(addresses)).fetchall()
+def locking(addresses: Sequence[Address], *, waits: bool) -> list[Call]:
+    """What locks the rows of these instances until the transaction ends, and then reads them, as two statements: what was waited for is seen.
+
+    Whoever does not wait is told when another one has one of them.
+    """
+    arguments: list[bytes | None] = [column.array() for column in _address_columns(addresses)]
+    return [Call(_LOCK if waits else _LOCK_NOW, arguments), Call(_HEADERS, arguments)]
+
+
+def newest(instance: InstanceId | None, version: int) -> Call:
+    """What reads the position of an instance's event."""
+    return Call(_NEWEST, [Uuids([instance]).array(), Integers([version]).array()])
+
+
+def holding(claim: Claim) -> Call | None:
+    """What finds a row if a claim on an effect is good; None for other claims."""
+    if not isinstance(claim, EffectClaim):
+        return None
+    return Call(_HELD, [column.array() for column in columns_of(_sql.held_effects, [effect_key(claim)])])
 
 
 def disown(connection: Connection, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
@@ -160,11 +189,8 @@ def receipts_of(connection: Connection, keys: Sequence[ReceiptKey]) -> dict[Rece
 
 
 def newest_position(connection: Connection, changes: Sequence[Change]) -> int:
-    """The position of the newest event that these instances have; 0 for new ones."""
-    known = [change for change in changes if change.expected]
-    if not known:
-        return 0
-    columns = [Uuids([change.header.id for change in known]), Integers([change.expected for change in known])]
+    """The position of the newest event that these instances have."""
+    columns = [Uuids([change.header.id for change in changes]), Integers([change.expected for change in changes])]
     row = connection.execute(_sql.newest_position, columns).fetchone()
     return cast("int", row[0]) if row and row[0] is not None else 0
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import cast
 from uuid import UUID
 
 import msgspec
+import psycopg
 from psycopg.pq import Escaping
 from psycopg.types.numeric import Int4, Int8
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -18,9 +20,9 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredPublication
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.kernel.rows import RowKind
+from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.paging import LAST_ID, id_range, newest
+from holdfast.store.paging import LAST_ID, id_range, in_order, page_of
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection
 from holdfast.store.postgres.documents import DocumentReads
@@ -28,6 +30,7 @@ from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.matches import MatchReads
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
+from holdfast.store.postgres.pipeline import Call, Statement, ask, drop_prepared, rows_of
 from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPausedInstances
@@ -53,9 +56,11 @@ class _Sql(msgspec.Struct, frozen=True):
     as_tenant: str
     instances_of_parent: str
     instances_by_key: str
+    instances_by_reason: str
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
+    instances_of_partition: str
     instances_in_hand: str
     events: str
     effects: str
@@ -78,7 +83,11 @@ class _Sql(msgspec.Struct, frozen=True):
 
 _sql = read_numbered(_Sql, __package__, "reads.sql")
 
-_AS_TENANT = b"begin isolation level repeatable read read only; " + _sql.as_tenant.encode()
+_READ_ONLY = "begin isolation level repeatable read read only"
+_AS_TENANT = f"{_READ_ONLY}; {_sql.as_tenant}".encode()
+_BEGIN, _COMMIT = Call(Statement(_READ_ONLY), []), Call(Statement("commit"), [])
+_TENANT = Statement(_sql.as_tenant.replace("%s", "$1::text"))
+_HEADERS = Statement(_sql.headers)
 
 _NO_LIMIT = 2**62
 _NOBODY = InstanceId(UUID(int=0))
@@ -117,18 +126,22 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
             return load(connection, [where], whole=whole)[0]
 
     def instances(self, query: InstanceQuery) -> list[Header]:
-        """A page of instances, newest first."""
+        """A page of instances, in the order that is asked for."""
         which = [self._tenant, query.definition, Texts(query.statuses), Texts(query.kinds), query.definition_version]
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
         values = [*which, query.begun, *span]
         partition = self._partition or query.partition
         attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
-        if query.parent is not None:
-            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key, attributes, partition])
+        if query.ended_for:
+            further = [Texts(query.ended_for), query.parent, query.key, attributes, partition]
+            found = self._all(in_order(_sql.instances_by_reason, query), [*values, *further])
         elif query.key:
-            found = self._all(_sql.instances_by_key, [*values, query.key, attributes, partition])
+            further = [query.key, attributes, partition, query.parent]
+            found = self._all(in_order(_sql.instances_by_key, query), [*values, *further])
+        elif query.parent is not None:
+            found = self._all(in_order(_sql.instances_of_parent, query), [*values, query.parent, attributes, partition])
         elif attributes:
-            found = self._all(_sql.instances_by_attribute, [*values, attributes, partition])
+            found = self._all(in_order(_sql.instances_by_attribute, query), [*values, attributes, partition])
         else:
             return self._by_status(query, [*values, partition], [*which, *span, partition])
         return [rows.header(row) for row in found]
@@ -146,6 +159,15 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
     def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
         """The rows of a kind."""
         return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
+
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+        """The row of an instance, and its rows of a kind, in one round trip."""
+        tenant, partition = self._tenant.encode(), self._partition.encode()
+        found, theirs = self._at_once(
+            Call(_HEADERS, [tenant, Uuids([instance]).array(), partition]),
+            Call(_selecting(kind), [Uuids.pack(instance), tenant, partition]),
+        )
+        return (rows.header(found[0]) if found else None), [*map(reading_rows(kind), theirs)]
 
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
@@ -249,11 +271,13 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
     def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[Header]:
         """Along an index; to those that have begun come those that have not and are in hand."""
         listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
+        if self._partition or query.partition:
+            listed = _sql.instances_of_partition
         with self._as_tenant() as connection:
-            found = connection.execute(listed, values, binary=True).fetchall()
+            found = connection.execute(in_order(listed, query), values, binary=True).fetchall()
             if query.begun:
-                found += connection.execute(_sql.instances_in_hand, narrow, binary=True).fetchall()
-        return newest(map(rows.header, cast("list[Row]", found)), query.limit)
+                found += connection.execute(in_order(_sql.instances_in_hand, query), narrow, binary=True).fetchall()
+        return page_of(map(rows.header, cast("list[Row]", found)), query, query.limit)
 
     def _of(self, instance: InstanceId, statement: str) -> list[Row]:
         return self._all(statement, [instance, self._tenant, self._partition])
@@ -261,6 +285,19 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
         with self._as_tenant() as connection:
             return cast("list[Row]", connection.execute(statement, values, binary=True).fetchall())
+
+    def _at_once(self, *calls: Call) -> Sequence[list[Row]]:
+        """The answers to questions that are known from the beginning: in a transaction of their own, and in one round trip."""
+        begin = [_BEGIN, Call(_TENANT, [self._tenant.encode()])]
+        with _taken(self._pool, self._url) as connection:
+            try:
+                said = ask(connection, [*begin, *calls, _COMMIT])
+            except psycopg.Error:
+                if not connection.closed:
+                    connection.rollback()
+                    drop_prepared(connection)
+                raise
+            return [cast("list[Row]", rows_of(connection, each)) for each in said[len(begin) : -1]]
 
     @contextmanager
     def _as_tenant(self) -> Iterator[Connection]:
@@ -272,12 +309,22 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
             yield connection
 
 
+@cache
+def _selecting(kind: RowKind[Record]) -> Statement:
+    """What finds the rows of a kind that an instance has."""
+    return Statement(selecting(kind))
+
+
 class _Look(PostgresReader):
     """A reader that asks everything inside one transaction."""
 
     def __init__(self, connection: Connection, of: PostgresReader) -> None:
         super().__init__(of._pool, of._tenant, of._url, of._partition)  # noqa: SLF001 - one of its own class
         self._connection = connection
+
+    def _at_once(self, *calls: Call) -> Sequence[list[Row]]:
+        said = ask(self._connection, calls)
+        return [cast("list[Row]", rows_of(self._connection, each)) for each in said]
 
     @contextmanager
     def _as_tenant(self) -> Iterator[Connection]:

@@ -17,10 +17,9 @@ from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.access import PostgresAccess
 from holdfast.store.postgres.blueprints import PostgresBlueprints
 from holdfast.store.postgres.borrowing import borrowed
-from holdfast.store.postgres.chains import PostgresChains
-from holdfast.store.postgres.charters import PostgresCharters
+from holdfast.store.postgres.calls import accept_within
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
-from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
+from holdfast.store.postgres.commits import PostgresWriter
 from holdfast.store.postgres.connections import (
     COMMITTER_LOCK_TIMEOUT,
     LOCK_TIMEOUT,
@@ -33,6 +32,7 @@ from holdfast.store.postgres.connections import (
 )
 from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.directory import PostgresPeople
+from holdfast.store.postgres.editions import CHAINS, CHARTERS, PostgresEditions
 from holdfast.store.postgres.expiries import PostgresExpiries
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
@@ -44,6 +44,7 @@ from holdfast.store.postgres.reads import PostgresReader, reading
 from holdfast.store.postgres.resuming import PostgresResumes
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
 from holdfast.store.postgres.seals import PostgresSeals
+from holdfast.store.postgres.units import PostgresUnit
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
 from holdfast.store.shapes import StoredMessage
@@ -114,13 +115,13 @@ class PostgresParts:
         """For whoever asks who is asked."""
         return PostgresPeople(self._next_line())
 
-    def chains(self) -> PostgresChains:
+    def chains(self) -> PostgresEditions:
         """For whoever resolves approval chains."""
-        return PostgresChains(self._next_line())
+        return PostgresEditions(self._next_line(), CHAINS)
 
-    def charters(self) -> PostgresCharters:
+    def charters(self) -> PostgresEditions:
         """For what organisations say of their documents."""
-        return PostgresCharters(self._next_line())
+        return PostgresEditions(self._next_line(), CHARTERS)
 
     def seals(self) -> PostgresSeals:
         """For whoever seals histories."""
@@ -288,6 +289,8 @@ class PostgresStore(PostgresShare):
             min_size=0,
             max_size=readers,
             timeout=_READER_PATIENCE_SECONDS,
+            # It tries again after longer and longer pauses; whoever comes after this time begins anew, and finds a server that is back.
+            reconnect_timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),
             check=check_reader,

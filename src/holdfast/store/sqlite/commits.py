@@ -14,6 +14,7 @@ from holdfast.kernel.ids import InstanceId, WorkerId, id_text
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.port import LostRaceError
 from holdfast.store.rewriting import Rewritten
+from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import (
     Address,
     Borrower,
@@ -98,8 +99,11 @@ class SQLiteUnit:
         self,
         limit: float | None = None,
         borrower: Borrower | None = None,  # noqa: ARG002 - a file has no roles
+        claim: Claim | None = None,
     ) -> AbstractContextManager[LentConnection]:
         """The connection, for a handler: for a while, because nobody else can write meanwhile."""
+        if claim is not None and not self._holds(claim):
+            raise VoidClaimError
         self._loan = Loan(self.connection)
         return self._database.lending(self._loan, limit)
 
@@ -114,9 +118,10 @@ class SQLiteUnit:
         *,
         whole: bool = False,
         waits: bool = True,  # noqa: ARG002 - nobody else writes meanwhile
+        known: int = 0,
     ) -> list[Loaded | None]:
         """The instances, as they are and stay until the transaction ends."""
-        return [load(self.connection, address, whole=whole) for address in addresses]
+        return [load(self.connection, address, whole=whole, known=known) for address in addresses]
 
     def void(self, claims: Sequence[Claim]) -> set[Claim]:
         """Which of the claims are no longer good."""
@@ -253,8 +258,8 @@ def accept_within(
     return cursor.lastrowid if cursor.rowcount == 1 else None
 
 
-def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Loaded | None:
-    """One instance with its snapshot, the events after it and its timers."""
+def load(connection: sqlite3.Connection, address: Address, *, whole: bool, known: int = 0) -> Loaded | None:
+    """One instance with its snapshot, the events after it and its timers; one that has so many events without them."""
     run = connection.execute
     if address.instance is not None:
         row = run(
@@ -265,13 +270,15 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Lo
         row = run(_sql.instance_by_key, (address.tenant, address.definition, address.key, address.partition)).fetchone()
     if row is None:
         return None
-    kept = None if whole else run(_sql.snapshot, (row[0],)).fetchone()
+    header = rows.header(row)
+    is_known = address.instance is not None and header.version == known
+    kept = None if whole or is_known else run(_sql.snapshot, (row[0],)).fetchone()
     snapshot = None if kept is None else Snapshot(version=kept[0], state_version=kept[1], data=kept[2])
     after = snapshot.version if snapshot else 0
     return Loaded(
-        header=rows.header(row),
+        header=header,
         snapshot=snapshot,
-        events=[rows.event(each) for each in run(_sql.events_after, (row[0], after))],
+        events=[] if is_known else [rows.event(each) for each in run(_sql.events_after, (row[0], after))],
         timers={
             key: PendingTimer(number, rows.instant_or_far(due_at))
             for key, number, due_at in run(_sql.pending_timers, (row[0],))

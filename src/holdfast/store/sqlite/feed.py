@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.store.findings import FedEvent, ProjectionState
+from holdfast.store.findings import FedEvent, Headline, ProjectionState
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.lending import Loan
@@ -19,6 +19,7 @@ from holdfast.store.statements import read_statements
 
 class _Sql(msgspec.Struct, frozen=True):
     read: str
+    headlines: str
     newest: str
     checkpoint: str
     enter: str
@@ -43,6 +44,11 @@ class SQLiteFeed:
         """The events that follow a position."""
         with self._database.reading() as connection:
             return _read(connection, after, limit)
+
+    def headlines(self, *, after: int, limit: int) -> list[Headline]:
+        """The same without what they say."""
+        with self._database.reading() as connection:
+            return [rows.headline(row) for row in connection.execute(_sql.headlines, (after, limit))]
 
     def newest(self) -> int:
         """The position that the feed has come to."""

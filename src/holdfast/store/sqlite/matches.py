@@ -17,6 +17,7 @@ from holdfast.store.statements import read_statements
 
 class _Sql(msgspec.Struct, frozen=True):
     of_status: str
+    versions: str
     of_definition: str
     everywhere: str
     of_starter: str
@@ -48,39 +49,41 @@ class MatchReads:
         every = msgspec.structs.replace(match, before=None, limit=MOST_COUNTED + 1)
         if match.people is not None and len(match.people) > 1:  # Some ask several of them.
             return min(len(self._found(every)), MOST_COUNTED + 1)
-        counts = (self._all(_counts[each], values)[0][0] for each, values in _asked(self._tenant, every))
+        counts = (self._all(_counts[each], values)[0][0] for each, values in self._asked(every))
         return min(int(sum(counts)), MOST_COUNTED + 1)
 
     def _found(self, match: Match) -> set[str]:
-        return {row[0] for statement, values in _asked(self._tenant, match) for row in self._all(statement, values)}
+        return {row[0] for statement, values in self._asked(match) for row in self._all(statement, values)}
+
+    def _asked(self, match: Match) -> Iterator[tuple[str, dict[str, object]]]:
+        """The statements whose index leaves the fewest, and their values."""
+        values: dict[str, object] = {
+            "tenant": self._tenant,
+            "statuses": json.dumps(match.statuses),
+            "partition": match.partition,
+            "definition": match.definition,
+            "key": match.key,
+            "started_by": match.started_by,
+            "before": _LAST if match.before is None else str(match.before),
+            "limit": match.limit,
+        }
+        if match.people is not None:
+            for each in match.people:
+                yield _sql.of_person, {**values, "person_kind": each.kind, "person": each.name, "only": each.definition}
+        elif match.key:
+            yield _sql.of_key, values
+        elif match.started_by:
+            yield _sql.of_starter, values
+        elif match.definition:
+            versions = [row[0] for row in self._all(_sql.versions, values)]
+            for version, status, begun in product(versions, match.statuses, (0, 1)):
+                yield _sql.of_definition, {**values, "version": version, "status": status, "begun": begun}
+        elif match.partition is None:
+            for status, begun in product(match.statuses, (0, 1)):
+                yield _sql.everywhere, {**values, "status": status, "begun": begun}
+        else:
+            for status in match.statuses:
+                yield _sql.of_status, {**values, "status": status}
 
     def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[Row]:
         raise NotImplementedError
-
-
-def _asked(tenant: str, match: Match) -> Iterator[tuple[str, dict[str, object]]]:
-    """The statements whose index leaves the fewest, and their values."""
-    values: dict[str, object] = {
-        "tenant": tenant,
-        "statuses": json.dumps(match.statuses),
-        "partition": match.partition,
-        "definition": match.definition,
-        "key": match.key,
-        "started_by": match.started_by,
-        "before": _LAST if match.before is None else str(match.before),
-        "limit": match.limit,
-    }
-    if match.people is not None:
-        for each in match.people:
-            yield _sql.of_person, {**values, "person_kind": each.kind, "person": each.name, "only": each.definition}
-    elif match.key:
-        yield _sql.of_key, values
-    elif match.started_by:
-        yield _sql.of_starter, values
-    elif match.definition or match.partition is None:
-        statement = _sql.of_definition if match.definition else _sql.everywhere
-        for status, begun in product(match.statuses, (0, 1)):
-            yield statement, {**values, "status": status, "begun": begun}
-    else:
-        for status in match.statuses:
-            yield _sql.of_status, {**values, "status": status}

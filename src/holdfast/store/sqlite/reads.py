@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,7 +18,7 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.paging import LAST_ID, id_range, newest
+from holdfast.store.paging import LAST_ID, id_range, in_order
 from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
     Address,
@@ -46,13 +47,16 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     instances_of_parent: str
     instances_by_key: str
+    instances_by_reason: str
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
+    instances_of_partition: str
     instances_in_hand: str
-    kinds: str
-    statuses: str
-    statuses_of_definition: str
+    next_of_parent: str
+    next_of_definition: str
+    next_of_status: str
+    next_of_partition: str
     events: str
     effects: str
     timers: str
@@ -94,7 +98,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             return load(connection, where, whole=whole)
 
     def instances(self, query: InstanceQuery) -> list[Header]:
-        """A page of instances, newest first."""
+        """A page of instances, in the order that is asked for."""
         first, before = id_range(query)
         values = {
             "tenant": self._tenant,
@@ -113,12 +117,14 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             "until": text_or_none(query.created_before),
             "limit": query.limit,
         }
-        if query.parent is not None:
-            return [rows.header(row) for row in self._all(_sql.instances_of_parent, values)]
+        if query.ended_for:
+            statement = in_order(_sql.instances_by_reason, query)
+            of_each = [self._all(statement, {**values, "reason": each}) for each in set(query.ended_for)]
+            return [rows.header(row) for row in _page([row for some in of_each for row in some], query)]
         if query.key:
-            return [rows.header(row) for row in self._all(_sql.instances_by_key, values)]
-        if query.attributes:
-            return [rows.header(row) for row in self._all(_sql.instances_by_attribute, values)]
+            return [rows.header(row) for row in self._all(in_order(_sql.instances_by_key, query), values)]
+        if query.attributes and query.parent is None:
+            return [rows.header(row) for row in self._all(in_order(_sql.instances_by_attribute, query), values)]
         return self._by_status(query, values)
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
@@ -134,6 +140,12 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
     def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
         """The rows of a kind."""
         return [*map(reading(kind), self._of(instance, selecting(kind)))]
+
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+        """The row of an instance, and its rows of a kind."""
+        with self.look() as look:
+            found = look.headers([instance])
+            return (found[0] if found else None), look.rows(kind, instance)
 
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
@@ -256,35 +268,26 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             yield self
 
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
-        """Each status newest first, along an index, those that have begun and those that have not, and then the newest of all."""
-        listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
-        flags = (1, 0) if query.begun is None else (int(query.begun),)
+        """Group by group along an index, those that have begun and those that have not; of none more than may be on the page."""
+        newest_first, following, names, flags = _way(query, values)
+        listed = in_order(newest_first, query)
+        found: list[Row] = []
         with self._database.reading() as connection:
-            found = [
-                row
-                for kind, status in self._statuses(connection, query, values)
+            groups = [
+                {**values, **group, "is_begun": flag}
+                for group in _groups(connection, following, names, values)
+                if _is_asked_for(group, query)
                 for flag in flags
-                for row in connection.execute(listed, {**values, "kind": kind, "status": status, "is_begun": flag})
             ]
-            if query.begun:
-                found += connection.execute(_sql.instances_in_hand, values)
-        return newest(map(rows.header, found), query.limit)
-
-    def _statuses(
-        self, connection: sqlite3.Connection, query: InstanceQuery, values: dict[str, Any]
-    ) -> Iterator[tuple[str, str]]:
-        """The kinds and statuses that there are, out of those that are asked for; of one definition they have one kind."""
-        if query.definition:
-            found = [("", row[0]) for row in connection.execute(_sql.statuses_of_definition, values)]
-        else:
-            kinds = [row[0] for row in connection.execute(_sql.kinds, values)]
-            found = [
-                (kind, row[0])
-                for kind in kinds
-                if not query.kinds or kind in query.kinds
-                for row in connection.execute(_sql.statuses, {**values, "kind": kind})
-            ]
-        return ((kind, status) for kind, status in found if not query.statuses or status in query.statuses)
+            heads = [(connection.execute(listed, {**group, "limit": 1}).fetchone(), group) for group in groups]
+            firsts = [(row[0], group) for row, group in heads if row]
+            for first, group in sorted(firsts, key=itemgetter(0), reverse=not query.oldest_first):
+                if len(found) == query.limit and (first > found[-1][0]) is query.oldest_first:
+                    break
+                found = _page([*found, *connection.execute(listed, group)], query)
+            if query.begun and query.parent is None:
+                found = _page([*found, *connection.execute(in_order(_sql.instances_in_hand, query), values)], query)
+        return [*map(rows.header, found)]
 
     def _of(self, instance: InstanceId, statement: str) -> list[Row]:
         return self._all(statement, self._named(instance))
@@ -303,3 +306,54 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
 
 def _text(instance: InstanceId | None) -> str | None:
     return None if instance is None else str(instance)
+
+
+def _page(found: list[Row], query: InstanceQuery) -> list[Row]:
+    return sorted(found, key=itemgetter(0), reverse=not query.oldest_first)[: query.limit]
+
+
+class _Way(NamedTuple):
+    """How a list is read."""
+
+    newest_first: str
+    """A page of a group."""
+    following: str
+    """What leads from one group to the next."""
+    names: tuple[str, ...]
+    """What a group has in common."""
+    flags: tuple[int, ...]
+    """Whether they have begun."""
+
+
+def _way(query: InstanceQuery, values: Mapping[str, Any]) -> _Way:
+    """That of the index which leaves the fewest."""
+    flags = (1, 0) if query.begun is None else (int(query.begun),)
+    if query.parent is not None:  # Whose children are not told apart by that.
+        return _Way(_sql.instances_of_parent, _sql.next_of_parent, ("at_status",), (0,))
+    if values["partition"]:
+        of_partition = ("at_kind", "at_definition", "at_status")
+        return _Way(_sql.instances_of_partition, _sql.next_of_partition, of_partition, flags)
+    if query.definition:
+        return _Way(_sql.instances_of_definition, _sql.next_of_definition, ("at_version", "at_status"), flags)
+    return _Way(_sql.instances_of_status, _sql.next_of_status, ("at_kind", "at_status"), flags)
+
+
+def _groups(
+    connection: sqlite3.Connection, following: str, names: Sequence[str], values: Mapping[str, Any]
+) -> Iterator[dict[str, str]]:
+    """Those that there are, one after the other; of one version if one is asked for."""
+    version = values["definition_version"]
+    group = {**dict.fromkeys(names, ""), "at_version": version}
+    while row := connection.execute(following, {**values, **group}).fetchone():
+        group = dict(zip(names, row, strict=True))
+        if version and group.get("at_version", version) != version:
+            return
+        yield group
+
+
+def _is_asked_for(group: Mapping[str, str], query: InstanceQuery) -> bool:
+    return (
+        (not query.statuses or group["at_status"] in query.statuses)
+        and (not query.kinds or group.get("at_kind", query.kinds[0]) in query.kinds)
+        and (not query.definition or group.get("at_definition", query.definition) == query.definition)
+    )

@@ -11,7 +11,7 @@ from uuid import UUID
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, uuid_of
 from holdfast.kernel.instants import LAST
-from holdfast.store.findings import FedEvent, ProjectionState, PublishedDefinition
+from holdfast.store.findings import FedEvent, Headline, ProjectionState, PublishedDefinition
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -110,6 +110,11 @@ def event(row: Row) -> StoredEvent:
         on_behalf_of=row[11] or "",
         trace=row[12] or "",
     )
+
+
+def headline(row: Row) -> Headline:
+    """That there is an event."""
+    return Headline(row[0], row[1], instance_id(row[2]), row[3], row[4], row[5])
 
 
 def fed_event(row: Row) -> FedEvent:

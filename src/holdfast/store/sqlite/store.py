@@ -16,13 +16,12 @@ from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.blueprints import SQLiteBlueprints
 from holdfast.store.sqlite.borrowing import borrowed
-from holdfast.store.sqlite.chains import SQLiteChains
-from holdfast.store.sqlite.charters import SQLiteCharters
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
 from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_within
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.directory import SQLitePeople
+from holdfast.store.sqlite.editions import CHAINS, CHARTERS, SQLiteEditions
 from holdfast.store.sqlite.expiries import SQLiteExpiries
 from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
@@ -101,13 +100,13 @@ class SQLiteParts:
         """For whoever asks who is asked."""
         return SQLitePeople(self._database)
 
-    def chains(self) -> SQLiteChains:
+    def chains(self) -> SQLiteEditions:
         """For whoever resolves approval chains."""
-        return SQLiteChains(self._database)
+        return SQLiteEditions(self._database, CHAINS)
 
-    def charters(self) -> SQLiteCharters:
+    def charters(self) -> SQLiteEditions:
         """For what organisations say of their documents."""
-        return SQLiteCharters(self._database)
+        return SQLiteEditions(self._database, CHARTERS)
 
     def seals(self) -> SQLiteSeals:
         """For whoever seals histories."""

@@ -12,6 +12,16 @@ left join lateral (
     select definition, definition_version, coalesce(key, '') as key from holdfast.instances where id = e.instance offset 0
 ) as i on true
 
+-- name: headlines
+-- The same order and the same horizon.
+select e.position, e.tenant, e.instance, e.sequence, e.type, coalesce(i.definition, '')
+from (
+    select position, tenant, instance, sequence, type from holdfast.events
+    where position > ?::int8 and position < (?::int8 + pg_snapshot_xmin(pg_current_snapshot())::text::int8) << 20
+    order by position fetch first (?::int8) rows with ties
+) as e
+left join lateral (select definition from holdfast.instances where id = e.instance offset 0) as i on true
+
 -- name: horizon
 -- What no running transaction can still write below.
 select (?::int8 + pg_snapshot_xmin(pg_current_snapshot())::text::int8) << 20

@@ -3,27 +3,42 @@
 select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant', %s, true)
 
 -- name: instances_of_parent
-select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
-from holdfast.instances i
-where i.parent = $12::uuid and i.tenant = $1::text and ($15::text is null or coalesce(i.partition, '') = $15::text) and ($13::text = '' or i.key = $13::text)
-    and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
-    and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
-    and (
-        $6::bool is null
-        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
-            = $6::bool
-    )
-    and i.id >= $7::uuid and i.id < $8::uuid
-    and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
-    and ($14::text = '' or i.attributes @> $14::text::jsonb)
-order by i.id desc limit $11::int8
+-- From one status to the next along the index, each newest first, and then the newest of all.
+with recursive s (status) as (
+    select ''
+    union all
+    select f.status from s cross join lateral (
+        select i.status from holdfast.instances i where i.parent = $12::uuid and i.tenant = $1::text and i.status > s.status
+        order by i.status limit 1
+    ) as f
+)
+select n.* from s
+cross join lateral (
+    select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
+    from holdfast.instances i
+    where i.parent = $12::uuid and i.tenant = $1::text and i.status = s.status
+        and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid
+        and ($14::text is null or coalesce(i.partition, '') = $14::text) and ($13::text = '' or i.attributes @> $13::text::jsonb)
+        and ($2::text = '' or i.definition = $2::text) and ($4::text[] = '{}' or i.kind = any ($4::text[]))
+        and ($5::text = '' or i.definition_version = $5::text)
+        and (
+            $6::bool is null
+            or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+                = $6::bool
+        )
+        and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    order by greatest(i.id) desc limit $11::int8
+) as n
+where $3::text[] = '{}' or s.status = any ($3::text[])
+order by n.id desc limit $11::int8
 
 -- name: instances_by_key
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from holdfast.instances i
 where i.tenant = $1::text and i.key = $12::text and ($14::text is null or coalesce(i.partition, '') = $14::text)
+    and ($15::uuid is null or i.parent = $15::uuid)
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
@@ -35,6 +50,29 @@ where i.tenant = $1::text and i.key = $12::text and ($14::text is null or coales
     and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
     and ($13::text = '' or i.attributes @> $13::text::jsonb)
 order by i.id desc limit $11::int8
+
+-- name: instances_by_reason
+-- Those that have ended for each of these reasons, newest first.
+select n.* from unnest($12::text[]) as r (reason)
+cross join lateral (
+    select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
+    from holdfast.instances i
+    where i.tenant = $1::text and i.reason = r.reason and i.ended_at is not null and i.reason <> ''
+        and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid
+        and ($16::text is null or coalesce(i.partition, '') = $16::text) and ($13::uuid is null or i.parent = $13::uuid)
+        and ($14::text = '' or i.key = $14::text) and ($15::text = '' or i.attributes @> $15::text::jsonb)
+        and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
+        and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
+        and (
+            $6::bool is null
+            or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+                = $6::bool
+        )
+        and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    order by greatest(i.id) desc limit $11::int8
+) as n
+order by n.id desc limit $11::int8
 
 -- name: instances_by_attribute
 -- Those that have the values are found by an index first, and then sorted: they are meant to be few.
@@ -54,40 +92,56 @@ where ($13::text is null or coalesce(i.partition, '') = $13::text) and ($2::text
 order by i.id desc limit $11::int8
 
 -- name: instances_of_definition
--- From one status to the next along the index; each of them newest first, those that have begun and those that have not, and then the
--- newest of all. Rows are compared as the index has them: told apart, statistics may lead along the ids, through everything.
-with recursive s (status) as (
+-- From one version and status to the next along the index; of each of them, those that have begun and those that have not, the newest one;
+-- then a page of each of those that may be on it, and the newest of all. Only the indexes of lists know `greatest(id)`, which is the id:
+-- otherwise statistics may lead along the ids, through everything.
+with recursive s (definition_version, status) as (
     (
-        select i.status from holdfast.instances i
-        where i.tenant = $1::text and i.definition = $2::text and i.created_at > '-infinity'
-        order by i.status limit 1
+        select i.definition_version, i.status from holdfast.instances i
+        where i.tenant = $1::text and i.definition = $2::text and i.created_at > '-infinity' and i.definition_version >= $5::text
+        order by i.definition_version, i.status limit 1
     )
     union all
-    select (
-        select i.status from holdfast.instances i
-        where i.tenant = $1::text and i.definition = $2::text and i.created_at > '-infinity' and i.status > s.status
-        order by i.status limit 1
-    ) from s where s.status is not null
+    select f.* from s cross join lateral (
+        select i.definition_version, i.status from holdfast.instances i
+        where i.tenant = $1::text and i.definition = $2::text and i.created_at > '-infinity' and (i.definition_version, i.status) > (s.definition_version, s.status)
+        order by i.definition_version, i.status limit 1
+    ) as f
+    where $5::text = '' or f.definition_version = $5::text
+),
+g as materialized (
+    select s.definition_version, s.status, b.begun, (
+        select i.id from holdfast.instances i
+        where i.tenant = $1::text and i.definition = $2::text and i.definition_version = s.definition_version and i.status = s.status and i.begun = b.begun
+            and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid and i.created_at > '-infinity'
+            and ($12::text is null or coalesce(i.partition, '') = $12::text)
+            and ($4::text[] = '{}' or i.kind = any ($4::text[]))
+            and ($6::bool is null or i.begun or not exists (
+                select 1 from holdfast.effects e
+                where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
+            ))
+            and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+        order by greatest(i.id) desc limit 1
+    ) as newest
+    from s cross join (values (true), (false)) as b (begun)
+    where ($5::text = '' or s.definition_version = $5::text) and ($3::text[] = '{}' or s.status = any ($3::text[])) and ($6::bool is null or b.begun = $6::bool)
 )
-select n.* from s cross join (values (true), (false)) as b (begun)
+select n.* from (select * from g where newest is not null order by newest desc limit $11::int8) as g
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
         i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
     from holdfast.instances i
-    where (i.tenant, i.definition, i.status, i.begun, i.id) >= ($1::text, $2::text, s.status, b.begun, $7::uuid)
-        and (i.tenant, i.definition, i.status, i.begun, i.id) < ($1::text, $2::text, s.status, b.begun, $8::uuid)
-        and i.created_at > '-infinity'
+    where i.tenant = $1::text and i.definition = $2::text and i.definition_version = g.definition_version and i.status = g.status and i.begun = g.begun
+        and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid and i.created_at > '-infinity'
         and ($12::text is null or coalesce(i.partition, '') = $12::text)
         and ($4::text[] = '{}' or i.kind = any ($4::text[]))
         and ($6::bool is null or i.begun or not exists (
             select 1 from holdfast.effects e
             where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
         ))
-        and ($5::text = '' or i.definition_version = $5::text)
         and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
-    order by i.tenant desc, i.definition desc, i.status desc, i.begun desc, i.id desc limit $11::int8
+    order by greatest(i.id) desc limit $11::int8
 ) as n
-where s.status is not null and ($3::text[] = '{}' or s.status = any ($3::text[])) and ($6::bool is null or b.begun = $6::bool)
 order by n.id desc limit $11::int8
 
 -- name: instances_of_status
@@ -99,20 +153,36 @@ with recursive s (kind, status) as (
         order by i.kind, i.status limit 1
     )
     union all
-    select f.kind, f.status from s cross join lateral (
+    select f.* from s cross join lateral (
         select i.kind, i.status from holdfast.instances i
         where i.tenant = $1::text and i.created_at < 'infinity' and (i.kind, i.status) > (s.kind, s.status)
         order by i.kind, i.status limit 1
     ) as f
+),
+g as materialized (
+    select s.kind, s.status, b.begun, (
+        select i.id from holdfast.instances i
+        where i.tenant = $1::text and i.kind = s.kind and i.status = s.status and i.begun = b.begun
+            and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid and i.created_at < 'infinity'
+            and ($12::text is null or coalesce(i.partition, '') = $12::text)
+            and ($6::bool is null or i.begun or not exists (
+                select 1 from holdfast.effects e
+                where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
+            ))
+            and ($5::text = '' or i.definition_version = $5::text)
+            and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+        order by greatest(i.id) desc limit 1
+    ) as newest
+    from s cross join (values (true), (false)) as b (begun)
+    where ($4::text[] = '{}' or s.kind = any ($4::text[])) and ($3::text[] = '{}' or s.status = any ($3::text[])) and ($6::bool is null or b.begun = $6::bool)
 )
-select n.* from s cross join (values (true), (false)) as b (begun)
+select n.* from (select * from g where newest is not null order by newest desc limit $11::int8) as g
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
         i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
     from holdfast.instances i
-    where (i.tenant, i.kind, i.status, i.begun, i.id) >= ($1::text, s.kind, s.status, b.begun, $7::uuid)
-        and (i.tenant, i.kind, i.status, i.begun, i.id) < ($1::text, s.kind, s.status, b.begun, $8::uuid)
-        and i.created_at < 'infinity'
+    where i.tenant = $1::text and i.kind = g.kind and i.status = g.status and i.begun = g.begun
+        and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid and i.created_at < 'infinity'
         and ($12::text is null or coalesce(i.partition, '') = $12::text)
         and ($6::bool is null or i.begun or not exists (
             select 1 from holdfast.effects e
@@ -120,10 +190,56 @@ cross join lateral (
         ))
         and ($5::text = '' or i.definition_version = $5::text)
         and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
-    order by i.tenant desc, i.kind desc, i.status desc, i.begun desc, i.id desc limit $11::int8
+    order by greatest(i.id) desc limit $11::int8
 ) as n
-where ($4::text[] = '{}' or s.kind = any ($4::text[])) and ($3::text[] = '{}' or s.status = any ($3::text[]))
-    and ($6::bool is null or b.begun = $6::bool)
+order by n.id desc limit $11::int8
+
+-- name: instances_of_partition
+-- The same in one part of the tenant, from one kind, definition and status to the next.
+with recursive s (kind, definition, status) as (
+    (
+        select i.kind, i.definition, i.status from holdfast.instances i
+        where i.tenant = $1::text and i.partition = $12::text and i.created_at <> 'infinity'
+        order by i.kind, i.definition, i.status limit 1
+    )
+    union all
+    select f.* from s cross join lateral (
+        select i.kind, i.definition, i.status from holdfast.instances i
+        where i.tenant = $1::text and i.partition = $12::text and i.created_at <> 'infinity' and (i.kind, i.definition, i.status) > (s.kind, s.definition, s.status)
+        order by i.kind, i.definition, i.status limit 1
+    ) as f
+),
+g as materialized (
+    select s.kind, s.definition, s.status, b.begun, (
+        select i.id from holdfast.instances i
+        where i.tenant = $1::text and i.partition = $12::text and i.kind = s.kind and i.definition = s.definition and i.status = s.status and i.begun = b.begun
+            and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid and i.created_at <> 'infinity'
+            and ($6::bool is null or i.begun or not exists (
+                select 1 from holdfast.effects e
+                where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
+            ))
+            and ($5::text = '' or i.definition_version = $5::text)
+            and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+        order by greatest(i.id) desc limit 1
+    ) as newest
+    from s cross join (values (true), (false)) as b (begun)
+    where ($2::text = '' or s.definition = $2::text) and ($4::text[] = '{}' or s.kind = any ($4::text[])) and ($3::text[] = '{}' or s.status = any ($3::text[])) and ($6::bool is null or b.begun = $6::bool)
+)
+select n.* from (select * from g where newest is not null order by newest desc limit $11::int8) as g
+cross join lateral (
+    select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
+    from holdfast.instances i
+    where i.tenant = $1::text and i.partition = $12::text and i.kind = g.kind and i.definition = g.definition and i.status = g.status and i.begun = g.begun
+        and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid and i.created_at <> 'infinity'
+        and ($6::bool is null or i.begun or not exists (
+            select 1 from holdfast.effects e
+            where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
+        ))
+        and ($5::text = '' or i.definition_version = $5::text)
+        and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    order by greatest(i.id) desc limit $11::int8
+) as n
 order by n.id desc limit $11::int8
 
 -- name: instances_in_hand

@@ -3,6 +3,10 @@ select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, 
     i.definition, i.definition_version, i.key, e.on_behalf_of, e.trace
 from events e left join instances i on i.id = e.instance where e.position > ? order by e.position limit ?;
 
+-- name: headlines
+select e.position, e.tenant, e.instance, e.sequence, e.type, coalesce(i.definition, '')
+from events e left join instances i on i.id = e.instance where e.position > ? order by e.position limit ?;
+
 -- name: newest
 select coalesce(max(position), 0) from events;
 

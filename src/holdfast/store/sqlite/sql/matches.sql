@@ -1,4 +1,4 @@
--- Lists of processes, newest first. Each statement is the one for the filter that leaves the fewest; the first three are asked status by
+-- Lists of processes, newest first. Each statement is the one for the filter that leaves the fewest; the first ones are asked status by
 -- status.
 
 -- name: of_status
@@ -8,9 +8,25 @@ where kind = 'process' and tenant = :tenant and coalesce(partition, '') = :parti
     and (:definition = '' or definition = :definition) and (:key = '' or key = :key) and (:started_by = '' or started_by = :started_by)
 order by id desc limit :limit;
 
+-- name: versions
+-- From one version of a definition to the next along the index.
+with recursive v (version) as (
+    select * from (
+        select definition_version from instances indexed by instances_by_definition
+        where tenant = :tenant and definition = :definition order by definition_version limit 1
+    )
+    union all
+    select (
+        select definition_version from instances indexed by instances_by_definition
+        where tenant = :tenant and definition = :definition and definition_version > v.version order by definition_version limit 1
+    ) from v where v.version is not null
+)
+select version from v where version is not null;
+
 -- name: of_definition
-select id from instances
-where tenant = :tenant and definition = :definition and status = :status and begun = :begun and id < :before and +kind = 'process'
+select id from instances indexed by instances_by_definition
+where tenant = :tenant and definition = :definition and definition_version = :version and status = :status and begun = :begun and id < :before
+    and +kind = 'process'
     and (:partition is null or coalesce(partition, '') = :partition) and (:key = '' or key = :key)
     and (:started_by = '' or started_by = :started_by)
 order by id desc limit :limit;

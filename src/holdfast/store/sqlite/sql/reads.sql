@@ -1,11 +1,10 @@
 -- name: instances_of_parent
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
-from instances
-where parent = :parent and tenant = :tenant and (:partition is null or coalesce(partition, '') = :partition) and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
-    and (:definition_version = '' or definition_version = :definition_version)
+from instances indexed by instances_by_parent
+where parent = :parent and status = :at_status and tenant = :tenant and (:partition is null or coalesce(partition, '') = :partition)
+    and (:definition = '' or definition = :definition) and (:definition_version = '' or definition_version = :definition_version)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
-    and (:statuses is null or status in (select value from json_each(:statuses)))
     and (:begun is null or :begun = (begun or exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     )))
@@ -25,6 +24,32 @@ select id, tenant, definition, definition_version, kind, key, status, reason, be
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances
 where tenant = :tenant and key = :key and (:partition is null or coalesce(partition, '') = :partition) and (:definition = '' or definition = :definition)
+    and (:parent is null or parent = :parent)
+    and (:definition_version = '' or definition_version = :definition_version)
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
+    and (:statuses is null or status in (select value from json_each(:statuses)))
+    and (:begun is null or :begun = (begun or exists (
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+    )))
+    and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+    and (:attributes is null or not exists (
+        select 1 from json_each(:attributes) as w where not exists (
+            select 1 from json_each(instances.attributes) as a
+            where a.key = w.key and a.value = w.value and (a.type = w.type or (
+                a.type in ('integer', 'real') and w.type in ('integer', 'real')
+            ))
+        )
+    ))
+order by id desc limit :limit;
+
+-- name: instances_by_reason
+-- Those that have ended for a reason, newest first.
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
+from instances indexed by instances_by_reason
+where tenant = :tenant and reason = :reason and ended_at is not null and reason <> ''
+    and (:partition is null or coalesce(partition, '') = :partition) and (:parent is null or parent = :parent)
+    and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
@@ -69,12 +94,12 @@ order by id desc limit :limit;
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances indexed by instances_by_definition
-where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun and (:partition is null or coalesce(partition, '') = :partition)
+where tenant = :tenant and definition = :definition and definition_version = :at_version and status = :at_status and begun = :is_begun
+    and (:partition is null or coalesce(partition, '') = :partition)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:begun is null or begun or not exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     ))
-    and (:definition_version = '' or definition_version = :definition_version)
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
 
@@ -82,7 +107,21 @@ order by id desc limit :limit;
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances indexed by instances_by_status
-where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun and (:partition is null or coalesce(partition, '') = :partition)
+where tenant = :tenant and kind = :at_kind and status = :at_status and begun = :is_begun
+    and (:partition is null or coalesce(partition, '') = :partition)
+    and (:begun is null or begun or not exists (
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+    ))
+    and (:definition_version = '' or definition_version = :definition_version)
+    and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+order by id desc limit :limit;
+
+-- name: instances_of_partition
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
+from instances indexed by instances_of_partition
+where tenant = :tenant and partition = :partition and kind = :at_kind and definition = :at_definition and status = :at_status
+    and begun = :is_begun
     and (:begun is null or begun or not exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     ))
@@ -105,36 +144,28 @@ where +n.tenant = :tenant and not n.begun and (:partition is null or coalesce(n.
     and (:until is null or n.created_at < :until)
 order by n.id desc limit :limit;
 
--- name: kinds
--- From one kind to the next along the index.
-with recursive k (kind) as (
-    select * from (select kind from instances where tenant = :tenant order by kind limit 1)
-    union all
-    select (select kind from instances where tenant = :tenant and kind > k.kind order by kind limit 1) from k where k.kind is not null
-)
-select kind from k where kind is not null;
+-- name: next_of_definition
+-- The version and status that come next along the index, past all that have the last ones: `begun` is 1 at most.
+select definition_version as at_version, status as at_status from instances indexed by instances_by_definition
+where tenant = :tenant and definition = :definition and (definition_version, status, begun) > (:at_version, :at_status, 2)
+order by definition_version, status limit 1;
 
--- name: statuses
--- From one status to the next along the index.
-with recursive s (status) as (
-    select * from (select status from instances where tenant = :tenant and kind = :kind order by status limit 1)
-    union all
-    select (
-        select status from instances where tenant = :tenant and kind = :kind and status > s.status order by status limit 1
-    ) from s where s.status is not null
-)
-select status from s where status is not null;
+-- name: next_of_parent
+-- The same of the status of an instance's children: no id is behind `~`.
+select status as at_status from instances indexed by instances_by_parent
+where parent = :parent and (status, id) > (:at_status, '~') order by status limit 1;
 
--- name: statuses_of_definition
-with recursive s (status) as (
-    select * from (select status from instances where tenant = :tenant and definition = :definition order by status limit 1)
-    union all
-    select (
-        select status from instances where tenant = :tenant and definition = :definition and status > s.status
-        order by status limit 1
-    ) from s where s.status is not null
-)
-select status from s where status is not null;
+-- name: next_of_status
+-- The same of kind and status.
+select kind as at_kind, status as at_status from instances indexed by instances_by_status
+where tenant = :tenant and (kind, status, begun) > (:at_kind, :at_status, 2)
+order by kind, status limit 1;
+
+-- name: next_of_partition
+-- The same of kind, definition and status in one part of the tenant.
+select kind as at_kind, definition as at_definition, status as at_status from instances indexed by instances_of_partition
+where tenant = :tenant and partition = :partition and (kind, definition, status, begun) > (:at_kind, :at_definition, :at_status, 2)
+order by kind, definition, status limit 1;
 
 -- name: events
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace

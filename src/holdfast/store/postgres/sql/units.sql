@@ -1,0 +1,5 @@
+-- name: begin
+begin
+
+-- name: commit
+commit

@@ -1,0 +1,142 @@
+"""Who holds a server without asking, reading or having a right to: connections, streams and waiting requests, each of which ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from msgspec.structs import replace
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from api.serving import served, serving, spoken
+from api.test_wire import QUICK, RUNS, key
+from api.tokens import ISSUER
+from api.world import ACME, registered
+from holdfast import Engine
+from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app
+from holdfast.http.hub import Hub, Watcher
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    """An engine; what is tried here is the edge, and the same on every store."""
+    with Engine("sqlite://") as made:
+        registered(made)
+        yield made
+
+
+def test_who_says_nothing_is_sent_away(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection on which no request comes to the end of its head is closed, whether it is the first one or a later one."""
+    monkeypatch.setattr(connections, "_HEAD_SECONDS", 0.05)
+    with served(engine) as address:
+        assert spoken(address) == b""
+        assert spoken(address, b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: ") == b""
+        asked = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+        again = spoken(address, asked + b"GET /healthz HTTP/1.1\r\nconnection: close\r\n")
+        assert again.startswith(b"HTTP/1.1 200")
+        assert httpx.get(f"{address}/healthz").status_code == 200
+
+
+def test_who_reads_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection whose other end takes nothing of a long answer is cut off; whoever had answered it is told."""
+    monkeypatch.setattr(connections, "_UNREAD_SECONDS", 0.05)
+    gone = asyncio.Event()
+
+    async def talkative(_scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200})
+
+        async def talk() -> None:
+            while True:
+                await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+
+        talking = asyncio.create_task(talk())
+        assert (await receive())["type"] == "http.disconnect"
+        talking.cancel()
+        gone.set()
+
+    async def scenario() -> None:
+        told = uvicorn.Config(talkative, log_config=None, lifespan="off")
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: connections.Connection(told, ServerState(), {}), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), limit=16)
+        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        async with asyncio.timeout(20):
+            await gone.wait()
+        assert not reader.at_eof()
+        writer.close()
+        server.close()
+
+    asyncio.run(scenario())
+
+
+def test_those_who_come_late_are_told_too(engine: Engine) -> None:
+    """Whoever begins to listen while the reader of the feed is about to rest keeps it going; a failure of whatever kind does not end it."""
+    options = HttpOptions(heartbeat=timedelta(milliseconds=1), stream_interval=timedelta(milliseconds=100))
+
+    async def scenario() -> bool:
+        hub, watcher = Hub(engine, options), Watcher("default", None, 10)
+        await hub.begun()
+        await asyncio.sleep(0.02)  # It has read once for nobody, and looks once more before it rests.
+        with hub.watching(watcher):
+            await hub.begun()
+            await asyncio.sleep(0.2)
+            await engine.aio.start("paid")
+            async with asyncio.timeout(20):
+                return await watcher.wait(20)
+
+    assert asyncio.run(scenario())
+
+
+def test_whoever_waits_is_told_when_the_server_ends(engine: Engine) -> None:
+    """A request that waits for a result is answered with how the run stands as soon as the server is asked to end."""
+    app = create_app(engine)
+    with serving(app) as address, httpx.Client(base_url=address, headers=key(engine), timeout=15) as ann:
+        run = ann.post(RUNS, json={"definition": "paid"}).json()["id"]
+        app.state.server.hub.close()
+        told = ann.get(f"{RUNS}/{run}/result", params={"wait": 30})
+    assert (told.status_code, told.json()["is_finished"]) == (202, False)
+
+
+def test_a_stream_ends_with_the_credential(engine: Engine) -> None:
+    """Whoever listens with a key that is revoked meanwhile is not told until the stream would have ended by itself."""
+    made = engine.as_tenant(ACME).keys.create("to be revoked", actor="bob", capabilities=["*"])
+    told = replace(QUICK, heartbeat=timedelta(milliseconds=50), credential_memory=timedelta(0))
+    headers = {"authorization": f"Bearer {made.secret}"}
+    with served(engine, told) as address, httpx.stream("GET", f"{address}{RUNS}/events", headers=headers) as response:
+        lines = response.iter_lines()
+        assert [next(lines) for _ in range(4)] == [": still here", ""] * 2  # It has been looked at again, and held.
+        engine.as_tenant(ACME).keys.revoke(made.key.id)
+        assert set(lines) <= {": still here", ""}
+
+
+def test_a_stream_ends_in_peace_with_its_engine(engine: Engine) -> None:
+    """What cannot be read ends a stream as if its time was over, so that whoever listens comes back; nothing is torn."""
+    run = engine.as_tenant(ACME).start("paid")
+    with (
+        served(engine, replace(QUICK, heartbeat=timedelta(milliseconds=50))) as address,
+        httpx.stream("GET", f"{address}{RUNS}/{run.id}/events", headers=key(engine)) as response,
+    ):
+        lines = response.iter_lines()
+        assert next(lines) == ": still here"
+        engine.stop()
+        assert "event: end" not in list(lines)  # A torn one would raise.
+
+
+def test_addresses_begin_where_it_is_mounted(engine: Engine) -> None:
+    """Mounted into another application, the addresses that answers name lead to the API, and not beside it."""
+    issuer = Issuer(issuer=ISSUER, audience="ui", jwks="keys.json")
+    options = HttpOptions(logins=(LoginProvider(name="company", issuer=issuer),))
+    app = FastAPI()
+    app.mount("/holdfast", create_app(engine, options))
+    with serving(app) as address, httpx.Client(base_url=address, headers=key(engine)) as ann:
+        made = ann.post("/holdfast/api/v1/pauses", json={"definition": "order"})
+        assert ann.get(made.headers["location"]).json() == made.json()
+        ways = ann.get("/holdfast/api/v1/session/ways").json()["providers"]
+        assert [each["path"] for each in ways] == ["/holdfast/api/v1/session/login/company"]
