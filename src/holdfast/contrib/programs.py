@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import NoneType
+from typing import get_args
 
 from holdfast.app.configuration import Configuration, configured
 from holdfast.cli import main
 from holdfast.errors import ConfigurationError
-from holdfast.runtime.environment import PREFIX, variable_of
+from holdfast.runtime.environment import PREFIX, fields_of, text_of, variable_of
+
+_FIELDS = fields_of(Configuration)
+_UNKNOWN = int | None
+"""What is no setting is told so, whatever it is said to be."""
 
 
 def variables_of(told: Mapping[str, object], *path: str) -> dict[str, str]:
@@ -20,8 +26,8 @@ def variables_of(told: Mapping[str, object], *path: str) -> dict[str, str]:
         inner = (*path, name)
         if isinstance(value, Mapping):
             found |= variables_of(value, *inner)
-        else:
-            found[variable_of(inner)] = str(value)
+        elif value is not None or NoneType in get_args(_FIELDS.get(inner, _UNKNOWN)):  # Else it is left out.
+            found[variable_of(inner)] = text_of(value)
     return found
 
 
