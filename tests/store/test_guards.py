@@ -213,7 +213,11 @@ def test_an_open_step_may_end_in_each_way(desk: Desk, end: StepStatus) -> None:
     change = moved(head, records=[StepMoved(number=number, status=end) for number in (1, 2)])
     desk.commit(change)
     desk.commit(moved(change.header, records=[StepMoved(number=1, status=end, output=b"late")]))
-    assert [step.status for step in desk.reader.rows(STEPS, head.id)] == [end, end]
+    header, steps = desk.reader.with_rows(STEPS, head.id)
+    assert (header, [step.status for step in steps]) == (desk.loaded(head.id).header, [end, end])
+    with desk.reader.look() as look:
+        assert look.with_rows(STEPS, head.id) == (header, desk.reader.rows(STEPS, head.id))
+    assert desk.reader.with_rows(STEPS, new_id()) == (None, [])
 
 
 @pytest.mark.row("E-070", "E-391", "E-392", "E-949")

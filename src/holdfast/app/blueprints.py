@@ -74,8 +74,11 @@ class Shelf:
         rows = self.contracts(type_)
         fitting = [each for each in rows if each.envelope_version == version]
         if not fitting:
-            known = ", ".join(sorted({str(each.envelope_version) for each in rows})) or "none"
-            told = f"there is no version {version} of the envelope of {type_!r}; there are: {known}"
+            known = ", ".join(sorted({str(each.envelope_version) for each in rows}))
+            hint = (
+                f"there are: {known}" if known else f"no contract {type_!r} is published; `contracts.publish` does that"
+            )
+            told = f"there is no version {version} of the envelope of {type_!r}; {hint}"
             raise DefinitionError(f"the body of {type_}", [Problem("base", told, "base")])
         return self.whole(fitting[-1])
 

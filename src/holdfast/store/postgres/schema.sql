@@ -829,9 +829,10 @@ CASE
     ELSE partition
 END)) WHERE (key IS NOT NULL);
 CREATE INDEX instances_by_next_step ON holdfast.instances USING btree (tenant, next_step, paused_at DESC, id DESC) WHERE (next_step IS NOT NULL);
-CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
+CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, status, GREATEST(id)) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_by_reason ON holdfast.instances USING btree (tenant, reason, GREATEST(id)) WHERE ((ended_at IS NOT NULL) AND (reason <> ''::text));
 CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, GREATEST(id)) WHERE (kind = 'process'::text);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, GREATEST(id)) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));

@@ -763,11 +763,13 @@ CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition, coal
 
 CREATE INDEX instances_by_next_step on instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
 
-CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
+CREATE INDEX instances_by_parent on instances (parent, status, id) where parent is not null;
 
 CREATE INDEX instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
 
 CREATE INDEX instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+
+CREATE INDEX instances_by_reason on instances (tenant, reason, id) where ended_at is not null and reason <> '';
 
 CREATE INDEX instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
 

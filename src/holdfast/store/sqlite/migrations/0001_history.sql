@@ -82,6 +82,8 @@ create unique index instances_by_key on instances (tenant, key, definition, coal
 create index instances_by_definition on instances (tenant, definition, definition_version, status, begun, id);
 create index instances_by_status on instances (tenant, kind, status, begun, id);
 create index instances_of_partition on instances (tenant, partition, kind, definition, status, begun, id) where partition is not null;
+-- For lists of those that have ended for a reason, which most have not.
+create index instances_by_reason on instances (tenant, reason, id) where ended_at is not null and reason <> '';
 -- For lists by search attribute: the few that have any, newest first.
 create index instances_by_attribute on instances (tenant, id) where attributes is not null;
 -- For lists of processes: by status within a part of the tenant, and by who started them.
@@ -92,7 +94,7 @@ create index instances_expiring on instances (deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_expiring_of_tenant on instances (tenant, deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
-create index instances_by_parent on instances (parent, id) where parent is not null;
+create index instances_by_parent on instances (parent, status, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
 -- For lists of what is paused, all of it or for one reason: those that were paused last first.
