@@ -18,7 +18,7 @@ from api.serving import serving
 from api.test_sessions import LOGIN, RUNS, SECURE, came_in, key_of
 from api.tokens import issuer
 from api.world import ACME, GENEROUS, NORTH, SOUTH, World, documented, problem
-from holdfast import ConfigurationError, Engine, Saga
+from holdfast import ConfigurationError, Engine, PayloadError, Saga
 from holdfast.http import LoginProvider, create_app
 from holdfast.http.serving import configuration, listening
 from holdfast.store.opening import open_store
@@ -79,6 +79,24 @@ def test_a_name_with_a_slash_stands_in_an_address(papers: World) -> None:
     outsider = papers.client(capabilities=("execution:read",))
     assert outsider.get("/api/v1/keys/a%2Fb").status_code == 403
     assert papers.engine.as_tenant(ACME).refusals.list(limit=1)[0].path == "/api/v1/keys/a/b"
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_nothing_is_made_that_has_no_address(papers: World, name: str) -> None:
+    """A document, a schedule, a batch or a person whose id leads elsewhere in an address could not be asked for by anybody, and is refused."""
+    ann, calls = papers.client(), papers.calls(ACME, NORTH)
+    made = [
+        ann.post("/api/v1/documents/acme_invoice", {"id": name, "data": {"number": "R-2", "grand_total": 1}}),
+        ann.post("/api/v1/batches", {"batch_id": name, "verb": "cancel", "definition": "order", "reason": "why not"}),
+    ]
+    assert [(each.status_code, problem(each)["code"]) for each in made] == [(422, "bad_payload")] * 2
+    for make in (
+        lambda: calls.schedules.put(name, "order", cron="0 2 * * *"),
+        lambda: calls.documents.adopt("acme_invoice", name, {"number": "R-2"}, status="draft"),
+        lambda: papers.calls(ACME).directory.put(name),
+    ):
+        with pytest.raises(PayloadError, match="leads elsewhere in an address"):
+            make()
 
 
 @pytest.mark.parametrize("name", ["../../x", "..", ".", "a/../b", "a\\..\\b", "/x", "a//b", "a\nb", "x\x7f"])

@@ -90,6 +90,16 @@ def test_what_nobody_foresaw_tells_nothing() -> None:
     assert "1234" not in msgspec.json.encode(told).decode()
 
 
+def test_nobody_is_told_where_the_database_is() -> None:
+    """Whoever comes while it is away is told to come again, and learns no address from it: strangers come too."""
+    away = e.StoreUnavailableError("postgresql://db.internal:5432/flows cannot be used now")
+    told = problem_of(away, trace_id="")
+    assert (told.status, told.code, told.retryable, headers_of(away)) == (
+        503, "store_unavailable", True, {"retry-after": "1"},
+    )  # fmt: skip
+    assert "db.internal" not in msgspec.json.encode(told).decode()
+
+
 @pytest.mark.parametrize("code", EdgeCode)
 def test_every_refusal_of_the_edge_is_a_problem(code: EdgeCode) -> None:
     """Each has a status of its kind and a remedy; 401 has its challenge."""

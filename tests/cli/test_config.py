@@ -69,5 +69,5 @@ def test_a_wrong_configuration_stops_every_command(holdfast: Holdfast) -> None:
     for command in (["config"], ["list"], ["migrate"], ["worker"]):
         assert "did you mean 'database'?" in holdfast(*command, code=Exit.WRONG).stderr
     assert holdfast("template", "list").exit_code == Exit.DONE
-    Path("other.toml").write_text("tenant = 'x'", encoding="utf-8")
+    Path("other.toml").write_text("tenant = 'x'", encoding="utf-8-sig")  # As some editors write it, with a mark.
     assert values(holdfast, "--config", "other.toml")["tenant"] == ("x", "other.toml")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from cli.stage import Stage
+from holdfast.cli import main
 from holdfast.cli.exits import Exit
 from holdfast.cli.output import aligned, cell
 from support.repository import ROOT
@@ -78,3 +82,27 @@ def test_the_terminal_is_safe_from_stored_data(stage: Stage) -> None:
     ):
         told = stage.holdfast(*command, code=Exit.UNAVAILABLE if command[0] == "watch" else Exit.DONE).output
         assert not set("\x1b\u202e\x9b") & set(told)
+
+
+def test_what_the_terminal_has_no_letters_for_is_spelt_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal, or a pipe, that knows few letters ends no command, and a closed one is told nothing."""
+    told = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(told, encoding="latin-1"))
+    main(["--help"], standalone_mode=False)
+    sys.stdout.flush()
+    assert b"\\u2026" in told.getvalue()
+    monkeypatch.setattr(sys, "stdout", None)
+    main(["template", "list"], standalone_mode=False)
+
+
+def test_no_room_for_what_is_printed_is_no_mistake_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has a full disk is told so, and not to report it."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["template", "list"], standalone_mode=False) == Exit.UNAVAILABLE
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()
+    assert "cannot be written: No space left" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -18,6 +19,8 @@ from cli.calling import Holdfast
 from holdfast import Engine, Saga
 from holdfast.cli.applications import equip
 from holdfast.cli.exits import Exit
+from holdfast.cli.programs import Program
+from holdfast.cli.supervising import _Seat
 from holdfast.errors import ConfigurationError
 from holdfast.store.opening import open_store
 from support.repository import ROOT
@@ -155,7 +158,7 @@ def test_a_worker_that_dies_is_started_again(based: Holdfast, workers: list[Work
     first = int(supervisor.hear(r"worker (\d+) started")[1])
     supervisor.hear("working on")
     os.kill(first, signal.SIGKILL)
-    assert int(supervisor.hear(r"worker (\d+) ended \(-9\)")[1]) == first
+    assert int(supervisor.hear(r"worker (\d+) ended \(-9\); the next one begins (?:in|at)")[1]) == first
     second = int(supervisor.hear(r"worker (\d+) started")[1])
     assert second != first
     assert done(based) not in {first, supervisor.process.pid}
@@ -171,6 +174,18 @@ def test_no_worker_outlives_whoever_keeps_it(filed: Holdfast, workers: list[Work
     supervisor.hear("working on")
     supervisor.hear("working on")
     assert supervisor.end(signal.SIGKILL) == -signal.SIGKILL
+
+
+def test_a_machine_without_room_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """A process that cannot be started now is started later, and meanwhile the others are kept."""
+    tries = iter([OSError(errno.EAGAIN, "no room"), OSError(errno.EAGAIN, "no room")])
+
+    def start() -> Program:
+        raise next(tries)
+
+    seat = _Seat(start)
+    assert [seat.look(), seat.look()] == [None, None]
+    assert capsys.readouterr().err == "a worker cannot be started: no room; the next one begins in 1 s\n"
 
 
 def test_what_another_start_cannot_mend_is_not_started_again(filed: Holdfast, workers: list[Worker]) -> None:

@@ -130,7 +130,7 @@ SAMPLES: list[e.HoldfastError] = [
     e.ReusedIdError("k-1"),
     e.PayloadError("too large"),
     e.PayloadError("too large", reason="too_large"),
-    e.StoreUnavailableError("the database is away"),
+    e.StoreUnavailableError("what the server keeps its data in cannot be used now"),
     e.StoppedError("maintenance"),
 ]
 

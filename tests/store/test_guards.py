@@ -265,7 +265,7 @@ DOCUMENT: list[Record] = [
 ]
 
 
-@pytest.mark.row("E-053", "E-070", "EH-03", "EH-10")
+@pytest.mark.row("E-053", "E-070", "EH-03", "EH-09", "EH-10")
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
@@ -279,10 +279,13 @@ DOCUMENT: list[Record] = [
         ("delete from {}mutations", "HF135"),
         ("update {}audit set who = 'eve'", "HF136"),
         ("delete from {}audit", "HF136"),
+        ("update {}task_decisions set actor = 'eve'", "HF138"),
+        ("update {}task_decisions set document_version = '9'", "HF138"),
+        ("delete from {}task_decisions", "HF138"),
     ],
 )
 def test_what_documents_were_never_changes(desk: Desk, statement: str, code: str) -> None:
-    """Versions, mutations and the audit are never rewritten, and a document keeps its name and never gets an older version, also with SQL."""
+    """Versions, mutations, decisions and the audit are never rewritten, and a document keeps its name and never gets an older version, also with SQL."""
     desk.born(born(records=DOCUMENT))
     with pytest.raises(StoreError, match=code):
         desk.run(statement)

@@ -73,7 +73,9 @@ def outage(action: Callable[[], object]) -> StoreUnavailableError:
 def test_a_server_that_goes_and_comes_back(own_server: Server) -> None:
     """While it is away every part says so; when it is back every part goes on, without being told."""
     store = open_store(own_server.create_database("comes_back"))
-    store._opened.pool.timeout = 0.2  # type: ignore[attr-defined] # readers wait for a connection; the test does not want to
+    pool = store._opened.pool  # type: ignore[attr-defined]
+    assert pool.reconnect_timeout == pool.timeout  # Whoever comes later begins anew, however long the server was away.
+    pool.timeout = 0.2  # Readers wait for a connection; the test does not want to.
     desk = Desk(store)
     head = desk.born(born())
     assert len(desk.reader.instances(InstanceQuery())) == 1
@@ -84,7 +86,7 @@ def test_a_server_that_goes_and_comes_back(own_server: Server) -> None:
     outage(lambda: desk.reader.instances(InstanceQuery()))
     outage(store.now)
     own_server.start()
-    store._opened.pool.timeout = 30  # type: ignore[attr-defined]
+    pool.timeout = 30
     desk.commit(moved(head))
     assert desk.loaded(head.id).header.version == 2
     assert len(desk.reader.instances(InstanceQuery())) == 1

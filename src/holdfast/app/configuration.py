@@ -167,8 +167,7 @@ def configured(
 
 def _read_file(name: str, fields: Fields) -> dict[Path, tuple[object, str]]:
     try:
-        with File(name).open("rb") as file:
-            data = tomllib.load(file)
+        data = tomllib.loads(File(name).read_text(encoding="utf-8-sig"))  # Some editors begin every file with a mark.
     except OSError as error:
         raise ConfigurationError(f"the configuration file {name} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -35,6 +35,7 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, ReceiptKey
 
 T = TypeVar("T")
+_STEPS: Final = frozenset({".", ".."})
 
 _LAST_SEQUENCE = 2**31 - 1
 """No history is longer."""
@@ -294,6 +295,14 @@ def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
     return given
 
 
+def checked_id(given: object, what: str, *, may_be_empty: bool = False) -> str:
+    """Text that something new is addressed by. However they are escaped, `.` and `..` lead elsewhere in an address."""
+    found = checked_key(given, what, may_be_empty=may_be_empty)
+    if found in _STEPS:
+        raise PayloadError(f"the {what} cannot be {found!r}, which leads elsewhere in an address; take another one")
+    return found
+
+
 def checked_name(given: object, what: str) -> str:
     """Text that something is published under."""
     name = checked_key(given, what)
@@ -320,6 +329,8 @@ def checked_actor(given: object) -> Actor:
             "a request names a tenant, and these calls stay with theirs: "
             "give an Actor here, or ask the engine itself with `engine.acting(request)`"
         )
+    if not isinstance(given, Actor | str):
+        raise PayloadError(f"the actor must be an Actor, or an id as text, not {brief(given)}")
     return given if isinstance(given, Actor) else Actor(id=checked_key(given, "actor"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
@@ -63,13 +64,16 @@ OF_ERRORS: Final[Mapping[type[errors.HoldfastError], Exit]] = {
 }
 
 
+UNWRITTEN: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""How a system says that there is no room for what is written to a file or a pipe; what stores say is an error of theirs."""
+
 _OVERTAKEN: Final = "version_conflict"
 """A refusal, in whichever words, that says that somebody else was first."""
 
 
 def exit_of(error: BaseException) -> Exit:
     """The exit code of an error; of a class that the table does not have, that of the nearest one above it."""
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno in UNWRITTEN):
         return Exit.UNAVAILABLE
     if isinstance(error, KeyboardInterrupt):
         return Exit.INTERRUPTED

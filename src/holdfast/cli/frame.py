@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli.exits import Exit, exit_of
+from holdfast.cli.exits import UNWRITTEN, Exit, exit_of
 from holdfast.cli.remedies import in_commands, next_step
 from holdfast.errors import HoldfastError
 from holdfast.expressions.characters import visible
@@ -93,6 +94,13 @@ class Root(Verbs):
                     [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
                 )
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Read the command line, and do what it asks for. What the terminal has no letters for is spelt out, and ends no command."""
+        for each in (sys.stdout, sys.stderr):
+            if isinstance(each, io.TextIOWrapper):
+                each.reconfigure(errors="backslashreplace")
+        return super().main(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> object:
         """Do what was asked for."""
         try:
@@ -120,6 +128,10 @@ def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
             complain("interrupted")
         case TimeoutError():
             complain(str(error) or "it took too long", remedy="ask again, or give it more time")
+        case OSError() if error.errno in UNWRITTEN:
+            complain(
+                f"what there is to say cannot be written: {error.strerror}", remedy="make room, or send it elsewhere"
+            )
         case _:
             told = f"{type(error).__name__}: {error}"
             complain(
@@ -154,4 +166,4 @@ def verbs(name: str) -> Callable[[Callable[..., Any]], Verbs]:
 
 def is_terminal() -> bool:
     """Whether a person looks at what is printed, as against a program."""
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()  # Whoever closes it has none.

@@ -36,21 +36,36 @@ class _Seat:
         """See to it that somebody sits here; the exit code of a process that must not be started again."""
         if self.process is None:
             if time.monotonic() >= self._starts_at:
-                self.process, self._began_at = self._start(), time.monotonic()
-                click.echo(f"worker {self.process.pid} started", err=True)
+                self._sit_down()
             return None
         code = self.process.ended()
         if code is None:
             return None
-        click.echo(f"worker {self.process.pid} ended ({code})", err=True)
+        told = f"worker {self.process.pid} ended ({code})"
         self.process.close()
         self.process = None
         if code in _HOPELESS:
+            click.echo(told, err=True)
             return code
+        self._take_rest(told)
+        return None
+
+    def _sit_down(self) -> None:
+        self._began_at = time.monotonic()
+        try:
+            self.process = self._start()
+        except OSError as error:  # The machine has no room for a process now; the others go on.
+            self._take_rest(f"a worker cannot be started: {error.strerror}")
+        else:
+            click.echo(f"worker {self.process.pid} started", err=True)
+
+    def _take_rest(self, told: str) -> None:
+        """Wait longer each time if processes end soon after they began."""
         is_short = time.monotonic() - self._began_at < _SHORT_LIFE_SECONDS
         self._rest = min(2 * self._rest, _LONGEST_REST_SECONDS) if is_short else 1.0
-        self._starts_at = time.monotonic() + (self._rest / 2 if is_short else 0.0)
-        return None
+        pause = self._rest / 2 if is_short else 0.0
+        self._starts_at = time.monotonic() + pause
+        click.echo(f"{told}; the next one begins {f'in {pause:g} s' if pause else 'at once'}", err=True)
 
 
 def supervise(start: Callable[[], Program], count: int, *, patience: float) -> int:

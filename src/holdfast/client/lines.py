@@ -34,10 +34,22 @@ class Options(TypedDict):
     verify: bool
 
 
+def check_address(address: str) -> None:
+    """ConfigurationError for what is no address of a server, or has a password in it, which would be told with every failure."""
+    try:
+        parts = httpx.URL(address)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.host)
+    except (httpx.InvalidURL, TypeError):
+        parts, is_address = httpx.URL(), False
+    if parts.userinfo:
+        raise ConfigurationError("the address of a server has no name and no password in it; give a key instead")
+    if not is_address:
+        raise ConfigurationError(f"{address!r} is no address of a server; write it like https://holdfast.example.org")
+
+
 def options_of(address: str, key: str, timeout: float, partition: str) -> Options:
     """How httpx is told where to and as whom; ConfigurationError for what is no address."""
-    if not address.startswith(("http://", "https://")):
-        raise ConfigurationError(f"{address!r} is no address of a server; write it like https://holdfast.example.org")
+    check_address(address)
     headers = {"user-agent": "holdfast"} | ({"authorization": f"Bearer {key}"} if key else {})
     headers |= {"holdfast-partition": quote(partition, safe="")} if partition else {}
     if not all(value.isascii() and value.isprintable() for value in headers.values()):

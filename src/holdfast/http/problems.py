@@ -177,6 +177,7 @@ _IN_WORDS_OF_PROCESSES: Mapping[str, str] = {
     EdgeCode.MALFORMED: "VALIDATION_ERROR",
     EdgeCode.CHANGED_MEANWHILE: "VERSION_CONFLICT",
 }
+_AWAY: Final = "what the server keeps its data in cannot be used now"
 _SERVER_FAULT: Final = 500
 _RETRY_SECONDS: Final = 1
 
@@ -261,6 +262,8 @@ def _told(error: BaseException) -> Problem:
     if status >= _SERVER_FAULT and not error.retryable:
         return _problem(status, error.code, "the server failed", remedy, retryable=False)
     told = str(error).removesuffix(f" [{reason}]") if reason else str(error)
+    if isinstance(error, e.StoreUnavailableError):
+        told = _AWAY  # What the engine says of it names hosts, and whoever asks may be anybody.
     found = _problem(status, reason or error.code, told, remedy, retryable=error.retryable)
     if isinstance(error, e.DefinitionError):
         findings = [Finding(code=x.code, message=x.message, position=x.position) for x in error.diagnostics]

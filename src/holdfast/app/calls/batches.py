@@ -13,7 +13,7 @@ import msgspec
 from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus, batch_of, items_of
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.start import check_right
-from holdfast.app.desk import Desk, checked_after, checked_key, checked_last, checked_limit, checked_text
+from holdfast.app.desk import Desk, checked_after, checked_id, checked_last, checked_limit, checked_text
 from holdfast.app.kept import Kept
 from holdfast.app.references import (
     DefinitionLike,
@@ -91,7 +91,7 @@ class FutureBatches:
             )
             items = asked.items(runs, letters, inputs)
             shared = self._desk.service.shared
-            made = checked_key(batch_id, "batch id", may_be_empty=True)
+            made = checked_id(batch_id, "batch id", may_be_empty=True)
             name = made or str(shared.chance.new_id(shared.clock.now()))
             self._kept.send(name, w.BeginBatch(id=name, order=order, items=items), made, may_create=True)
             return batch_of(*self._kept.found(name))

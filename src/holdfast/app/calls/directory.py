@@ -11,6 +11,7 @@ from holdfast.app.authorities import open_people
 from holdfast.app.desk import (
     Desk,
     checked_after,
+    checked_id,
     checked_instant,
     checked_key,
     checked_limit,
@@ -328,7 +329,7 @@ def _checked_id(given: object) -> str:
 
 def _checked_name(given: object, what: str) -> str:
     """The name of a person or a role alone, as questions look for it."""
-    name = checked_key(given, what)
+    name = checked_id(given, what)
     if name.startswith(("role:", "user:")):
         raise PayloadError(
             f"the {what} cannot begin as {name!r} does: that is how people and roles are told apart; give the name alone"

@@ -60,6 +60,7 @@ from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS, TASKS, PauseClock, ResumeTrigger
+from holdfast.kernel.settling import settled
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.state import State
@@ -476,7 +477,7 @@ class FutureRun(Handle, Generic[R]):
         if self._kind is object:
             return cast("R", msgspec.json.decode(result))
         try:
-            return msgspec.json.decode(result, type=self._kind)
+            return msgspec.json.decode(result, type=settled(self._kind))
         except msgspec.ValidationError as error:
             raise PayloadError(f"the result of {self.id} is not {indefinite(self._kind)}: {error}") from error
 

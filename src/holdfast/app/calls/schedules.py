@@ -13,6 +13,7 @@ from holdfast.app.desk import (
     Desk,
     checked_after,
     checked_flag,
+    checked_id,
     checked_instant,
     checked_key,
     checked_last,
@@ -81,7 +82,7 @@ class FutureSchedules:
 
         def write() -> Schedule:
             self._kept.check(MANAGE_SCHEDULES, "change schedules")
-            desk, name = self._desk.looked_up(), self._kept.named(schedule)
+            desk, name = self._desk.looked_up(), checked_id(schedule, "schedule")
             timing = Timing(
                 cron=cron,
                 time_zone=time_zone,

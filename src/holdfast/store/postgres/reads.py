@@ -31,7 +31,7 @@ from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.matches import MatchReads
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
 from holdfast.store.postgres.pipeline import Call, Statement, ask, drop_prepared, rows_of
-from holdfast.store.postgres.records import S, selecting
+from holdfast.store.postgres.records import S, selecting, selecting_page
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPausedInstances
 from holdfast.store.postgres.rows import Row
@@ -56,6 +56,7 @@ class _Sql(msgspec.Struct, frozen=True):
     as_tenant: str
     instances_of_parent: str
     instances_by_key: str
+    instances_by_reason: str
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
@@ -131,12 +132,14 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         values = [*which, query.begun, *span]
         partition = self._partition or query.partition
         attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
-        if query.parent is not None:
-            found = self._all(
-                in_order(_sql.instances_of_parent, query), [*values, query.parent, query.key, attributes, partition]
-            )
+        if query.ended_for:
+            further = [Texts(query.ended_for), query.parent, query.key, attributes, partition]
+            found = self._all(in_order(_sql.instances_by_reason, query), [*values, *further])
         elif query.key:
-            found = self._all(in_order(_sql.instances_by_key, query), [*values, query.key, attributes, partition])
+            further = [query.key, attributes, partition, query.parent]
+            found = self._all(in_order(_sql.instances_by_key, query), [*values, *further])
+        elif query.parent is not None:
+            found = self._all(in_order(_sql.instances_of_parent, query), [*values, query.parent, attributes, partition])
         elif attributes:
             found = self._all(in_order(_sql.instances_by_attribute, query), [*values, attributes, partition])
         else:
@@ -153,9 +156,12 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
-    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
+    def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
         """The rows of a kind."""
-        return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
+        if not after and limit is None:
+            return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
+        values = [instance, self._tenant, self._partition, Int8(after), Int8(_NO_LIMIT if limit is None else limit)]
+        return [*map(reading_rows(kind), self._all(selecting_page(kind), values))]
 
     def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
         """The row of an instance, and its rows of a kind, in one round trip."""

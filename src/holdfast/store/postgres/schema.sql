@@ -829,9 +829,10 @@ CASE
     ELSE partition
 END)) WHERE (key IS NOT NULL);
 CREATE INDEX instances_by_next_step ON holdfast.instances USING btree (tenant, next_step, paused_at DESC, id DESC) WHERE (next_step IS NOT NULL);
-CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
+CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, status, GREATEST(id)) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_by_reason ON holdfast.instances USING btree (tenant, reason, GREATEST(id)) WHERE ((ended_at IS NOT NULL) AND (reason <> ''::text));
 CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, GREATEST(id)) WHERE (kind = 'process'::text);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, GREATEST(id)) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
@@ -1166,6 +1167,8 @@ CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, t
 CREATE TRIGGER suspensions_never_change BEFORE UPDATE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 CREATE TRIGGER suspensions_never_go BEFORE DELETE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 CREATE TRIGGER task_decisions_applied BEFORE UPDATE OF applied ON holdfast.task_decisions FOR EACH ROW WHEN (((old.applied IS NOT NULL) AND (new.applied IS DISTINCT FROM old.applied))) EXECUTE FUNCTION holdfast.refuse('HF137', 'an approval is used up or void once and for all');
+CREATE TRIGGER task_decisions_never_change BEFORE UPDATE OF actor, on_behalf_of, outcome, document_version, decided_at ON holdfast.task_decisions FOR EACH ROW WHEN ((((((old.actor IS DISTINCT FROM new.actor) OR (old.on_behalf_of IS DISTINCT FROM new.on_behalf_of)) OR (old.outcome IS DISTINCT FROM new.outcome)) OR (old.document_version IS DISTINCT FROM new.document_version)) OR (old.decided_at IS DISTINCT FROM new.decided_at))) EXECUTE FUNCTION holdfast.refuse('HF138', 'what somebody decided never changes');
+CREATE TRIGGER task_decisions_never_go BEFORE DELETE ON holdfast.task_decisions FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF138', 'what somebody decided never changes');
 
 revoke all on function holdfast.instances_having(jsonb) from public;
 revoke all on function holdfast.make_partitions(timestamp with time zone,integer) from public;

@@ -289,6 +289,8 @@ class PostgresStore(PostgresShare):
             min_size=0,
             max_size=readers,
             timeout=_READER_PATIENCE_SECONDS,
+            # It tries again after longer and longer pauses; whoever comes after this time begins anew, and finds a server that is back.
+            reconnect_timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),
             check=check_reader,
