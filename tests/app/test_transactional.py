@@ -203,7 +203,7 @@ def test_whoever_lost_its_claim_hears_that_and_not_that_it_is_refused(place: Pla
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
         if command.what in state:
-            return Rejection("twice")
+            return Rejection(code="twice", message="it is done")
         decision = Decision.event(Noted(command.what))
         return decision if command.what == "done" else decision.with_effect(Act("x"), transactional=True)
 
