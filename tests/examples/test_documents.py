@@ -28,6 +28,7 @@ RUNNABLE = [
     "docs/tutorial/first-document.md",
     "docs/how-to/documents-in-your-tables.md",
     "docs/how-to/author-sagas.md",
+    "docs/how-to/back-up.md",
     "docs/how-to/approve-expenses.md",
     "docs/how-to/ask-people.md",
     "docs/how-to/deploy-deciders.md",

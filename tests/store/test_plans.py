@@ -647,6 +647,21 @@ def test_events_that_can_be_deleted_are_found_at_once(desk: Desk) -> None:
     assert ([each.instance for each in found], effort.is_small) == ([over.id], True), effort.spent
 
 
+def test_a_page_of_the_versions_of_a_document_reads_no_others(desk: Desk) -> None:
+    """However often it was edited, a page of its versions, and one version, are found by their numbers."""
+    kept = [
+        VersionKept(version=number, status="draft", data=b"{}", data_hash="h", mutation=1) for number in range(MANY)
+    ]
+    change = born(records=kept)
+    desk.commit(change)
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        found = desk.reader.rows(DOCUMENT_VERSIONS, change.header.id, after=MANY // 2, limit=FEW)
+    assert [each.version for each in found] == [MANY // 2 + 1, MANY // 2 + 2, MANY // 2 + 3]
+    assert effort.is_small, f"{effort.spent}"
+    assert len(desk.reader.rows(DOCUMENT_VERSIONS, change.header.id, after=MANY - FEW)) == FEW - 1
+
+
 def handled(desk: Desk) -> InstanceId:
     """A large backlog of handlers that somebody has, and one effect that nobody can do."""
     identity = new_id()
