@@ -256,6 +256,18 @@ def test_an_instance_is_read_as_it_is_loaded(desk: Desk) -> None:
 
 
 @pytest.mark.row("D-121")
+def test_a_look_that_ends_badly_spoils_no_other(desk: Desk) -> None:
+    """Whoever raises in the midst of a look, as one who finds nothing does, has its transaction rolled back: those who ask next are answered."""
+    change = born()
+    desk.commit(change)
+    for _ in range(8):  # As many connections as there may be.
+        assert desk.reader.with_rows(STEPS, change.header.id)[0] is not None
+        with pytest.raises(LookupError), desk.reader.look() as reader:
+            reader.headers([change.header.id])
+            raise LookupError
+    assert desk.reader.with_rows(STEPS, change.header.id)[0] is not None
+
+
 def test_a_history_is_paged(desk: Desk) -> None:
     """Events come in order, after a number and up to a limit."""
     head = desk.born(born(events=5))
