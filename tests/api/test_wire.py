@@ -108,6 +108,7 @@ def test_who_is_too_far_behind_reads_anew(scene: Scene) -> None:
         assert next(events(response)).name == "resync"
 
 
+@pytest.mark.row("G-17")
 def test_a_list_is_told_of_changes_of_its_tenant(scene: Scene) -> None:
     """Those who look at the list are told which runs have changed, of their own tenant and part alone; who comes back is told what he missed."""
     eve = httpx.Client(base_url=scene.address, headers=key(scene.engine, RIVAL, "eve"), timeout=30)

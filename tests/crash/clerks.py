@@ -23,7 +23,7 @@ from holdfast import Actor, Engine, HoldfastError, RequestContext, StepContext
 from holdfast.app.faces.blocking import Calls
 from support.engines import QUICK
 from support.laborer import Book
-from support.repository import PYTHONPATH, ROOT
+from support.repository import PYTHONPATH
 
 CONTRACT = """
 entity_type: memo
@@ -184,7 +184,7 @@ def main(url: str, book: str, name: str, seed: str) -> None:
 @contextmanager
 def office(url: str, book: Book, name: str, seed: str) -> Iterator[subprocess.Popen[bytes]]:
     """An office in another process; it is killed when the block is left."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), PYTHONPATH])}
+    environment = os.environ | {"PYTHONPATH": PYTHONPATH}
     process = subprocess.Popen([sys.executable, __file__, url, str(book.path), name, seed], env=environment)
     try:
         yield process

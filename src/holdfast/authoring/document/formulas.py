@@ -23,6 +23,7 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression, Options, Reason, Spelling, Type, parse
 from holdfast.expressions.suggestions import suggestion
 from holdfast.expressions.tree import Node, variables
+from holdfast.expressions.values import Kind
 from holdfast.kernel.settling import settled
 
 Stored: TypeAlias = dict[str, object]
@@ -124,11 +125,11 @@ class Language:
         self._check_references(read)
         return self._stored(read.check(self._schema, expects="bool"))
 
-    def mapping(self, given: Formula) -> Stored:
+    def mapping(self, given: Formula, *, expects: Kind | None = None) -> Stored:
         """The stored form of a value; what is no text stands for itself."""
         read = _parsed(given if isinstance(given, str) else _json(given), "mapping")
         self._check_references(read)
-        return self._stored(read.check(self._schema))
+        return self._stored(read.check(self._schema, expects=expects))
 
     def template(self, given: str) -> Stored:
         """The stored form of a text with `{path}` holes."""

@@ -84,6 +84,7 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         or may_do(turn, action, turn.moment.actor, org=command.org)
         or _window_refusal(turn, command)
         or version_refusal(turn, command.expected_version)
+        or _uncomputed(action, command)
     )
     if refusal is not None:
         return refusal
@@ -118,6 +119,14 @@ def _payload_refusal(turn: Turn, action: DocumentAction, command: Mutate) -> Rej
     form = index_of(turn.routes).payload(action.name)
     faults = [] if form is None else form.faults(command.payload)
     return invalid(f"what {action.name!r} is given", faults)
+
+
+def _uncomputed(action: DocumentAction, command: Mutate) -> Rejection | None:
+    """Why what is given is not laid over the data: a process that knows another workflow of the type may not know of the handler."""
+    if not action.handler or command.changes is not None:
+        return None
+    told = f"what {action.name!r} changes is computed by {action.handler!r}; have that called"
+    return refused(Refusal.HANDLER_REQUIRED, told)
 
 
 def _content_refusal(turn: Turn, changes: Data) -> Rejection | None:

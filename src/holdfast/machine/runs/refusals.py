@@ -118,6 +118,8 @@ class Refusal(StrEnum):
     """Somebody else has changed the document, the process, the schedule or the charter since the caller looked at it; compare the versions, and decide anew."""
     RULE_BLOCKED = "rule_blocked"
     """A rule of the organisation blocks it; the message is the reason that the rule gives."""
+    HANDLER_REQUIRED = "handler_required"
+    """What the action changes is computed by its handler; do it by a call that can call that."""
     NOT_AMENDABLE = "not_amendable"
     """The document can be edited as it is, so that nothing has to take its place."""
     AMENDMENT_REQUIRED = "WORKFLOW_AMENDMENT_REQUIRED"
