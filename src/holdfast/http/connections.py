@@ -38,7 +38,7 @@ class Connection(H11Protocol):
         cycle: RequestResponseCycle | None = self.cycle  # There is none before the first request.
         if cycle is not None and not cycle.response_complete:
             self._forget_head()
-            if _FRAMES <= {name for name, _ in self.headers}:
+            if {name for name, _ in self.headers} >= _FRAMES:
                 cycle.keep_alive = False
         elif self._head is None:
             self._await_head()
