@@ -39,7 +39,7 @@ from bench.verdicts import verdicts
 def main(arguments: Sequence[str]) -> int:
     """Measure what was asked for and print it."""
     wanted = _parse(arguments)
-    cases = [case for case in CASES if case.workload in wanted.workload]
+    cases = [case for case in CASES if case.workload in wanted.workload and case.name in (wanted.row or [case.name])]
     rows: list[Row] = []
     try:
         with ExitStack() as stack:
@@ -59,6 +59,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--store", choices=("sqlite", "postgres", "both"), default="both")
     parser.add_argument(
         "--workload", nargs="+", choices=WORKLOADS, default=WORKLOADS, metavar="NAME", help=", ".join(WORKLOADS)
+    )
+    parser.add_argument(
+        "--row", nargs="+", choices=[case.name for case in CASES], metavar="ROW", help="only these rows, by name"
     )
     parser.add_argument("--json", action="store_true", help="one object per line instead of a table")
     parser.add_argument("--rounds", type=_positive_int, default=3, help="rounds of each row; the medians are printed")

@@ -165,7 +165,7 @@ def method(route: Route, names: Names, *, is_awaitable: bool) -> str:
     body = list(parameters(route.body, names)) if is_struct(route.body) else []
     whole = f"body: {names.text(route.body)}" if route.body is not None and not is_struct(route.body) else ""
     extra = [
-        *(["idempotency_key: str = ''"] if route.takes_key else []),
+        *(["idempotency_key: str = ''"] if route.is_repeatable else []),
         *(["if_version: int | None = None"] if route.takes_condition else []),
         *(["last: int = 0"] if route.media_type == STREAM else []),
     ]
@@ -206,6 +206,8 @@ def sent(route: Route, answer: str, query: list[Parameter], body: list[Parameter
         yield "body=body"
     if route.takes_key:
         yield "key=idempotency_key or new_key()"
+    elif route.is_repeatable:  # To have its answer kept costs the server two notes: only for those who ask for it.
+        yield "key=idempotency_key"
     if route.takes_condition:
         yield "version=if_version"
 

@@ -51,6 +51,7 @@ MODULES = (
     "keys",
     "sessions",
     "refusals",
+    "repeats",
     "schedules",
     "batches",
     "projections",

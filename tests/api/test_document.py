@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, cast
 
+import jsonschema
 import msgspec
 import pytest
 import schemathesis
@@ -64,6 +65,23 @@ def test_what_is_sent_against_the_document_is_answered_by_it() -> None:
     check(world, world.client(tenant="default", actor="root"), GenerationMode.NEGATIVE, None)
     world.close()
     engine.stop()
+
+
+@pytest.mark.row("G-30")
+def test_every_operation_shows_what_is_sent_and_answered() -> None:
+    """Each has examples of its places, its body and its answer, and they are what their schemas allow."""
+    for path, methods in DOCUMENT["paths"].items():
+        for operation in methods.values():
+            assert [each for each in operation["parameters"] if each["in"] == "path" and "example" not in each] == []
+            told = [operation.get("requestBody", {}), *operation["responses"].values()]
+            shown = [(each.get("content", {}), each) for each in told]
+            for content, where in shown:
+                for kind, media in content.items():
+                    if kind != "application/json":
+                        continue
+                    assert "example" in media, (path, where)
+                    whole = {**media["schema"], "components": DOCUMENT["components"]}
+                    jsonschema.validate(media["example"], whole, cls=jsonschema.Draft202012Validator)
 
 
 def check(world: World, client: Client, mode: GenerationMode, made: Mapping[str, str] | None) -> None:

@@ -202,11 +202,21 @@ def test_contracts_and_charters(own: World) -> None:
     charters = "/api/v1/charters"
     assert ann.ask("PUT", f"{charters}/settings", json={"settings": {"limit": 5}}).json()["version"] == 1
     assert ann.ask("PUT", f"{charters}/rules:invoice", json={"rules": []}).json()["name"] == "rules:invoice"
-    assert ann.get(f"{charters}/settings").json()["settings"] == {"limit": 5}
+    seen = ann.get(f"{charters}/settings")
+    assert seen.json()["settings"] == {"limit": 5}
+    assert ann.get(f"{charters}/settings", headers={"if-none-match": seen.headers["etag"]}).status_code == 304
+    more = {"settings": {"limit": 6}}
+    for tag in ('"v0"', '"v7"'):
+        late = ann.ask("PUT", f"{charters}/settings", json=more, headers={"if-match": tag})
+        assert (late.status_code, problem(late)["code"]) == (412, "changed_meanwhile")
+    put = ann.ask("PUT", f"{charters}/settings", json=more, headers={"if-match": seen.headers["etag"]})
+    assert (put.json()["version"], put.headers["etag"][:4]) == (2, '"v2.')
+    fresh = ann.ask("PUT", f"{charters}/rules:receipt", json={"rules": []}, headers={"if-match": '"v1"'})
+    assert fresh.status_code == 412
     assert ann.ask("PUT", f"{charters}/settings", json={"rules": []}).status_code == 422
     assert ann.ask("PUT", f"{charters}/nonsense", json={"rules": []}).status_code == 404
     assert rival.get(f"{charters}/settings").status_code == 404
-    assert len(ann.get(charters).json()["items"]) == 2
+    assert len(ann.get(charters).json()["items"]) == 3
 
 
 @pytest.mark.row("EO-42")

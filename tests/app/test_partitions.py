@@ -261,7 +261,7 @@ REFUSED: dict[str, Callable[[Calls], object]] = {
 """What is about the whole tenant, and would tell of other partitions or touch them."""
 
 OF_TENANT = {
-    "directory", "charters", "contracts", "bodies", "workflows", "chains", "definitions", "keys", "refusals.note", "processes.process_timeouts",
+    "directory", "charters", "contracts", "bodies", "workflows", "chains", "definitions", "keys", "refusals.note", "repeats", "processes.process_timeouts",
     "invariants.list", "invariants.workflows", "invariants.check", "invariants.patrol",
 }  # fmt: skip
 """What belongs to no partition, or to the engine itself; keys have a test of their own, and invariants are looked at by whoever sees the rows."""

@@ -27,10 +27,12 @@ from holdfast import (
     Settings,
     StepContext,
 )
+from holdfast.kernel.program import Program
+from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.telemetry import EffectEnded, WorkLost
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
-from holdfast.store.shapes import Wanted
+from holdfast.store.shapes import Loaded, Wanted
 from holdfast.store.sqlite.store import SQLiteStore
 from holdfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
@@ -245,6 +247,37 @@ def test_a_call_that_is_undone_again_and_again_fails_in_the_end(place: Place, st
     (letter,) = engine.dead_letters.list()
     assert (letter.reason, letter.attempts, calls) == ("conflict", 1, [1] * 8)
     assert "undone 8 times in a row" in letter.error
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_transactional_step_ends_on_what_is_remembered(
+    place: Place, monkeypatch: pytest.MonkeyPatch, *, moves: bool
+) -> None:
+    """No history is read for it, unless somebody else has moved the instance: then what is there counts."""
+    saga = Saga("two").step("a", _posted, transactional=True).step("b", _posted, transactional=True).build()
+    engine, other = place.engine().register(saga), place.engine().register(saga)
+    run = engine.start("two")
+    if moves:
+        other.run(run.id).signal("early", {"n": 1})
+    read: list[int] = []
+    of = CachedInstance.of
+
+    def counted(loaded: Loaded, program: Program) -> CachedInstance:
+        read.append(loaded.header.version)
+        return of(loaded, program)
+
+    monkeypatch.setattr(CachedInstance, "of", counted)
+    engine.runtime.heartbeat.step()
+    assert engine.runtime.execute_next() == 1
+    monkeypatch.undo()
+    assert len(read) == moves
+    engine.drain()
+    assert (run.describe().status, run.verify().differences) == ("completed", [])
+
+
+def _posted(context: StepContext) -> dict[str, object]:
+    assert context.connection is not None
+    return {}
 
 
 @pytest.mark.parametrize("settings", [QUICK, msgspec.structs.replace(QUICK, committers=3)], ids=["usual", "several"])

@@ -158,9 +158,12 @@ def test_figures_are_judged_by_the_limits_of_the_specification() -> None:
         "R-123  pause, postgres: p99 ms below 100: 100, NOT KEPT",
         "R-125  approval, postgres: p99 ms below 1,000: not measured, NOT KEPT",
     ]
+    streams = [row("http streams", 999.0, times_alone=0.8), row("http streams", 1000.0, times_alone=0.79)]
+    assert [each.is_kept for each in verdicts(streams)] == [True, True, False, False]
+    assert str(verdicts(streams)[3]).endswith("times alone at least 0.8: 0.79, NOT KEPT")
 
 
-@pytest.mark.parametrize("arguments", [("--workload", "W9"), ("--rounds", "0"), ("--scale", "-1")])
+@pytest.mark.parametrize("arguments", [("--workload", "W9"), ("--rounds", "0"), ("--scale", "-1"), ("--row", "W9")])
 def test_nonsense_is_refused(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """What cannot be measured is refused before anything is started."""
     done = bench(tmp_path, *arguments)

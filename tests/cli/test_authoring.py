@@ -115,6 +115,8 @@ def test_rules_and_graphs_are_files_of_workflows_too(holdfast: Holdfast) -> None
     [
         ("", "orders.yaml:1:1: error:"),
         ("a: [1", "error:"),
+        ("domain: x\nworkflows:\n\t- id: x.y\n", "orders.yaml:3:1: error: this is no YAML"),
+        ("domain: x\nworkflows:\n\t- id: x.y\n", "there is a tab here; indent with spaces"),
         ("just words", "orders.yaml:1:1: error:"),
         (b"\xff\xfe\x00", "this is no UTF-8"),
         ("{" * 100_000, "error:"),

@@ -163,3 +163,8 @@ def test_what_is_typed_wrong(tmp_path: Path) -> None:
         assert holdfast(*words, code=Exit.WRONG).stderr
     assert "`holdfast contracts list`" in holdfast("bodies", "take", "fast_track", code=Exit.NOT_FOUND).stderr
     assert "there are" in holdfast("contracts", "publish", "--ready", "bill", code=Exit.NOT_FOUND).stderr
+    assert "--ready invoice" in holdfast("contracts", "publish", "invoice", code=Exit.WRONG).stderr
+    file = tmp_path / "body.yaml"
+    file.write_text(BODY, encoding="utf-8")
+    missing = holdfast("bodies", "validate", str(file), code=Exit.NO).stdout
+    assert "no contract 'invoice' is published; `holdfast contracts publish` does that" in missing

@@ -45,6 +45,8 @@ def test_a_batch_is_begun_and_told_of(stage: Stage) -> None:
     assert "refused" in holdfast("batch", "show", "c", code=Exit.NO).stdout
     assert "nothing of it gave up" in holdfast("batch", "items", "c", "--status", "refused").stdout
     assert holdfast.json("batch", "cancel", "b")["status"] == "completed"
+    nothing = holdfast("batch", "begin", "pause", "--definition", "odrer")
+    assert "there is nothing of 'odrer' to pause; see whether the name is right" in nothing.stderr
     assert (
         "is a list"
         in holdfast("batch", "begin", "start", "--definition", "order", "--inputs", "5", code=Exit.WRONG).stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from holdfast import Engine, cli
 from holdfast.app.faces import blocking
 from holdfast.cli import (
     remote,
+    remote_access,
     remote_directory,
     remote_documents,
     remote_people,
@@ -100,6 +102,7 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("why", order),
         ("dlq", "list"),
         ("dlq", "list", "--definition", "import", "--json"),
+        ("dlq", "groups", "--definition", "import"),
     ):
         assert asked.same(*words)
     newest = [each["id"] for each in asked.here.json("list")["items"]]
@@ -331,6 +334,7 @@ def test_the_plant_is_looked_at(asked: Remote) -> None:
     assert asked.same("projections", "list")
 
 
+@pytest.mark.row("EO-39")
 def test_what_is_behind_the_scenes_is_seen_to(asked: Remote, tmp_path: Path) -> None:
     """Instances, commands that wait, seals, reports, and what receivers have seen: the same there as here."""
     there, same = asked.there, asked.same
@@ -384,6 +388,8 @@ def test_runs_are_mended(asked: Remote) -> None:
     assert "token" in there("cancel-branch", waits, "0/9", "--reason", "gone", code=Exit.REFUSED).stderr
     assert there("move-back", waits, "--reason", "again", code=Exit.REFUSED).stderr
     assert "charge" in same("fork", waits, "2", "--preview")
+    assert "payment" in same("resume-options", waits)
+    assert there("reenqueue", waits, "charge", "--reason", "gone", code=Exit.REFUSED).stderr
     assert same("fork", waits, "2", "--preview", "--json")
     assert "--preview" in there("fork", waits, "2", code=Exit.WRONG).stderr
     born = there("fork", waits, "2", "--reason", "once more", "--key", "twin").stdout.strip()
@@ -392,6 +398,32 @@ def test_runs_are_mended(asked: Remote) -> None:
     there("fail", waits, "--reason", "bankrupt", "--wait", "50ms", code=Exit.UNAVAILABLE)
     asked.stage.engine.drain()
     assert asked.stage.status(waits) == "failed"
+
+
+def test_who_came_and_what_they_were_told(asked: Remote) -> None:
+    """Sessions are listed and ended, refusals and notifications read, and settings put by whoever has seen them."""
+    there, same = asked.there, asked.same
+    opened = [asked.stage.engine.acting("zoe").sessions.open(credential="key:x").session.id for _ in range(2)]
+    assert opened[0] in same("sessions", "list")
+    assert opened[0] not in same("sessions", "list", "--of", "zoe", "--after", opened[0])
+    assert opened[0] not in same("sessions", "list", "--of", "nobody", "--json")
+    assert there("sessions", "end", opened[0]).stdout == f"session {opened[0]} has ended\n"
+    weak = asked.stage.engine.keys.create("weak", actor="weak", capabilities=["execution:read"]).secret
+    Holdfast()("keys", "list", *asked.place[:2], "--api-key", weak, code=Exit.FORBIDDEN)
+    assert "not_permitted" in same("refusals")
+    assert same("refusals", "--limit", "1", "--json")
+    there("notifications", "list", "--unread")
+    assert "are read now" in there("notifications", "read", "--all").stdout
+    assert "--all" in there("notifications", "read", code=Exit.WRONG).stderr
+    assert "notification" in there("notifications", "read", "999999", code=Exit.NOT_FOUND).stderr
+    assert (
+        there("charters", "put", "settings", '{"limit": 5}', "--replaces", "0").stdout == "settings is at version 1\n"
+    )
+    there("charters", "put", "settings", '{"limit": 6}', "--replaces", "7", code=Exit.CONFLICT)
+    there("charters", "put", "settings", "[]", code=Exit.WRONG)
+    there("charters", "show", "nonsense", code=Exit.WRONG)
+    for words in (("list",), ("show", "settings"), ("show", "settings", "--version", "1", "--json")):
+        assert same("charters", *words)
 
 
 def test_many_questions_are_answered_in_one_word(asked: Remote) -> None:
@@ -434,7 +466,10 @@ def test_keys_are_made_shown_once_rotated_and_revoked(asked: Remote) -> None:
     assert "is revoked" in refused.stderr
     new = turned.stdout.split("_")[1]
     asked.there("keys", "revoke", new)
-    assert Holdfast()("list", *asked.place[:2], "--api-key", turned.stdout.strip(), code=Exit.FORBIDDEN).stdout == ""
+    outside = Holdfast()("list", *asked.place[:2], "--api-key", turned.stdout.strip(), code=Exit.FORBIDDEN)
+    assert outside.stdout == ""
+    assert "→ say a key that holds by HOLDFAST_API_KEY" in outside.stderr
+    assert re.search(r"\(trace [0-9a-f]{32}\)", outside.stderr)
 
 
 def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
@@ -459,7 +494,7 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
     ("words", "told"),
     [
         (("list", "--server", "http://h", "--database", "sqlite:///x.db"), "leave one of them out"),
-        (("list", "--server", "http://h", "--as", "ann"), "the key says for whom"),
+        (("list", "--server", "http://h", "--as", "ann"), "is asked, not --as; leave"),
         (("list", "--server", "http://h", "--tenant", "acme"), "the key says for whom"),
         (("list", "--server", "holdfast.example.org"), "is no address of a server"),
         (("list", "--server", "http://[::1"), "is no address of a server"),
@@ -545,6 +580,10 @@ def _is_there(subject: object, call: str) -> bool:
         (remote_plant.RemoteInvariants, blocking.Invariants),
         (remote_plant.RemoteInbox, blocking.Inbox),
         (remote_proofs.RemoteReports, blocking.Reports),
+        (remote_access.RemoteSessions, blocking.Sessions),
+        (remote_access.RemoteRefusals, blocking.Refusals),
+        (remote_access.RemoteNotifications, blocking.Notifications),
+        (remote_access.RemoteCharters, blocking.Charters),
         (remote_proofs.RemoteSeals, blocking.Seals),
         (remote_proofs.RemoteWorkflows, blocking.Workflows),
         (remote.RemoteKeys, blocking.Keys),

@@ -108,6 +108,10 @@ def test_dead_letters_are_listed_page_by_page(stage: Stage) -> None:
     """Narrowed by run, workflow, source and key."""
     runs = [stage.begun("import", row="x") for _ in range(3)]
     letters = _letters(stage)
+    [group] = stage.holdfast.json("dlq", "groups", "--definition", "import")["items"]
+    assert (group["count"], group["first_id"], group["last_id"]) == (3, letters[0], letters[-1])
+    assert stage.holdfast("dlq", "groups").stdout.splitlines()[1].split()[1:5] == ["3", "step", "import", "row"]
+    assert stage.holdfast.json("dlq", "groups", "--definition", "order")["items"] == []
     assert _letters(stage, "--run", runs[1]) == letters[1:2]
     assert _letters(stage, "--source", "timer") == []
     assert _letters(stage, "--definition", "import", "--limit", "2") == letters[:2]

@@ -159,6 +159,16 @@ def test_it_is_told_why_a_run_does_not_move(stage: Stage) -> None:
     assert stage.holdfast.json("why", run)["is_incident"] is False
 
 
+def test_a_signal_that_nobody_waits_for_is_told_of(stage: Stage) -> None:
+    """Whoever misspells a signal finds out by asking why; the way on is a command, and instants look as in tables."""
+    run = stage.begun("order", amount=5)
+    stage.holdfast("signal", run, "paymnet")
+    told = stage.holdfast("why", run).stdout
+    assert "waits for the signal 'payment' since 2" in told
+    assert "Z; it was told 'paymnet', for which no step of it waits\n" in told
+    assert "→ `holdfast signal RUN payment` brings it on" in told
+
+
 def test_a_run_is_watched_to_its_end(stage: Stage) -> None:
     """All that happened to it, and how it ended by the exit code."""
     done, waiting = stage.begun("import", row=5), stage.begun("order", amount=5)

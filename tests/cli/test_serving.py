@@ -16,6 +16,7 @@ from cli.calling import Holdfast
 from cli.programs import holdfast_program
 from holdfast import Engine
 from holdfast.app.configuration import Serving
+from holdfast.cli.beginning import called
 from holdfast.cli.exits import Exit
 from holdfast.cli.serving import options_of
 from holdfast.client import Client, Retries
@@ -191,6 +192,13 @@ def test_dev_answers_its_first_request_in_three_seconds() -> None:
         assert program.processor_seconds < 3
 
 
+def test_what_dev_says_to_type_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an environment that the shell does not know, such as that of a clone, the command is named with its folder."""
+    assert "holdfast" in called()
+    monkeypatch.setenv("PATH", "")
+    assert Path(called().split()[0]).is_file()
+
+
 @pytest.mark.row("EH-12")
 def test_a_project_that_is_written_runs(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own tests pass, and it is served and worked on by one command in its folder; what is there is not written over."""
@@ -201,7 +209,7 @@ def test_a_project_that_is_written_runs(holdfast: Holdfast, monkeypatch: pytest.
     tried = [test for name, test in vars(importlib.import_module("test_workflows")).items() if name.startswith("test_")]
     for test in tried:
         test()
-    assert len(tried) == 4
+    assert len(tried) == 6
     monkeypatch.chdir("shop")
     with holdfast_program("dev", "--port", "0") as program:
         address = program.hear(r"holdfast is at (\S+)")[1]

@@ -113,8 +113,14 @@ MANAGE = """
         execute_from_command_line(sys.argv)
 """
 CASES = [
-    ({"database": "sqlite:///h.db", "settings": {"concurency": 5}}, "did you mean"),
-    ({"database": "sqlite:///h.db", "settings": {"concurrency": "many"}}, "HOLDFAST_CONCURRENCY"),
+    (
+        {"database": "sqlite:///h.db", "settings": {"concurency": 5}},
+        "no setting 'settings.concurency'; did you mean 'concurrency'?",
+    ),
+    (
+        {"database": "sqlite:///h.db", "settings": {"concurrency": "many"}},
+        "the setting 'settings.concurrency' is 'many'; give a whole number",
+    ),
     ({"database": "sqlite:///h.db", "tenent": "acme"}, "did you mean"),
     ({"database": "sqlite:///h.db", 5: "acme"}, "settings are named by texts"),
     ({"database": "other"}, "DATABASES has no 'other'"),

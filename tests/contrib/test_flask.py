@@ -10,6 +10,7 @@ import textwrap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -20,7 +21,8 @@ from sqlalchemy.orm import Session
 from werkzeug.serving import make_server
 
 from holdfast import ConfigurationError, Engine, Saga
-from holdfast.contrib.flask import Holdfast
+from holdfast.contrib.flask import Holdfast, told
+from holdfast.contrib.programs import configuration_of
 from holdfast.testing import ManualEngine
 from support.engines import Live
 from support.repository import ROOT
@@ -135,13 +137,13 @@ def test_the_command_line_of_flask_has_that_of_holdfast(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_told_by_the_factory() -> None:
     """An unknown setting, a value that cannot be, an application without the extension, and one that has it twice."""
-    for key, value, told in [
-        ("HOLDFAST_SETTINGS", {"concurency": 1}, "did you mean"),
-        ("HOLDFAST_SETTINGS", {"concurrency": "many"}, "HOLDFAST_CONCURRENCY"),
+    for key, value, words in [
+        ("HOLDFAST_SETTINGS", {"concurency": 1}, "no setting 'settings.concurency'; did you mean 'concurrency'"),
+        ("HOLDFAST_SETTINGS", {"concurrency": "many"}, "the setting 'settings.concurrency' is 'many'"),
     ]:
         app = Flask("shop")
         app.config[key] = value
-        with pytest.raises(ConfigurationError, match=told):
+        with pytest.raises(ConfigurationError, match=words):
             Holdfast(register, app)
     with Flask("other").app_context(), pytest.raises(ConfigurationError, match="has no engine"):
         _ = Holdfast(register).engine
@@ -149,6 +151,21 @@ def test_what_is_wrong_is_told_by_the_factory() -> None:
     extension = Holdfast(register, app)
     with pytest.raises(ConfigurationError, match="already"):
         extension.init_app(app)
+
+
+def test_settings_are_values_of_python() -> None:
+    """A duration, a list and nothing at all are taken as they are written in Python, not only as texts."""
+    app = Flask("shop")
+    app.config["HOLDFAST_SETTINGS"] = {
+        "lease": timedelta(seconds=90),
+        "outbound_allow": ["127.0.0.1", "intern.example"],
+        "keep_finished": None,
+    }
+    with app.app_context():
+        Holdfast(register, app)
+        found = configuration_of(told(app)).settings
+    assert (found.lease, found.keep_finished) == (timedelta(seconds=90), None)
+    assert found.outbound_allow == ("127.0.0.1", "intern.example")
 
 
 def test_a_test_gives_the_application_an_engine_of_its_own() -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.decision import Rejection
 from holdfast.kernel.records import StepOpened
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.document import DocumentAction
@@ -154,6 +155,16 @@ def test_a_stable_region_is_never_editable() -> None:
     assert case.ask("submit") == ""
     assert (case.document.status, case.window) == ("draft", "amend_only")
     assert case.edit(total=700) == "WORKFLOW_AMENDMENT_REQUIRED"
+
+
+def test_who_may_not_ask_is_not_told_where_a_document_is() -> None:
+    """A refusal for want of the capability comes before the one that names the status."""
+    case = Case(invoice(capabilities={"approve": "invoice.approve"}))
+    assert case.ask("approve") == "not_allowed"
+    answer = case.tell(RequestTransition(transition="approve"))
+    assert isinstance(answer, Rejection)
+    assert "draft" not in answer.message
+    assert case.ask("approve", OLGA) == "WORKFLOW_TRANSITION_ILLEGAL"
 
 
 @pytest.mark.row("E-884")

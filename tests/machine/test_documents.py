@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from holdfast.errors import DefinitionError
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Decision, Rejection
 from holdfast.kernel.records import StepOpened
@@ -273,6 +274,42 @@ def test_an_edit_that_changes_nothing_is_no_version() -> None:
     case = Case(invoice())
     assert case.edit(total=500) == "ignored"
     assert case.document.version == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("20261117T093000Z", "2026-W47-2T09:30:00Z", "2026-11-17T09:30+00:00", "2026-11-17T09:30:00,5Z"),
+        *("2026-11-17T09:30:00+01:00:30", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),
+    ],
+)
+def test_an_instant_is_one_that_conditions_can_read(text: str) -> None:
+    """What is written in another way, or lies beyond all time, is refused, and no step stops at it later."""
+    case = Case(invoice(fields={**FIELDS, "seen": Field(type="datetime")}))
+    assert case.code(case.tell(Mutate(payload={"seen": text}))) == "invalid_document"
+    assert case.code(case.tell(Mutate(payload={"seen": "2026-11-17T09:30:00+01:00"}))) == ""
+
+
+def test_what_is_computed_follows_from_what_is_computed() -> None:
+    """Each behind those that it reads, whatever they are called; what comes to nothing has no value, from the beginning on."""
+    names = ["d", "b", "a", "c"]  # Each from the one before.
+    chain_ = {
+        name: Field(type="computed", formula=value(f"entity.{before}"))
+        for before, name in zip(["total", *names], names, strict=False)
+    }
+    product = Field(type="computed", formula=value("entity.total"), times=value("entity.vendor"))
+    case = Case(invoice(fields={**FIELDS, **chain_, "product": product}))
+    for total in (7, 8):
+        case.edit(total=total)
+        assert [case.document.data[name] for name in names] == [total] * 4
+    assert [b"product" in each.data for each in case.versions] == [False] * 3
+
+
+def test_fields_that_are_computed_from_one_another_are_refused() -> None:
+    """There would be no end to it; the graph says so."""
+    circle = {name: Field(type="computed", formula=value(f"entity.{of}")) for name, of in (("a", "b"), ("b", "a"))}
+    with pytest.raises(DefinitionError, match="'a' from 'b' from 'a'"):
+        invoice(fields={**FIELDS, **circle})
 
 
 def test_null_takes_a_field_away_and_computed_ones_follow() -> None:

@@ -39,6 +39,18 @@ def test_memory_keeps_what_was_used_last(place: Place) -> None:
     assert memory.find(Address(tenant="default", instance=third.header.id)) is third
 
 
+def test_an_instance_is_in_one_hand_at_a_time(place: Place) -> None:
+    """Whoever made it has it in hand until he releases it; then one gets it, and the row is known to all meanwhile."""
+    memory = InstanceCache(2)
+    made = tracked(place, "c-1")
+    memory.keep(made)
+    assert memory.take(made.header.id) is None
+    made.free.append(None)
+    assert memory.take(made.header.id) is made
+    assert memory.take(made.header.id) is None
+    assert memory.header(made.header.id) is made.header
+
+
 def test_memory_knows_tenants_apart(place: Place) -> None:
     """An instance is not found under another tenant's name, by key or by id."""
     memory = InstanceCache(9)

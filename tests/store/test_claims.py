@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.kernel.records import DeadLetterRaised
 from holdfast.store.port import LostRaceError
+from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import (
     Claim,
     EffectClaim,
@@ -97,6 +98,17 @@ def test_a_claim_must_be_exact(desk: Desk, place: int) -> None:
         with pytest.raises(LostRaceError):
             desk.commit(moved(head, consumed=[each]))
     assert desk.loaded(head.id).header.version == 1
+
+
+def test_a_connection_is_not_lent_on_a_void_claim(desk: Desk) -> None:
+    """Whoever has lost what he works for gets no connection to work with, and his transaction leaves nothing."""
+    _, claims = work_of(desk)
+    for claim in claims:
+        with desk.writer.unit() as unit, unit.lend(claim=claim):
+            pass
+        for each in wrong(claim):
+            with pytest.raises(VoidClaimError), desk.writer.unit() as unit, unit.lend(claim=each):
+                raise AssertionError("it was lent")
 
 
 def test_claims_can_be_used_up_inside_a_unit(desk: Desk) -> None:

@@ -284,6 +284,26 @@ def test_a_unit_loads_like_the_writer(desk: Desk) -> None:
             assert unit.load(addresses, whole=whole) == desk.writer.load(addresses, whole=whole)
 
 
+def test_what_is_known_is_not_read_again(desk: Desk) -> None:
+    """An instance that has as many events as whoever locks it knows comes without them; what is written next lies behind them."""
+    head = desk.born(born(key="o-1", events=2, snapshot=Snapshot(version=2, state_version=1, data=b"x")))
+    desk.commit(moved(head, timers=[timer(head.id, "a", 0)]))
+    found = desk.loaded(head.id)
+    with desk.writer.unit() as unit:
+        (known,) = unit.load([by_id(head.id)], known=3)
+        assert known is not None
+        assert (known.header, known.events, known.snapshot, list(known.timers)) == (found.header, [], None, ["a"])
+        unit.write([moved(found.header)], NOW)
+    addresses = [by_id(head.id), by_key("o-1"), by_id(new_id())]
+    with desk.writer.unit() as unit:
+        for address in addresses:
+            assert unit.load([address], known=3) == desk.writer.load([address])
+    (whole,) = desk.writer.load([by_id(head.id)], whole=True)
+    assert whole is not None
+    positions = [event.position for event in whole.events]
+    assert positions == sorted(positions)
+
+
 def test_a_commit_can_be_only_observations(desk: Desk) -> None:
     """Observations of inputs that changed nothing are written without a change."""
     head = desk.born(born())

@@ -213,7 +213,11 @@ def test_an_open_step_may_end_in_each_way(desk: Desk, end: StepStatus) -> None:
     change = moved(head, records=[StepMoved(number=number, status=end) for number in (1, 2)])
     desk.commit(change)
     desk.commit(moved(change.header, records=[StepMoved(number=1, status=end, output=b"late")]))
-    assert [step.status for step in desk.reader.rows(STEPS, head.id)] == [end, end]
+    header, steps = desk.reader.with_rows(STEPS, head.id)
+    assert (header, [step.status for step in steps]) == (desk.loaded(head.id).header, [end, end])
+    with desk.reader.look() as look:
+        assert look.with_rows(STEPS, head.id) == (header, desk.reader.rows(STEPS, head.id))
+    assert desk.reader.with_rows(STEPS, new_id()) == (None, [])
 
 
 @pytest.mark.row("E-070", "E-391", "E-392", "E-949")
@@ -261,7 +265,7 @@ DOCUMENT: list[Record] = [
 ]
 
 
-@pytest.mark.row("E-053", "E-070", "EH-03", "EH-10")
+@pytest.mark.row("E-053", "E-070", "EH-03", "EH-09", "EH-10")
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
@@ -275,10 +279,13 @@ DOCUMENT: list[Record] = [
         ("delete from {}mutations", "HF135"),
         ("update {}audit set who = 'eve'", "HF136"),
         ("delete from {}audit", "HF136"),
+        ("update {}task_decisions set actor = 'eve'", "HF138"),
+        ("update {}task_decisions set document_version = '9'", "HF138"),
+        ("delete from {}task_decisions", "HF138"),
     ],
 )
 def test_what_documents_were_never_changes(desk: Desk, statement: str, code: str) -> None:
-    """Versions, mutations and the audit are never rewritten, and a document keeps its name and never gets an older version, also with SQL."""
+    """Versions, mutations, decisions and the audit are never rewritten, and a document keeps its name and never gets an older version, also with SQL."""
     desk.born(born(records=DOCUMENT))
     with pytest.raises(StoreError, match=code):
         desk.run(statement)

@@ -196,7 +196,7 @@ def test_an_old_schema_is_refused_without_leave(empty: Empty) -> None:
     """Whoever may not migrate is told the command that does, and nothing is changed."""
     for _ in range(2):
         with pytest.raises(
-            SchemaMismatchError, match=r"is at schema 0 and this code needs \d+: run `holdfast migrate "
+            SchemaMismatchError, match=r"is at schema 0 and this code needs \d+: run `holdfast migrate` on it"
         ):
             open_store(empty.url, may_migrate=False)
     assert works(empty.url)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import psycopg
 import pytest
 
+from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.opening import open_store
 from holdfast.store.postgres.connections import Connection, Line
-from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
+from holdfast.store.postgres.pipeline import Call, Statement, drop_prepared, send
+from holdfast.store.postgres.units import opened
+from holdfast.store.rivals import VoidClaimError
+from holdfast.store.shapes import EffectClaim
 
 KEEP = Statement("insert into kept values ($1::text)")
 KEEP_TOO = Statement("insert into kept values ($1::text || '!')")
@@ -77,7 +82,7 @@ def test_large_values_pass(connection: Connection) -> None:
 def test_statements_that_were_dropped_are_prepared_again(connection: Connection) -> None:
     """After a rollback the driver drops them; whoever knows says so, and whoever finds out loses a round."""
     send(connection, [Call(KEEP, [b"a"])])
-    forget_prepared(connection)
+    drop_prepared(connection)
     send(connection, [Call(KEEP, [b"b"])])
     connection.execute("deallocate all")
     if connection.prepare_threshold is not None:
@@ -85,6 +90,31 @@ def test_statements_that_were_dropped_are_prepared_again(connection: Connection)
             send(connection, [Call(KEEP, [b"c"])])
     send(connection, [Call(KEEP, [b"c"])])
     assert kept(connection) == ["a", "b", "c"]
+
+
+def test_nothing_is_left_prepared_where_a_transaction_failed(connection: Connection) -> None:
+    """A connection on which handlers fail again and again does not gather statements at the server."""
+    nobody = EffectClaim(InstanceId(UUID(int=1)), 0, WorkerId(UUID(int=2)), 0)
+    for _ in range(3):
+        with pytest.raises(VoidClaimError), opened(connection, 0) as unit, unit.lend(claim=nobody):
+            pass
+    left = connection.execute("select count(*) from pg_prepared_statements where name like 'holdfast%'", prepare=False)
+    assert left.fetchone() == (0,)
+
+
+def test_whoever_drops_statements_again_and_again_is_met_once(connection: Connection) -> None:
+    """What was prepared before a loan is used behind it; where it was dropped meanwhile, nothing is prepared any more."""
+    failures = 0
+    for _ in range(3):
+        try:
+            with opened(connection, 0) as unit:
+                unit.load([])
+                with unit.lend() as lent:
+                    lent.execute("deallocate all")
+                unit.load([])
+        except psycopg.errors.InvalidSqlStatementName:
+            failures += 1
+    assert failures == (connection.prepare_threshold is not None)
 
 
 def test_a_lost_connection_is_told(connection: Connection, postgres_dsn: str) -> None:

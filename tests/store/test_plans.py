@@ -64,7 +64,7 @@ from support.rows import (
 MANY = 1500
 FEW = 3
 
-PARENT = new_id()
+PARENT, MOTHER = new_id(), new_id()
 OLD = NOW - timedelta(days=400)
 
 _LOOKED_AT = (
@@ -143,7 +143,7 @@ def one(status: str = "running", at: datetime = NOW, **rest: Any) -> Change:
     """An instance in this status."""
     header = {
         name: rest.pop(name)
-        for name in ("parent", "definition_version", "kind", "begun", "search", "partition")
+        for name in ("parent", "definition_version", "kind", "begun", "search", "partition", "reason", "ended_at")
         if name in rest
     }
     change = born(new_id(at), **rest)
@@ -161,10 +161,15 @@ def crowd(desk: Desk) -> None:
     desk.commit(*(one(search='{"colour":"red","size":3}') for _ in range(FEW)))
     desk.commit(*(one(definition="pay", kind="saga", begun=False) for _ in range(FEW)))
     desk.commit(*(one(partition="south") for _ in range(FEW)))
-    desk.commit(*(one("failed", records=[letter(number)]) for number in range(FEW)))
+    blocked: dict[str, Any] = {"kind": "rules", "reason": "blocked", "ended_at": NOW}
+    desk.commit(
+        one("completed", **blocked | {"reason": "rejected"}), *(one("completed", **blocked) for _ in range(FEW))
+    )
+    desk.commit(one("cancelled", **blocked), one("completed", **blocked | {"kind": "process"}))
+    desk.commit(*(one("failed", parent=MOTHER, records=[letter(number)]) for number in range(FEW)))
     desk.commit(*(one(tenant=OTHER_TENANT, key="theirs") for _ in range(1)))
     desk.commit(*(one(records=[TaskOpened(number=1, role="boss")]) for _ in range(FEW)))
-    desk.commit(*(one("completed", records=[letter(number)]) for number in range(MANY // 2)))
+    desk.commit(*(one("completed", parent=MOTHER, records=[letter(number)]) for number in range(MANY // 2)))
     desk.commit(*(one(records=[waiting("many"), kept("many")]) for _ in range(MANY // 2)))
     desk.commit(*(one(records=[waiting("rare"), kept("rare")]) for _ in range(FEW)))
 
@@ -194,6 +199,9 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
     "key": (InstanceQuery(key="k1"), 1),
     "definition and key": (InstanceQuery(definition="old", key="k1"), 1),
     "parent": (InstanceQuery(parent=PARENT), FEW),
+    "parent of many": (InstanceQuery(parent=MOTHER, limit=5), 5),
+    "parent and status": (InstanceQuery(parent=MOTHER, statuses=("failed",)), FEW),
+    "parent and key": (InstanceQuery(parent=MOTHER, key="k1"), 0),
     "attribute": (InstanceQuery(attributes={"colour": "red"}), FEW),
     "attribute and status": (InstanceQuery(attributes={"size": 3}, statuses=("failed",)), 0),
     "version that is not there": (InstanceQuery(definition="order", definition_version="9"), 0),
@@ -201,6 +209,7 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
     "partition and definition": (InstanceQuery(partition="south", definition="order", limit=2), 2),
     "partition and status": (InstanceQuery(partition="south", statuses=("completed", "failed")), 0),
     "partition that is not there": (InstanceQuery(partition="west"), 0),
+    "reason": (InstanceQuery(ended_for=("blocked", "rejected"), statuses=("completed",), kinds=("rules",)), FEW + 1),
     "time": (InstanceQuery(created_before=OLD + timedelta(seconds=1)), FEW),
     "time just before most": (InstanceQuery(created_before=NOW - HOUR), FEW),
     "time and status": (InstanceQuery(statuses=("completed",), created_after=OLD, created_before=LATER, limit=5), 5),
@@ -213,7 +222,7 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
 }
 
 
-@pytest.mark.row("E-334")
+@pytest.mark.row("E-334", "G-10")
 def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
     """Whatever narrows a list, from either end, what is left out is not read; the answer has as many rows as it should, in order."""
     crowd(desk)
@@ -636,6 +645,21 @@ def test_events_that_can_be_deleted_are_found_at_once(desk: Desk) -> None:
     with effort.of(desk.keeper):
         found = desk.keeper.expired(ended_before=LATER, limit=9, kind="event")
     assert ([each.instance for each in found], effort.is_small) == ([over.id], True), effort.spent
+
+
+def test_a_page_of_the_versions_of_a_document_reads_no_others(desk: Desk) -> None:
+    """However often it was edited, a page of its versions, and one version, are found by their numbers."""
+    kept = [
+        VersionKept(version=number, status="draft", data=b"{}", data_hash="h", mutation=1) for number in range(MANY)
+    ]
+    change = born(records=kept)
+    desk.commit(change)
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        found = desk.reader.rows(DOCUMENT_VERSIONS, change.header.id, after=MANY // 2, limit=FEW)
+    assert [each.version for each in found] == [MANY // 2 + 1, MANY // 2 + 2, MANY // 2 + 3]
+    assert effort.is_small, f"{effort.spent}"
+    assert len(desk.reader.rows(DOCUMENT_VERSIONS, change.header.id, after=MANY - FEW)) == FEW - 1
 
 
 def handled(desk: Desk) -> InstanceId:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
+from holdfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked, PersonMoved
 from holdfast.kernel.publications import PublicationKept
@@ -72,7 +73,13 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "headers": lambda reader, one: reader.headers([one]),
     "events": lambda reader, one: reader.events(one),
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
-    "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
+    "rows": lambda reader, one: [
+        *(row for kind in kinds() for row in reader.rows(kind, one)),
+        *reader.rows(DOCUMENT_VERSIONS, one, limit=9),
+    ],
+    "with_rows": lambda reader, one: [
+        row for kind in kinds() for found in [reader.with_rows(kind, one)] for row in (found[0], *found[1]) if row
+    ],
     "open_tasks": lambda reader, one: [
         task
         for query in (TaskQuery(), TaskQuery(people=BOSS), TaskQuery(key="o-1"), TaskQuery(definition="order"))
@@ -351,20 +358,21 @@ GATHERED: list[dict[str, str]] = [
 
 
 def test_pages_go_through_all_groups(desk: Desk) -> None:
-    """However many definitions, versions and statuses a list is gathered from, pages that are smaller than their number show each instance once, newest first."""
+    """However many definitions, versions and statuses a list is gathered from, pages that are smaller than their number show each instance once, from either end."""
     changes = [born() for _ in GROUPS * 2]
     for change, (definition, version, status, partition) in zip(changes, GROUPS * 2, strict=True):
         change.header = msgspec.structs.replace(
             change.header, definition=definition, definition_version=version, status=status, partition=partition
         )
     desk.commit(*changes)
-    for wanted in GATHERED:
+    for wanted, is_turned in product(GATHERED, (False, True)):
         query: dict[str, Any] = {name: value for name, value in wanted.items() if name != "status"}
         query["statuses"] = (wanted["status"],) if "status" in wanted else ()
+        query |= {"oldest_first": is_turned, "limit": 3}
         found: list[Header] = []
-        while page := listed(desk, **query, limit=3, before=found[-1].id if found else None):
+        while page := listed(desk, **query, before=found[-1].id if found else None):
             found += page
-        every = [change.header for change in reversed(changes)]
+        every = [change.header for change in (changes if is_turned else reversed(changes))]
         assert found == [each for each in every if wanted.items() <= msgspec.structs.asdict(each).items()], wanted
 
 

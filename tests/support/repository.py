@@ -9,7 +9,7 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
-PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "tests"), str(ROOT / "src")])
 """Where programs that tests start find what tests find."""
 
 

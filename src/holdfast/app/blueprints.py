@@ -25,6 +25,7 @@ from holdfast.authoring.document.contract_format import Field, ListField, Object
 from holdfast.authoring.document.contract_loading import content_hash
 from holdfast.authoring.document.effective import HASH_MISMATCH
 from holdfast.errors import DefinitionError, Diagnostic, NotFoundError, PayloadError
+from holdfast.kernel.settling import settled
 from holdfast.store.blueprints import Blueprints, StoredBlueprint
 
 T = TypeVar("T")
@@ -73,8 +74,11 @@ class Shelf:
         rows = self.contracts(type_)
         fitting = [each for each in rows if each.envelope_version == version]
         if not fitting:
-            known = ", ".join(sorted({str(each.envelope_version) for each in rows})) or "none"
-            told = f"there is no version {version} of the envelope of {type_!r}; there are: {known}"
+            known = ", ".join(sorted({str(each.envelope_version) for each in rows}))
+            hint = (
+                f"there are: {known}" if known else f"no contract {type_!r} is published; `contracts.publish` does that"
+            )
+            told = f"there is no version {version} of the envelope of {type_!r}; {hint}"
             raise DefinitionError(f"the body of {type_}", [Problem("base", told, "base")])
         return self.whole(fitting[-1])
 
@@ -181,7 +185,7 @@ def body_of(row: StoredBlueprint) -> Body:
 
 def _read(row: StoredBlueprint, kind: type[B]) -> B:
     try:
-        found = msgspec.json.decode(row.content, type=kind)
+        found = msgspec.json.decode(row.content, type=settled(kind))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _changed(row) from error
     if content_hash(found) != row.hash:

@@ -20,7 +20,7 @@ def given_body(given: object) -> Body:
         return read_body(given)
     if isinstance(given, Mapping):
         try:
-            return read_body(json.dumps(given))
+            return read_body(json.dumps(given, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
             raise PayloadError(f"the body cannot be written as JSON: {error}; give plain data") from error
     raise PayloadError(

@@ -25,7 +25,7 @@ from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 _FRESH = timedelta(seconds=2)
-"""How long a process goes by what it knows of versions that are out of use."""
+"""How long a process goes by what it knows of versions that are out of use, and of the newest one of documents."""
 _MOST_NAMES = 50
 """Names that a message tells."""
 _ID = re.compile(r"(?=-v)")
@@ -51,6 +51,8 @@ class Library:
         """By tenant, name and version; a shared one once for each tenant that has met it."""
         self._newest: dict[tuple[str, str], str] = {}
         """The version that an unversioned start takes, by tenant and name."""
+        self._looked: dict[tuple[str, str], datetime] = {}
+        """When it was looked up for those who ask for the most recent one."""
         self._channels: dict[str, str] = {}
         self._archived: frozenset[Archived] = frozenset()
         self._archived_at: datetime | None = None
@@ -149,6 +151,17 @@ class Library:
         wanted = version or self._known_newest(tenant, name) or self._find_newest(tenant, name)
         found = self._programs.get((tenant, name, wanted))
         return found or (self._load(tenant, name, wanted) if wanted else None)
+
+    def recent(self, tenant: str, name: str) -> Program | None:
+        """The newest program of a definition; what another process has published is learnt of within a moment."""
+        assert self._service is not None
+        now, key = self._service.shared.clock.now(), (tenant, name)
+        seen = self._looked.get(key)
+        if seen is None or abs(now - seen) >= _FRESH:
+            with self._lock:
+                self._newest = {each: version for each, version in self._newest.items() if each[1] != name}
+                self._looked = {**self._looked, key: now}
+        return self.program(tenant, name)
 
     def find(self, tenant: str, definition: str, version: str = "") -> tuple[str, str]:
         """Name and version of what a caller means: a name, a name and a version, or an id such as `order-v1`."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.app.desk import Desk
 from holdfast.app.document_views import AskedCondition, DocumentChoice
-from holdfast.app.documents import Found
+from holdfast.app.documents import Found, type_spec
 from holdfast.app.visibility import unshown
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
@@ -17,22 +18,34 @@ from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Condition, Node, Script
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged
-from holdfast.machine.runs.namespaces import Asked, namespaces_of
+from holdfast.machine.runs.namespaces import ENTITY, RELATED, Asked, namespaces_of
 from holdfast.machine.runs.state import State, Token
 from holdfast.store.reading import Reader
 
 
-def choices_of(reader: Reader, known: Found, actor: Actor) -> list[DocumentChoice]:
+def choices_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentChoice]:
     """All steps of a document that asked something when they were left, in order."""
+    hidden = _hidden(desk, known)
     machine, state, found = known.machine, known.machine.initial(), list[DocumentChoice]()
     for stored in reader.events(known.header.id):
         if stored.is_system:
             continue
         event = known.program.decode(stored)
         if isinstance(event, e.StepCompleted):
-            found += _Asking(known, state, stored, event).told(actor)
+            found += _Asking(known, state, stored, event).told(hidden)
         state = machine.evolve(state, event)  # type: ignore[arg-type]
     return found
+
+
+def _hidden(desk: Desk, known: Found) -> frozenset[str]:
+    """The names of what is not told of: fields of the document, and those of others that it refers to, by the newest contracts of these."""
+    spec, actor = known.parts.spec, desk.request.actor
+    hidden = {f"{ENTITY}.{name}" for name in unshown(spec, actor)}
+    for field, names in spec.reads.items():
+        other = type_spec(desk, spec.fields[field].of)
+        kept = set(names) if other is None else unshown(other, actor)
+        hidden |= {f"{RELATED}.{field}.{name}" for name in kept}
+    return frozenset(hidden)
 
 
 class _Asking:
@@ -42,7 +55,7 @@ class _Asking:
         self._known, self._state, self._stored, self._event = known, state, stored, event
         self._routes = known.machine.routes_of(state)
 
-    def told(self, actor: Actor) -> Iterator[DocumentChoice]:
+    def told(self, hidden: frozenset[str]) -> Iterator[DocumentChoice]:
         """What it asked, if it asked anything."""
         step = self._state.open.get(self._event.step)
         name = self._event.node or (step.node if step is not None else "")
@@ -51,7 +64,7 @@ class _Asking:
             return
         node = self._routes.node(name)
         asked = self._names(node, token)
-        conditions = [self._condition(edge, expression, asked, actor) for edge, expression in self._expressions(node)]
+        conditions = [self._condition(edge, expression, asked, hidden) for edge, expression in self._expressions(node)]
         if conditions:
             yield DocumentChoice(
                 step=self._event.step,
@@ -84,8 +97,9 @@ class _Asking:
         asked = Asked(moment, self._state, node.id, merged(self._routes, token.data, node.id, output), output)
         return namespaces_of(self._routes.graph.kind).values(asked)
 
-    def _condition(self, edge: str, expression: Expression, asked: dict[str, object], actor: Actor) -> AskedCondition:
-        hidden = {f"entity.{name}" for name in unshown(self._known.parts.spec, actor)}
+    def _condition(
+        self, edge: str, expression: Expression, asked: dict[str, object], hidden: frozenset[str]
+    ) -> AskedCondition:
         told = expression.explain(asked, sensitive=hidden)
         return AskedCondition(
             expression=told.expression,

@@ -128,6 +128,7 @@ class DocumentVersion(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     data: dict[str, object]
     data_hash: str
+    """That of the whole content; empty where a part of it is for others' eyes, because values can be tried against it."""
     written_by: str
     written_at: datetime
 

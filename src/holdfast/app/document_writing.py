@@ -36,7 +36,7 @@ _MADE = UUID("5d1f9a52-7c0b-5b0e-9a57-1f0c8f3b7d11")
 
 def spec_of(desk: Desk, name: str) -> DocumentSpec:
     """What the newest workflow of a type says of its documents."""
-    program = desk.registry.library.program(desk.tenant, name)
+    program = desk.registry.library.recent(desk.tenant, name)
     assert program is not None
     assert isinstance(program.decider, GraphMachine)
     assert program.decider.graph.document is not None
@@ -217,6 +217,7 @@ def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
     return CreateDocument(
         data=_carried_over(known, command.payload),
         amended_from=known.document.id,
+        hands=known.document.hands,
         reason=command.reason,
         rules=command.rules,
         org=known.document.org if command.org is None else command.org,
@@ -241,6 +242,12 @@ def handler_of(desk: Desk, name: str, action: str) -> str:
     return "" if found_ is None else found_.handler
 
 
+def _own_handler(known: Found, action: str) -> str:
+    """The handler of an action in the workflow that a document follows."""
+    found_ = known.parts.actions.get(action)
+    return "" if found_ is None else found_.handler
+
+
 def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> DocumentView:
     """Judge an action, call its handler with the open transaction, and write what it computed in that."""
     name, key = reference
@@ -259,8 +266,22 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
             return shown(own, reader, name, key)
     with desk.reader.look() as reader:
         known = found(own, reader, name, key, is_own=True)
+    wanted = _own_handler(known, command.action)
+    if not wanted:  # Another workflow of the type has one, and not the one that this document follows.
+        desk.join(
+            lambda joint: joint.carry_out(
+                address,
+                command,
+                request=own.request,
+                comment=command.reason,
+                receipt=receipt,
+                said=said_of(desk, command),
+            )
+        )
+        with desk.reader.look() as reader:
+            return shown(own, reader, name, key)
     judge(own, known, command)
-    handler = desk.service.shared.handlers.find(handler_of(desk, name, command.action))
+    handler = desk.service.shared.handlers.find(wanted)
     if handler is None:
         told = f"the handler of the action {command.action!r} is not registered in this process"
         raise ConfigurationError(f"{told}; register it with engine.handler")

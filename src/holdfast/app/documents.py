@@ -8,7 +8,7 @@ from typing import NamedTuple, Never, TypeAlias
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_key
+from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -20,13 +20,14 @@ from holdfast.app.document_views import (
     TransitionChoice,
 )
 from holdfast.app.rights import check_reader
-from holdfast.app.visibility import changes_shown, compared, listed, visible
+from holdfast.app.visibility import changes_shown, compared, listed, unseen, visible
 from holdfast.app.workflow_reads import folded_workflow
-from holdfast.errors import NotFoundError, RejectedError
+from holdfast.errors import NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.document_records import AUDIT, DOCUMENT_VERSIONS, MUTATIONS, StoredDocument, StoredVersion
 from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.kernel.program import Program
+from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.machine import GraphMachine
@@ -52,6 +53,7 @@ Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _MOST_TOLD, _LONGEST_TOLD = 8, 60
+_MOST_VERSIONS = 2**31 - 1
 """Fields, and characters of a value, that a refusal shows."""
 
 
@@ -162,9 +164,9 @@ def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
     check_reader(desk, row.requester, what=f"look at the document {row.id!r}")
 
 
-def spec_of(desk: Desk, row: StoredDocument) -> DocumentSpec | None:
-    """The fields of a document in a list: those of its type's newest workflow, which is remembered."""
-    program = desk.registry.library.program(desk.tenant, row.type)
+def type_spec(desk: Desk, name: str) -> DocumentSpec | None:
+    """What the newest workflow of a type says of its documents, which is remembered; None if there is none."""
+    program = desk.registry.library.recent(desk.tenant, name)
     machine = None if program is None else program.decider
     return machine.graph.document if isinstance(machine, GraphMachine) else None
 
@@ -236,7 +238,7 @@ def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
         id=row.id,
         status=row.status,
         version=row.version,
-        data=listed(spec_of(desk, row), _decode(row.data), desk.request.actor),
+        data=listed(type_spec(desk, row.type), _decode(row.data), desk.request.actor),
         amended_from=row.amended_from,
         superseded_by=row.superseded_by,
         requester=row.requester,
@@ -251,10 +253,20 @@ def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
 # -- what it was
 
 
-def versions_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentVersion]:
-    """All versions of a document, the first one first."""
+def number(given: object, what: str) -> int:
+    """A number such as that of a version; PayloadError for what is none."""
+    if not is_whole(given, least=1, most=_MOST_VERSIONS) or isinstance(given, bool) or not isinstance(given, int):
+        raise PayloadError(f"the {what} must be a whole number from 1 on, not {given!r}")
+    return given
+
+
+def versions_of(desk: Desk, reader: Reader, known: Found, page: tuple[object, object]) -> list[DocumentVersion]:
+    """The versions of a document behind one of them, so many, or all if that is None; the first one first."""
     spec, actor = known.parts.spec, desk.request.actor
-    return [_version(each, spec, actor) for each in reader.rows(DOCUMENT_VERSIONS, known.header.id)]
+    after, limit = page
+    most = None if limit is None else checked_limit(limit)
+    found = reader.rows(DOCUMENT_VERSIONS, known.header.id, after=checked_after(after), limit=most)
+    return [_version(each, spec, actor) for each in found]
 
 
 def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> DocumentVersion:
@@ -265,18 +277,19 @@ def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> Documen
 
 def kept_version(reader: Reader, known: Found, number: int) -> StoredVersion:
     """The row of a version; NotFoundError if the document never had it."""
-    for each in reader.rows(DOCUMENT_VERSIONS, known.header.id):
+    for each in reader.rows(DOCUMENT_VERSIONS, known.header.id, after=number - 1, limit=1):
         if each.version == number:
             return each
     raise NotFoundError("version", f"{number} of {known.document.type}/{known.document.id}")
 
 
 def _version(row: StoredVersion, spec: DocumentSpec, actor: Actor) -> DocumentVersion:
+    data = _decode(row.data)
     return DocumentVersion(
         version=row.version,
         status=row.status,
-        data=visible(spec, _decode(row.data), actor),
-        data_hash=row.data_hash,
+        data=visible(spec, data, actor),
+        data_hash="" if unseen(spec, data, actor) else row.data_hash,
         written_by=row.written_by,
         written_at=row.written_at,
     )

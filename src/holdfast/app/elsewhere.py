@@ -11,6 +11,7 @@ from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ConfigurationError, HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.document import DocumentAction
 from holdfast.machine.graphs.document_checks import actions_of
 from holdfast.machine.graphs.graph import DocumentRule
@@ -47,7 +48,7 @@ class Elsewhere:
         assert isinstance(context.connection, Joint)
         if body.is_compensation and body.output is None:
             return CompleteStep(step=body.step)  # It had failed, and so had changed nothing.
-        errand = msgspec.convert(body.input, Errand)
+        errand = msgspec.convert(body.input, settled(Errand))
         actor = SYSTEM if errand.actor.kind == "system" else errand.actor
         desk = self._desk.acting(
             RequestContext(tenant=context.tenant, actor=actor, trace=context.trace, partition=context.partition)

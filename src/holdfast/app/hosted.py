@@ -8,6 +8,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
+import msgspec
+
 from holdfast.app.desk import Desk, nothing
 from holdfast.app.document_views import DocumentView, EditCheck
 from holdfast.app.document_writing import objection, shown
@@ -27,10 +29,17 @@ DRIFT: Final = frozenset(
 """Why a change that was made elsewhere may not have been made."""
 
 
+def made_elsewhere(command: Mutate) -> Mutate:
+    """A change whose values another system has computed already, so that no handler is asked for them."""
+    return msgspec.structs.replace(command, changes=command.payload)
+
+
 def checked_edit(desk: Desk, known: Found, command: Mutate) -> EditCheck:
     """Whether an edit would be taken as things stand; ForbiddenError if the caller may not make one."""
     version = known.document.version
-    window = "locked" if known.state.is_terminal else window_of(known.machine.routes, known.state).window
+    window = (
+        "locked" if known.state.is_terminal else window_of(known.machine.routes_of(known.state), known.state).window
+    )
     refusal = objection(desk, known, command)
     if refusal is None:
         return EditCheck(is_allowed=True, version=version, window=window)

@@ -7,10 +7,15 @@ from collections.abc import Iterator, Sequence
 from holdfast.app.desk import Desk
 from holdfast.app.task_reads import tasks_of
 from holdfast.app.task_views import HumanTask
-from holdfast.app.workflow_reads import graph_of
+from holdfast.app.workflow_reads import folded_workflow, graph_of
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS
 from holdfast.kernel.records import TASKS
 from holdfast.machine.graphs.graph import Human
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.candidates import name_refusal
+from holdfast.machine.runs.state import State
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 from holdfast.store.tasks import TaskQuery
@@ -29,10 +34,35 @@ def open_to(desk: Desk, reader: Reader, queries: Sequence[TaskQuery], after: Hum
 
 def _allowed(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> Iterator[HumanTask]:
     headers = {each.id: each for each in reader.headers(list(dict.fromkeys(each.instance for each in page)))}
+    touched = _touched(desk, reader, page)
     for each in page:
         header = headers.get(each.instance)
-        if header is None or not _is_kept_out(desk, reader, header, each):
+        if header is None or not (
+            _is_kept_out(desk, reader, header, each)
+            or (header.id in touched and _is_kept_from(desk, reader, header.id, each))
+        ):
             yield each
+
+
+def _touched(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> set[InstanceId]:
+    """The runs of documents that the actor may have written: few, so that they can be looked at."""
+    about = list(dict.fromkeys(each.instance for each in page if each.document_version))
+    actor = desk.request.actor
+    return reader.touched_by(sorted(_names(actor)), about) if about and actor.kind != "system" else set()
+
+
+def _names(actor: Actor) -> set[str]:
+    return {actor.id, actor.on_behalf_of} - {""}
+
+
+def _is_kept_from(desk: Desk, reader: Reader, instance: InstanceId, task: HumanTask) -> bool:
+    """Whether the actor would be refused, as one of those whose document it is."""
+    tracked = folded_workflow(desk, reader, instance)
+    state, machine = tracked.state, tracked.program.decider
+    assert isinstance(state, State)
+    assert isinstance(machine, GraphMachine)
+    step = state.open.get(task.step_number)
+    return step is not None and bool(name_refusal(machine.routes_of(state), state, step, _names(desk.request.actor)))
 
 
 def _is_kept_out(desk: Desk, reader: Reader, header: Header, task: HumanTask) -> bool:

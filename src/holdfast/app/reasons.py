@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.app.operator_views import Hold
 from holdfast.app.standing import trouble
-from holdfast.app.unmatched import unmatched
+from holdfast.app.unmatched import unawaited, unmatched
 from holdfast.app.untold import untold
 from holdfast.app.workflow_views import calls_of
 from holdfast.kernel.actor import SYSTEM
@@ -19,6 +19,7 @@ from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredTask
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.graph import Graph, Node, WaitEvent, WaitEvents
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.repair import OF_A_STEP
@@ -380,7 +381,13 @@ class _Look:
             case _ if isinstance(node.op, WaitEvents):
                 yield self._event(step, about, ending)
             case _:
-                yield _signal(node, about, since, ending)
+                yield self._signal(node, about, since, ending)
+
+    def _signal(self, node: Node, about: dict[str, object], since: datetime | None, ending: str) -> Reason:
+        name = node.op.signal if isinstance(node.op, WaitEvent) else node.op.detail
+        others = unawaited(self._found.graph, self._found.state.signals)
+        words = f"{node.id!r} waits for the signal {name!r} since {since}{ending}{others}"
+        return _reason(about, kind="signal", words=words, remedy=f"signal({name!r}) brings it on", waits_for=name)
 
     def _event(self, step: Step, about: dict[str, object], ending: str) -> Reason:
         """The events that have not come yet, as they are published."""
@@ -453,11 +460,5 @@ def _bringing(handler: str) -> str:
     return f"start a worker whose engine is given an invoker {invoker!r} that has the operation {operation!r}"
 
 
-def _signal(node: Node, about: dict[str, object], since: datetime | None, ending: str) -> Reason:
-    name = node.op.signal if isinstance(node.op, WaitEvent) else node.op.detail
-    words = f"{node.id!r} waits for the signal {name!r} since {since}{ending}"
-    return _reason(about, kind="signal", words=words, remedy=f"signal({name!r}) brings it on", waits_for=name)
-
-
 def _reason(about: dict[str, object], **said: object) -> Reason:
-    return msgspec.convert({**about, **said}, Reason)
+    return msgspec.convert({**about, **said}, settled(Reason))

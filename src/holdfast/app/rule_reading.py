@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.errors import DefinitionError, Diagnostic, ExpressionError, PayloadError
 from holdfast.expressions import Options, Spelling, Type, parse
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.document import DocumentSpec, Field
 from holdfast.machine.graphs.document_checks import actions_of
 from holdfast.machine.graphs.kinds.rule import DocumentRule, Effect, rule_findings
@@ -94,7 +95,7 @@ class _Reader:
         position = str(given.get("name", "")) if isinstance(given, Mapping) else ""
         position = position or f"rule {place + 1}"
         try:
-            rule = msgspec.convert(given, GivenRule)
+            rule = msgspec.convert(given, settled(GivenRule))
         except msgspec.ValidationError as error:
             self.find("document_rule", f"{position}: {error}; correct it", position)
             return None

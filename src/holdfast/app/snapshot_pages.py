@@ -9,8 +9,9 @@ from typing import cast
 import msgspec
 
 from holdfast.app.desk import Desk
+from holdfast.app.document_views import MASKED
 from holdfast.app.documents import Found, kept_version
-from holdfast.app.visibility import printed
+from holdfast.app.visibility import printed, unseen
 from holdfast.store.reading import Reader
 
 Data = dict[str, object]
@@ -30,7 +31,7 @@ def page_of(desk: Desk, reader: Reader, known: Found, number: int | None) -> str
         "document": f"{document.type}/{document.id}",
         "version": row.version,
         "status": row.status,
-        "hash": row.data_hash,
+        "hash": MASKED if unseen(known.parts.spec, data, actor) else row.data_hash,
         "written": f"{row.written_at.isoformat(timespec='seconds')} by {row.written_by or 'system'}",
     }
     if row.version != document.version:

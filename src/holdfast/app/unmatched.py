@@ -1,8 +1,8 @@
-"""Events that came for a step that waits, and that are none of those it waits for: without a word about them nobody finds a condition that never holds."""
+"""Events and signals that came, and that are none of those a step waits for: without a word about them nobody finds a condition that never holds, or a name that was misspelt."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.kernel.records import StoredSubscription
-from holdfast.machine.graphs.graph import WaitEvents
+from holdfast.machine.graphs.graph import Graph, WaitEvent, WaitEvents
 from holdfast.machine.graphs.index import DATA, EVENT
 from holdfast.machine.runs.published import Published
 from holdfast.machine.runs.state import Data
@@ -39,6 +39,13 @@ def unmatched(
             what = "1 event that is kept does" if count == 1 else f"{count} events that are kept do"
             found.append(f"{what} not match {condition.source}" + (f": {error}" if error else ""))
     return found
+
+
+def unawaited(graph: Graph, signals: Collection[str]) -> str:
+    """The signals that are kept for a run although no step of its workflow ever waits for them, in words."""
+    awaited = {node.op.signal for node in graph.nodes.values() if isinstance(node.op, WaitEvent)}
+    names = ", ".join(repr(each) for each in signals if each not in awaited)
+    return f"; it was told {names}, for which no step of it waits" if names else ""
 
 
 def _asked(condition: Expression, data: Data, payload: object) -> tuple[bool, str]:

@@ -101,10 +101,15 @@ def refuse_masks(spec: DocumentSpec, given: Mapping[str, object], actor: Actor) 
             raise PayloadError(f"{told_}; leave the field out, and it stays as it is")
 
 
+def unseen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> list[str]:
+    """The fields of a content that are for others' eyes, or a part of them is."""
+    hides = _hidden_from(actor)
+    return sorted(name for name in data if name in spec.fields and holds_any(spec.fields[name], hides))
+
+
 def check_all_seen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> None:
     """ForbiddenError if a part of a content is for others' eyes: steps of somebody's own would tell them of it."""
-    hides = _hidden_from(actor)
-    hidden = sorted(name for name in data if name in spec.fields and holds_any(spec.fields[name], hides))
+    hidden = unseen(spec, data, actor)
     if hidden:
         told_ = f"{', '.join(map(repr, hidden))} of it are not for the eyes of {actor.id!r}, and steps of a draft could tell of them"
         raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told_}; try the draft with data of your own")

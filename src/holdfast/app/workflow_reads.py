@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast, get_args
+from typing import TypeVar, cast, get_args
 
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
@@ -15,6 +15,7 @@ from holdfast.app.words import words_of
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import StoredStep
+from holdfast.kernel.rows import Record, RowKind
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.graph import Kind as GraphKind
 from holdfast.machine.runs.law import READ
@@ -22,6 +23,8 @@ from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
+
+S = TypeVar("S", bound=Record)
 
 LARGEST_PAGE = 1000
 _LOOK_SECONDS = 1.0
@@ -37,6 +40,16 @@ def workflow_row(reader: Reader, identity: InstanceId) -> Header:
     if not found or found[0].kind not in KINDS:
         raise NotFoundError("workflow instance", identity)
     return found[0]
+
+
+def shown_rows(desk: Desk, kind: RowKind[S], identity: InstanceId) -> tuple[Header, list[S]]:
+    """The row of a workflow's instance and its rows of a kind; ForbiddenError unless whoever calls may look at it."""
+    header, found = desk.reader.with_rows(kind, identity)
+    if header is None or header.kind not in KINDS:
+        raise NotFoundError("workflow instance", identity)
+    if not desk.request.actor.may(READ):
+        check_reader(desk, header.started_by)
+    return header, found
 
 
 def check_readable(desk: Desk, reader: Reader, identity: InstanceId) -> None:
@@ -125,12 +138,31 @@ def standing_of(desk: Desk, identity: InstanceId) -> str:
             tracked = folded_workflow(desk, reader, identity)
             state = cast("State", tracked.state)
             held = _MAINTAINED if desk.service.maintenance else told(holds_on(desk, tracked.header, state))
-            return standing(state, graph_of(desk, tracked.header), work=work, held=held)
+            found = standing(state, graph_of(desk, tracked.header), work=work, held=held)
+            lacking = _lacking(desk, reader, identity) if work in {"here", "elsewhere"} and not held else ""
+            return lacking or found
 
     try:
         return desk.read(look).result(_LOOK_SECONDS)
     except (HoldfastError, TimeoutError) as error:
         return f"where it stands could not be found out: {error}"
+
+
+def _lacking(desk: Desk, reader: Reader, identity: InstanceId) -> str:
+    """Which handlers work of a run waits for that no live worker has, in words; empty if somebody has them all."""
+    effects, _ = reader.work(identity)
+    service = desk.service
+    wanted = {each.handler for each in effects if each.owner is None}
+    if service.has_worker:  # What it has been given just now, its row does not say yet.
+        wanted = {each for each in wanted if each not in service.shared.handlers}
+    if not wanted:
+        return ""
+    moment = service.shared.clock.judge()
+    for worker in service.survey(lambda parts: parts.workers().live(moment)):
+        wanted -= set(worker.handlers)
+    names = ", ".join(map(repr, sorted(wanted)))
+    remedy = "register it with engine.handle, or start a worker that has it"
+    return f"no live worker has the handler {names}: {remedy}" if names else ""
 
 
 def _work(desk: Desk) -> Work:

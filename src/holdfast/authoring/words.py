@@ -39,6 +39,11 @@ class Words(Protocol):
         """Statuses of instances that have."""
         ...
 
+    @property
+    def ENDED_FOR(self) -> Mapping[str, Sequence[str]]:  # noqa: N802 - as above
+        """Statuses of instances that have ended, each with the reasons that tell it from another one that is stored alike."""
+        ...
+
     def instance_status(self, status: str, reason: str, *, has_begun: bool) -> str:
         """The status of an instance, by what is stored of it and why, and whether anybody has worked on it."""
         ...

@@ -12,6 +12,7 @@ from holdfast.cli.frame import end, verbs
 from holdfast.cli.options import Duration, Json, listed, number_after, page_of, reason_option
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.expressions.characters import visible
 
 LISTING: Columns[Batch] = {
     "ID": lambda each: each.id,
@@ -103,6 +104,9 @@ def begin_batch(  # noqa: PLR0913 - the options of a command
             batch_id=batch_id,
         )
     _print(found, as_json=as_json)
+    if not found.total:
+        what = f"of {definition!r}" if definition else "that was named"
+        click.echo(f"there is nothing {visible(what)} to {verb}; see whether the name is right", err=True)
 
 
 @batch.command("list", examples=["holdfast batch list"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import shlex
+import shutil
 import socket
+import sys
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -91,9 +94,9 @@ def _serve(engine: Engine, options: HttpOptions, *, port: int, where: str, app: 
             f"""holdfast is at {address}
 
   see the runs      curl {address}/api/v1/executions
-  or with           holdfast list --server {address}
+  or with           {called()} list --server {address}
   every address     {address}/openapi.json
-  it runs           {app or "samples: order, expense, purchases.approval, trial"}
+  it runs           {app or "samples: order, expense, purchases.approval, discount, claim, trial"}
   login             none: everybody on this machine may do everything, and nobody else can reach it
   the data          {where}
 
@@ -101,6 +104,14 @@ Ctrl-C ends it."""
         )
 
     serve(engine, options, port=port, insecure_dev=True, on_ready=ready)
+
+
+def called() -> str:
+    """How this command is called in a shell: by its name, or where an environment has it that no shell knows."""
+    if shutil.which("holdfast"):
+        return "holdfast"
+    beside = Path(sys.executable).with_name("holdfast")
+    return shlex.quote(str(beside)) if beside.exists() else f"{shlex.quote(sys.executable)} -m holdfast.cli"
 
 
 def _port(place: Place) -> int:

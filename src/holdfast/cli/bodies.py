@@ -14,6 +14,7 @@ from holdfast.cli.frame import end, verbs
 from holdfast.cli.options import file_argument, listed, page_behind, reason_option
 from holdfast.cli.output import Columns, cell, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.cli.remedies import in_commands
 from holdfast.errors import ConfigurationError, Diagnostic
 from holdfast.expressions.characters import visible
 
@@ -380,6 +381,6 @@ def _print_check(found: BodyCheck) -> None:
 
 def _print_findings(problems: Sequence[Diagnostic], warnings: Sequence[Diagnostic]) -> None:
     for each in problems:
-        click.echo(f"  ✗ {visible(str(each))}")
+        click.echo(f"  ✗ {visible(in_commands(str(each)))}")
     for each in warnings:
         click.echo(f"  ! {visible(str(each))}")

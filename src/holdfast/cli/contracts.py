@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from holdfast.app.blueprint_views import ContractCheck, ContractVersion
@@ -177,6 +179,10 @@ def _given(file: str, ready: str) -> Contract:
         )
     if ready:
         return ready_contract(ready)
+    if file in contract_names() and not Path(file).exists():
+        raise ConfigurationError(
+            f"there is no file {file!r} here; the contract that comes with Holdfast is --ready {file}"
+        )
     name, text = read_file(file)
     return read_contract(text, name=name)
 

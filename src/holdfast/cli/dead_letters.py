@@ -40,7 +40,10 @@ letter_argument = click.argument("letter", type=int, metavar="LETTER")
 
 @verbs("dlq")
 def dlq() -> None:
-    """Dead letters: what gave up and waits for an operator."""
+    """Dead letters: what gave up and waits for an operator.
+
+    Many at once are put back by `holdfast batch begin requeue`: all of a definition, or those that --letter names.
+    """
 
 
 @dlq.command("list", examples=["holdfast dlq list", "holdfast dlq list --source step --definition order --json"])
@@ -84,7 +87,7 @@ def list_letters(
 @json_option
 @placed
 def group_letters(place: Place, *, definition: str, as_json: bool) -> None:
-    """What gave up, put together by cause, the largest group first."""
+    """What gave up, put together by what was said, but for numbers, ids and quoted values; the largest group first."""
     with place.calls() as calls:
         found = calls.dead_letters.groups(definition=definition)
     print_list(found.items, GROUPS, as_json=as_json)

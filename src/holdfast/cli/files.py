@@ -43,7 +43,7 @@ def read_file(name: str) -> tuple[str, bytes]:
         with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as file:
             text = file.read(_LARGEST + 1)
     except OSError as error:
-        raise ConfigurationError(f"{name} cannot be read: {error.strerror}; give a file of workflows, or -") from error
+        raise ConfigurationError(f"{name} cannot be read: {error.strerror}; give a file, or -") from error
     if len(text) > _LARGEST:
         raise ConfigurationError(f"{told} is larger than any file of workflows; is it the right one?")
     return told, text

@@ -132,9 +132,10 @@ class Place:
         """Who asks a server is who its key says; nobody believes that a flag changes that."""
         for name in ("tenant", "actor", "roles", "capabilities"):
             if self.source.is_said(name):
-                origin = self.source.origins[name,]
+                flag, origin = _FLAGS[name], self.source.origins[name,]
+                said = flag if flag == origin else f"{flag} ({origin})"
                 raise ConfigurationError(
-                    f"the key says for whom a server is asked, not {_FLAGS[name]} ({origin}); leave that out, or work on a database"
+                    f"the key says for whom a server is asked, not {said}; leave that out, or work on a database"
                 )
 
     def _check_actor(self) -> None:

@@ -35,25 +35,40 @@ _COMMANDS: Final = (
     (re.compile(r"\bprocesses\.advance\b"), "`holdfast advance`"),
     (re.compile(r"\bprocesses\.resume\b"), "`holdfast processes resume`"),
     (re.compile(r"\btasks\.decide\b"), "`holdfast decide`"),
+    (re.compile(r"\bsignal\('([\w.-]+)'\)"), r"`holdfast signal RUN \1`"),
+    (re.compile(r"\bpublish\('([\w.-]+)'\)"), r"`holdfast events publish \1`"),
+    (re.compile(r"\bpublish\('([\w.-]+)', '([\w.-]+)'\)"), r"`holdfast events publish \1 \2`"),
+    (re.compile(r"\badmin\.resume_processing\(\)"), "`holdfast maintenance end`"),
+    (re.compile(r"\bpauses\.resume\b"), "`holdfast pauses resume`"),
+    (re.compile(r"\binbox\.bury\((\d+)\)"), r"`holdfast inbox bury \1`"),
+    (re.compile(r"\bask why\(\) of that run\b"), "`holdfast why` tells more of that run"),
+    (re.compile(r"\b(retry|skip)(?= (?:calls it|goes on) )"), r"`holdfast \1 RUN STEP`"),
     (re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks)\.(put|list|publish|get)`"), r"`holdfast \1 \2`"),
     (re.compile(r"`(bodies|contracts)\.(versions|drafts|publish|diff)`"), r"`holdfast \1 \2`"),
     (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
 )
 """Calls of the engine that its sentences name, and the commands that do the same."""
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)?\+00:00")
 
 
 _KINDS: Final[Mapping[type[errors.HoldfastError], str]] = {
     errors.ConflictError: "look again, then repeat the command",
     errors.HeldError: "look again, then repeat the command",
+    errors.SchemaMismatchError: "`holdfast migrate` brings the database to the schema of this code",
     errors.StoppedError: "`holdfast doctor` tells whether there is maintenance",
 }
 
+_PUBLISHING: Final = (
+    "`holdfast publish FILE` publishes one, and so does a worker that has it (`holdfast worker --app …`)"
+)
+_KEYS: Final = "whoever has the database makes one: `holdfast keys create NAME --actor ID --scope '*' --database URL`"
+
 
 def in_commands(sentence: str) -> str:
-    """A sentence of the engine for somebody at a shell: where it names a call, it names the command."""
+    """A sentence of the engine for somebody at a shell: where it names a call, it names the command, and instants are as in tables."""
     for call, command in _COMMANDS:
         sentence = call.sub(command, sentence)
-    return sentence
+    return _INSTANT.sub(r"\1Z", sentence)
 
 
 def next_step(error: errors.HoldfastError) -> str:
@@ -61,13 +76,14 @@ def next_step(error: errors.HoldfastError) -> str:
     notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
-            return f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if notes else '--tenant'} says for whom"
+            told = f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if notes else '--tenant'} says for whom"
+            return f"{told}; {_PUBLISHING}" if kind == "workflow" else told
+        case errors.ForbiddenError(reason="unauthenticated"):
+            return f"say a key that holds by HOLDFAST_API_KEY; {_KEYS}{_trace(notes)}"
         case _ if notes:
             return notes[0]  # A server says what can be done about it.
         case errors.StoreUnavailableError():
             return "see whether the database is up, and whether --database (or HOLDFAST_DATABASE) names the right one"
-        case errors.SchemaMismatchError():
-            return "`holdfast migrate` brings the database to the schema of this code"
         case errors.ForbiddenError():
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
         case errors.RejectedError(reason="APPROVAL_VERSION_STALE"):
@@ -76,3 +92,9 @@ def next_step(error: errors.HoldfastError) -> str:
             return "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
         case _:
             return _KINDS.get(type(error), "")
+
+
+def _trace(notes: list[str]) -> str:
+    """Where the server's log has it, as the note of an error tells."""
+    found = re.search(r" \(trace [0-9a-f]+\)$", notes[0]) if notes else None
+    return found[0] if found else ""

@@ -21,6 +21,7 @@ LISTING: Columns[HumanTask] = {
     "WORKFLOW": lambda each: each.definition,
     "STEP": lambda each: each.name,
     "STATUS": lambda each: each.status,
+    "KEY": lambda each: each.key,
     "ASKS": lambda each: f"role:{each.role}" if each.role else each.claimed_by,
     "SUBJECT": lambda each: each.subject,
     "ASKED": lambda each: each.asked_at,

@@ -237,7 +237,7 @@ class AsyncCalls:
         )
 
     def stream_executions(self, *, last: int = 0) -> AsyncIterator[StreamEvent[Changed]]:
-        """That runs of the tenant have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+        """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
         return self._line.listen(Request(method="GET", path="/api/v1/executions/events", answer=Changed), last)
 
     async def get_execution(self, id: UUID | str) -> WorkflowInstance:
@@ -390,7 +390,7 @@ class AsyncCalls:
             )
         )
 
-    async def cancel_execution(self, id: UUID | str, *, reason: str = "") -> Stopped:
+    async def cancel_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
         """Stop a run and undo what it did. Status 202 if that is still under way."""
         return await self._line.ask(
             Request(
@@ -398,10 +398,11 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/cancel",
                 answer=Stopped,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def abort_execution(self, id: UUID | str, *, reason: str = "") -> Stopped:
+    async def abort_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
         """End a run at once; nothing is undone."""
         return await self._line.ask(
             Request(
@@ -409,6 +410,7 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/abort",
                 answer=Stopped,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -420,6 +422,7 @@ class AsyncCalls:
         until: datetime | None = None,
         for_seconds: float | None = None,
         clock: Literal["run_on", "stand_still"] | None = None,
+        idempotency_key: str = "",
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         await self._line.ask(
@@ -431,6 +434,7 @@ class AsyncCalls:
                     {"reason": reason, "until": until, "for_seconds": for_seconds, "clock": clock},
                     {"reason": "", "until": None, "for_seconds": None, "clock": None},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -473,7 +477,13 @@ class AsyncCalls:
         )
 
     async def retry_step(
-        self, id: UUID | str, number: int, *, reason: str, input: dict[str, object] | None = None
+        self,
+        id: UUID | str,
+        number: int,
+        *,
+        reason: str,
+        input: dict[str, object] | None = None,
+        idempotency_key: str = "",
     ) -> None:
         """Call the handler of a step now that gave up or waits for its next call."""
         await self._line.ask(
@@ -482,10 +492,11 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/retry",
                 answer=type(None),
                 body=said({"reason": reason, "input": input}, {"input": None}),
+                key=idempotency_key,
             )
         )
 
-    async def reenqueue_step(self, id: UUID | str, number: int, *, reason: str) -> None:
+    async def reenqueue_step(self, id: UUID | str, number: int, *, reason: str, idempotency_key: str = "") -> None:
         """Take a step from a worker that is gone, and have another one call it."""
         await self._line.ask(
             Request(
@@ -493,10 +504,13 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/requeue",
                 answer=type(None),
                 body=said({"reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
-    async def skip_step(self, id: UUID | str, number: int, *, reason: str, outcome: str = "") -> None:
+    async def skip_step(
+        self, id: UUID | str, number: int, *, reason: str, outcome: str = "", idempotency_key: str = ""
+    ) -> None:
         """Go on behind a step without its work."""
         await self._line.ask(
             Request(
@@ -504,10 +518,13 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/skip",
                 answer=type(None),
                 body=said({"reason": reason, "outcome": outcome}, {"outcome": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def complete_step(self, id: UUID | str, number: int, *, reason: str, output: object = None) -> None:
+    async def complete_step(
+        self, id: UUID | str, number: int, *, reason: str, output: object = None, idempotency_key: str = ""
+    ) -> None:
         """End a step with an answer that was found by other means."""
         await self._line.ask(
             Request(
@@ -515,10 +532,13 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/complete",
                 answer=type(None),
                 body=said({"reason": reason, "output": output}, {"output": None}),
+                key=idempotency_key,
             )
         )
 
-    async def change_data(self, id: UUID | str, *, reason: str, patch: dict[str, object], token: str = "") -> None:
+    async def change_data(
+        self, id: UUID | str, *, reason: str, patch: dict[str, object], token: str = "", idempotency_key: str = ""
+    ) -> None:
         """Lay a JSON merge patch over the data of a run."""
         await self._line.ask(
             Request(
@@ -526,10 +546,11 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/data",
                 answer=type(None),
                 body=said({"reason": reason, "patch": patch, "token": token}, {"token": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def cancel_branch(self, id: UUID | str, *, reason: str, token: str) -> None:
+    async def cancel_branch(self, id: UUID | str, *, reason: str, token: str, idempotency_key: str = "") -> None:
         """End one of several branches; the others go on, and are waited for without it."""
         await self._line.ask(
             Request(
@@ -537,10 +558,11 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/cancel-branch",
                 answer=type(None),
                 body=said({"reason": reason, "token": token}, {}),
+                key=idempotency_key,
             )
         )
 
-    async def move_back(self, id: UUID | str, *, reason: str, save_point: str = "") -> None:
+    async def move_back(self, id: UUID | str, *, reason: str, save_point: str = "", idempotency_key: str = "") -> None:
         """Undo what was done behind a save point, and go on from there."""
         await self._line.ask(
             Request(
@@ -548,10 +570,11 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/move-back",
                 answer=type(None),
                 body=said({"reason": reason, "save_point": save_point}, {"save_point": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def fail_execution(self, id: UUID | str, *, reason: str) -> Stopped:
+    async def fail_execution(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Stopped:
         """Have a run fail, with its compensations. Status 202 if that is still under way."""
         return await self._line.ask(
             Request(
@@ -559,6 +582,7 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/fail",
                 answer=Stopped,
                 body=said({"reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
@@ -574,7 +598,14 @@ class AsyncCalls:
         )
 
     async def fork_execution(
-        self, id: UUID | str, *, reason: str, at: int, data: dict[str, object] | None = None, key: str = ""
+        self,
+        id: UUID | str,
+        *,
+        reason: str,
+        at: int,
+        data: dict[str, object] | None = None,
+        key: str = "",
+        idempotency_key: str = "",
     ) -> Started:
         """Start a new run of the same version where this one was; this one stays as it is."""
         return await self._line.ask(
@@ -583,6 +614,7 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/fork",
                 answer=Started,
                 body=said({"reason": reason, "at": at, "data": data, "key": key}, {"data": None, "key": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -692,6 +724,7 @@ class AsyncCalls:
         input: dict[str, object] | None = None,
         comment: str = "",
         on_behalf_of: str = "",
+        idempotency_key: str = "",
         if_version: int | None = None,
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
@@ -705,12 +738,13 @@ class AsyncCalls:
                     {"event": event, "input": input, "comment": comment, "on_behalf_of": on_behalf_of},
                     {"input": None, "comment": "", "on_behalf_of": ""},
                 ),
+                key=idempotency_key,
                 version=if_version,
             )
         )
 
     async def cancel_process(
-        self, id: UUID | str, *, reason: str = "", if_version: int | None = None
+        self, id: UUID | str, *, reason: str = "", idempotency_key: str = "", if_version: int | None = None
     ) -> ProcessInstance:
         """End a process; nothing is undone."""
         return await self._line.ask(
@@ -719,11 +753,14 @@ class AsyncCalls:
                 path=f"/ui/workflows/{placed(id)}/cancel",
                 answer=ProcessInstance,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
                 version=if_version,
             )
         )
 
-    async def resume_process(self, id: UUID | str, *, wait: float = 5.0, reason: str = "") -> ProcessInstance:
+    async def resume_process(
+        self, id: UUID | str, *, wait: float = 5.0, reason: str = "", idempotency_key: str = ""
+    ) -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again."""
         return await self._line.ask(
             Request(
@@ -732,6 +769,7 @@ class AsyncCalls:
                 answer=ProcessInstance,
                 query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -746,19 +784,27 @@ class AsyncCalls:
             )
         )
 
-    async def publish_definition(self, body: dict[str, object]) -> DefinitionInfo:
+    async def publish_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionInfo:
         """Publish a workflow that is given as data, for the tenant; the same again changes nothing."""
         return await self._line.ask(
-            Request(method="POST", path="/api/v1/definitions", answer=DefinitionInfo, body=body)
+            Request(method="POST", path="/api/v1/definitions", answer=DefinitionInfo, body=body, key=idempotency_key)
         )
 
-    async def validate_definition(self, body: dict[str, object]) -> DefinitionCheck:
+    async def validate_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionCheck:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return await self._line.ask(
-            Request(method="POST", path="/api/v1/definitions/validate", answer=DefinitionCheck, body=body)
+            Request(
+                method="POST",
+                path="/api/v1/definitions/validate",
+                answer=DefinitionCheck,
+                body=body,
+                key=idempotency_key,
+            )
         )
 
-    async def publish_file(self, body: object, *, name: str = "the file", check: bool = False) -> FilePublication:
+    async def publish_file(
+        self, body: object, *, name: str = "the file", check: bool = False, idempotency_key: str = ""
+    ) -> FilePublication:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
         return await self._line.ask(
             Request(
@@ -767,10 +813,11 @@ class AsyncCalls:
                 answer=FilePublication,
                 query=said({"name": name, "check": check}, {"name": "the file", "check": False}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
-    async def validate_file(self, body: object, *, name: str = "the file") -> FileCheck:
+    async def validate_file(self, body: object, *, name: str = "the file", idempotency_key: str = "") -> FileCheck:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
         return await self._line.ask(
             Request(
@@ -779,10 +826,13 @@ class AsyncCalls:
                 answer=FileCheck,
                 query=said({"name": name}, {"name": "the file"}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
-    async def diff_file(self, body: object, *, version: str = "", workflow: str = "") -> FileChanges:
+    async def diff_file(
+        self, body: object, *, version: str = "", workflow: str = "", idempotency_key: str = ""
+    ) -> FileChanges:
         """How a workflow of a file differs from a published version of it, the newest if none is named."""
         return await self._line.ask(
             Request(
@@ -791,6 +841,7 @@ class AsyncCalls:
                 answer=FileChanges,
                 query=said({"version": version, "workflow": workflow}, {"version": "", "workflow": ""}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
@@ -805,7 +856,7 @@ class AsyncCalls:
             )
         )
 
-    async def archive_definition(self, name: str, *, version: str) -> None:
+    async def archive_definition(self, name: str, *, version: str, idempotency_key: str = "") -> None:
         """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
         await self._line.ask(
             Request(
@@ -813,10 +864,11 @@ class AsyncCalls:
                 path=f"/api/v1/definitions/{placed(name)}/archive",
                 answer=type(None),
                 body=said({"version": version}, {}),
+                key=idempotency_key,
             )
         )
 
-    async def restore_definition(self, name: str, *, version: str) -> None:
+    async def restore_definition(self, name: str, *, version: str, idempotency_key: str = "") -> None:
         """Take a version that was archived into use again."""
         await self._line.ask(
             Request(
@@ -824,6 +876,7 @@ class AsyncCalls:
                 path=f"/api/v1/definitions/{placed(name)}/restore",
                 answer=type(None),
                 body=said({"version": version}, {}),
+                key=idempotency_key,
             )
         )
 
@@ -949,7 +1002,13 @@ class AsyncCalls:
         return self._line.listen(Request(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
 
     async def decide_tasks(
-        self, *, tasks: list[SeenTask], decision: str, on_behalf_of: str = "", comment: str = ""
+        self,
+        *,
+        tasks: list[SeenTask],
+        decision: str,
+        on_behalf_of: str = "",
+        comment: str = "",
+        idempotency_key: str = "",
     ) -> TaskOutcomes:
         """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
         return await self._line.ask(
@@ -961,6 +1020,7 @@ class AsyncCalls:
                     {"on_behalf_of": on_behalf_of, "tasks": tasks, "decision": decision, "comment": comment},
                     {"on_behalf_of": "", "comment": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -977,6 +1037,7 @@ class AsyncCalls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        idempotency_key: str = "",
     ) -> None:
         """Answer a question by one of its outcomes."""
         await self._line.ask(
@@ -994,6 +1055,7 @@ class AsyncCalls:
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -1005,6 +1067,7 @@ class AsyncCalls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        idempotency_key: str = "",
     ) -> None:
         """Answer yes, in whatever word the definition has for it."""
         await self._line.ask(
@@ -1021,6 +1084,7 @@ class AsyncCalls:
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -1032,6 +1096,7 @@ class AsyncCalls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        idempotency_key: str = "",
     ) -> None:
         """Answer no, in whatever word the definition has for it."""
         await self._line.ask(
@@ -1048,6 +1113,7 @@ class AsyncCalls:
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -1059,6 +1125,7 @@ class AsyncCalls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        idempotency_key: str = "",
     ) -> None:
         """Answer neither yes nor no, where the step allows it."""
         await self._line.ask(
@@ -1075,10 +1142,13 @@ class AsyncCalls:
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
-    async def withdraw_decision(self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "") -> None:
+    async def withdraw_decision(
+        self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Take one's decision back, as long as the question is open."""
         await self._line.ask(
             Request(
@@ -1086,10 +1156,11 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/withdraw-decision",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "reason": reason}, {"on_behalf_of": "", "reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def claim_task(self, id: UUID | str, *, on_behalf_of: str = "") -> None:
+    async def claim_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Take a question for oneself: nobody else can decide it then."""
         await self._line.ask(
             Request(
@@ -1097,10 +1168,11 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/claim",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of}, {"on_behalf_of": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def release_task(self, id: UUID | str, *, on_behalf_of: str = "") -> None:
+    async def release_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Give a question back that one has claimed."""
         await self._line.ask(
             Request(
@@ -1108,10 +1180,13 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/release",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of}, {"on_behalf_of": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def delegate_task(self, id: UUID | str, *, to: str, on_behalf_of: str = "", reason: str = "") -> None:
+    async def delegate_task(
+        self, id: UUID | str, *, to: str, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Have another user decide in one's place."""
         await self._line.ask(
             Request(
@@ -1121,10 +1196,13 @@ class AsyncCalls:
                 body=said(
                     {"on_behalf_of": on_behalf_of, "reason": reason, "to": to}, {"on_behalf_of": "", "reason": ""}
                 ),
+                key=idempotency_key,
             )
         )
 
-    async def reassign_task(self, id: UUID | str, *, to: str, who: str = "", reason: str = "") -> None:
+    async def reassign_task(
+        self, id: UUID | str, *, to: str, who: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Ask somebody else instead; it takes `task:reassign`."""
         await self._line.ask(
             Request(
@@ -1132,10 +1210,13 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/reassign",
                 answer=type(None),
                 body=said({"to": to, "who": who, "reason": reason}, {"who": "", "reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def add_approver(self, id: UUID | str, *, person: str, weight: int = 1, reason: str = "") -> None:
+    async def add_approver(
+        self, id: UUID | str, *, person: str, weight: int = 1, reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Ask somebody else as well; it takes `task:add_approver`."""
         await self._line.ask(
             Request(
@@ -1143,10 +1224,11 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/approvers",
                 answer=type(None),
                 body=said({"person": person, "weight": weight, "reason": reason}, {"weight": 1, "reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def escalate_task(self, id: UUID | str, *, reason: str = "") -> None:
+    async def escalate_task(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> None:
         """Have a question escalate now."""
         await self._line.ask(
             Request(
@@ -1154,10 +1236,13 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/escalate",
                 answer=type(None),
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def comment_on_task(self, id: UUID | str, *, text: str, on_behalf_of: str = "") -> None:
+    async def comment_on_task(
+        self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = ""
+    ) -> None:
         """Say something about a question, or answer one that was asked back."""
         await self._line.ask(
             Request(
@@ -1165,10 +1250,11 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/comments",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "text": text}, {"on_behalf_of": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def ask_back(self, id: UUID | str, *, text: str, on_behalf_of: str = "") -> None:
+    async def ask_back(self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Ask back before one decides."""
         await self._line.ask(
             Request(
@@ -1176,10 +1262,13 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/questions",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "text": text}, {"on_behalf_of": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def withdraw_task(self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "") -> None:
+    async def withdraw_task(
+        self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Take the question itself back: nobody decides any more."""
         await self._line.ask(
             Request(
@@ -1187,6 +1276,7 @@ class AsyncCalls:
                 path=f"/api/v1/tasks/{placed(id)}/withdraw",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "reason": reason}, {"on_behalf_of": "", "reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -1259,7 +1349,13 @@ class AsyncCalls:
         )
 
     async def check_edit(
-        self, type: str, document: str, *, changes: dict[str, object] | None = None, action: str = "update"
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        idempotency_key: str = "",
     ) -> EditCheck:
         """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
         return await self._line.ask(
@@ -1268,6 +1364,7 @@ class AsyncCalls:
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
                 answer=EditCheck,
                 body=said({"changes": changes, "action": action}, {"changes": None, "action": "update"}),
+                key=idempotency_key,
             )
         )
 
@@ -1352,6 +1449,7 @@ class AsyncCalls:
         data: dict[str, object] | None = None,
         version: int = 1,
         reason: str = "",
+        idempotency_key: str = "",
     ) -> DocumentView:
         """Have a document managed that was there before: it waits at the status that it has, with its version."""
         return await self._line.ask(
@@ -1363,10 +1461,13 @@ class AsyncCalls:
                     {"data": data, "status": status, "version": version, "reason": reason},
                     {"data": None, "version": 1, "reason": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
-    async def redact_document(self, type: str, document: str, *, reason: str, fields: Sequence[str] = ()) -> Redaction:
+    async def redact_document(
+        self, type: str, document: str, *, reason: str, fields: Sequence[str] = (), idempotency_key: str = ""
+    ) -> Redaction:
         """Take the values of fields out of a document and its history for good: hashes stand in their place."""
         return await self._line.ask(
             Request(
@@ -1374,6 +1475,7 @@ class AsyncCalls:
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
                 answer=Redaction,
                 body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+                key=idempotency_key,
             )
         )
 
@@ -1498,7 +1600,13 @@ class AsyncCalls:
         )
 
     async def instantiate_template(
-        self, template: str, *, params: dict[str, str | int] | None = None, type: str = "", comment: str = ""
+        self,
+        template: str,
+        *,
+        params: dict[str, str | int] | None = None,
+        type: str = "",
+        comment: str = "",
+        idempotency_key: str = "",
     ) -> BodyDraft:
         """Begin a draft from a template, for the newest envelope of its type, or of another type with the same slots."""
         return await self._line.ask(
@@ -1509,12 +1617,15 @@ class AsyncCalls:
                 body=said(
                     {"params": params, "type": type, "comment": comment}, {"params": None, "type": "", "comment": ""}
                 ),
+                key=idempotency_key,
             )
         )
 
-    async def check_body(self, body: object) -> BodyCheck:
+    async def check_body(self, body: object, *, idempotency_key: str = "") -> BodyCheck:
         """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
-        return await self._line.ask(Request(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body))
+        return await self._line.ask(
+            Request(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body, key=idempotency_key)
+        )
 
     async def list_drafts(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[BodyDraft]:
         """List the open drafts, of one type or of all, oldest first."""
@@ -1527,7 +1638,7 @@ class AsyncCalls:
             )
         )
 
-    async def begin_draft(self, body: object, *, comment: str = "") -> BodyDraft:
+    async def begin_draft(self, body: object, *, comment: str = "", idempotency_key: str = "") -> BodyDraft:
         """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
         return await self._line.ask(
             Request(
@@ -1536,6 +1647,7 @@ class AsyncCalls:
                 answer=BodyDraft,
                 query=said({"comment": comment}, {"comment": ""}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
@@ -1546,7 +1658,7 @@ class AsyncCalls:
         )
 
     async def save_draft(
-        self, draft: str, body: object, *, comment: str = "", if_version: int | None = None
+        self, draft: str, body: object, *, comment: str = "", idempotency_key: str = "", if_version: int | None = None
     ) -> BodyDraft:
         """Save the next revision of a draft; `If-Match` makes sure of the revision that was seen."""
         return await self._line.ask(
@@ -1556,15 +1668,22 @@ class AsyncCalls:
                 answer=BodyDraft,
                 query=said({"comment": comment}, {"comment": ""}),
                 body=body,
+                key=idempotency_key,
                 version=if_version,
             )
         )
 
-    async def discard_draft(self, draft: str) -> None:
+    async def discard_draft(self, draft: str, *, idempotency_key: str = "") -> None:
         """Forget a draft."""
-        await self._line.ask(Request(method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None)))
+        await self._line.ask(
+            Request(
+                method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None), key=idempotency_key
+            )
+        )
 
-    async def publish_draft(self, draft: str, *, replaces: int | None = None, comment: str = "") -> BodyVersion:
+    async def publish_draft(
+        self, draft: str, *, replaces: int | None = None, comment: str = "", idempotency_key: str = ""
+    ) -> BodyVersion:
         """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
         return await self._line.ask(
             Request(
@@ -1572,6 +1691,7 @@ class AsyncCalls:
                 path=f"/api/v1/body-drafts/{placed(draft)}/publish",
                 answer=BodyVersion,
                 body=said({"replaces": replaces, "comment": comment}, {"replaces": None, "comment": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -1673,6 +1793,7 @@ class AsyncCalls:
         draft: str = "",
         decisions: dict[str, str] | None = None,
         answers: dict[str, object] | None = None,
+        idempotency_key: str = "",
     ) -> DryRun:
         """Which way a document would take, through what is in force or through a draft; nothing is written."""
         return await self._line.ask(
@@ -1684,16 +1805,19 @@ class AsyncCalls:
                     {"data": data, "document": document, "draft": draft, "decisions": decisions, "answers": answers},
                     {"data": None, "document": "", "draft": "", "decisions": None, "answers": None},
                 ),
+                key=idempotency_key,
             )
         )
 
-    async def rebase_body(self, type: str) -> BodyDraft:
+    async def rebase_body(self, type: str, *, idempotency_key: str = "") -> BodyDraft:
         """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
         return await self._line.ask(
-            Request(method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft)
+            Request(method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft, key=idempotency_key)
         )
 
-    async def roll_back_body(self, type: str, *, version: int, comment: str = "") -> BodyVersion:
+    async def roll_back_body(
+        self, type: str, *, version: int, comment: str = "", idempotency_key: str = ""
+    ) -> BodyVersion:
         """Publish an older version again, as a new one."""
         return await self._line.ask(
             Request(
@@ -1701,10 +1825,11 @@ class AsyncCalls:
                 path=f"/api/v1/bodies/{placed(type)}/rollback",
                 answer=BodyVersion,
                 body=said({"version": version, "comment": comment}, {"comment": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def archive_body(self, type: str, *, reason: str = "") -> BodyVersion:
+    async def archive_body(self, type: str, *, reason: str = "", idempotency_key: str = "") -> BodyVersion:
         """Take the body in force out of force: no document begins any more until one is published."""
         return await self._line.ask(
             Request(
@@ -1712,10 +1837,11 @@ class AsyncCalls:
                 path=f"/api/v1/bodies/{placed(type)}/archive",
                 answer=BodyVersion,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def recompile_bodies(self, *, type: str = "", dry_run: bool = False) -> Recompiled:
+    async def recompile_bodies(self, *, type: str = "", dry_run: bool = False, idempotency_key: str = "") -> Recompiled:
         """Compile again what was compiled by another version of the compiler, or tell what would be."""
         return await self._line.ask(
             Request(
@@ -1723,6 +1849,7 @@ class AsyncCalls:
                 path="/api/v1/body-compilations",
                 answer=Recompiled,
                 body=said({"type": type, "dry_run": dry_run}, {"type": "", "dry_run": False}),
+                key=idempotency_key,
             )
         )
 
@@ -1730,7 +1857,7 @@ class AsyncCalls:
         """What the organisation wants of those who publish."""
         return await self._line.ask(Request(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules))
 
-    async def put_publishing_rules(self, *, two_person: bool) -> PublishingRules:
+    async def put_publishing_rules(self, *, two_person: bool, idempotency_key: str = "") -> PublishingRules:
         """Say whether nobody may publish what they drafted; every change is kept."""
         return await self._line.ask(
             Request(
@@ -1738,6 +1865,7 @@ class AsyncCalls:
                 path="/api/v1/publishing-rules",
                 answer=PublishingRules,
                 body=said({"two_person": two_person}, {}),
+                key=idempotency_key,
             )
         )
 
@@ -1754,7 +1882,9 @@ class AsyncCalls:
             )
         )
 
-    async def suspend_workflow(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+    async def suspend_workflow(
+        self, type: str, *, workflow: str, reason: str, idempotency_key: str = ""
+    ) -> WorkflowSuspension:
         """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
         return await self._line.ask(
             Request(
@@ -1762,10 +1892,13 @@ class AsyncCalls:
                 path=f"/api/v1/bodies/{placed(type)}/suspend",
                 answer=WorkflowSuspension,
                 body=said({"workflow": workflow, "reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
-    async def lift_suspension(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+    async def lift_suspension(
+        self, type: str, *, workflow: str, reason: str, idempotency_key: str = ""
+    ) -> WorkflowSuspension:
         """Put a workflow back; the documents go on that were paused with it."""
         return await self._line.ask(
             Request(
@@ -1773,6 +1906,7 @@ class AsyncCalls:
                 path=f"/api/v1/bodies/{placed(type)}/lift",
                 answer=WorkflowSuspension,
                 body=said({"workflow": workflow, "reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
@@ -1788,6 +1922,7 @@ class AsyncCalls:
         dry_run: bool = False,
         cursor: UUID | None = None,
         limit: int = 100,
+        idempotency_key: str = "",
     ) -> DocumentMoves:
         """Have documents follow another version of their workflow from where they are, or tell which could."""
         return await self._line.ask(
@@ -1808,6 +1943,7 @@ class AsyncCalls:
                     },
                     {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -1822,7 +1958,9 @@ class AsyncCalls:
             )
         )
 
-    async def publish_contract(self, body: object, *, force: bool = False, comment: str = "") -> ContractVersion:
+    async def publish_contract(
+        self, body: object, *, force: bool = False, comment: str = "", idempotency_key: str = ""
+    ) -> ContractVersion:
         """Publish a contract of the tenant's own, given as YAML or JSON; the same again changes nothing."""
         return await self._line.ask(
             Request(
@@ -1831,6 +1969,7 @@ class AsyncCalls:
                 answer=ContractVersion,
                 query=said({"force": force, "comment": comment}, {"force": False, "comment": ""}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
@@ -1880,10 +2019,10 @@ class AsyncCalls:
             )
         )
 
-    async def check_contract(self, body: object) -> ContractCheck:
+    async def check_contract(self, body: object, *, idempotency_key: str = "") -> ContractCheck:
         """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
         return await self._line.ask(
-            Request(method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body)
+            Request(method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body, key=idempotency_key)
         )
 
     async def list_charters(self, *, cursor: str = "", limit: int = 100) -> Listing[Charter]:
@@ -1897,9 +2036,11 @@ class AsyncCalls:
             )
         )
 
-    async def refresh_charters(self) -> None:
+    async def refresh_charters(self, *, idempotency_key: str = "") -> None:
         """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
-        await self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None)))
+        await self._line.ask(
+            Request(method="POST", path="/api/v1/charters/refresh", answer=type(None), key=idempotency_key)
+        )
 
     async def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
@@ -1919,8 +2060,10 @@ class AsyncCalls:
         rules: list[dict[str, object]] | None = None,
         settings: dict[str, object] | None = None,
         comment: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
     ) -> Charter:
-        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more."""
+        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
         return await self._line.ask(
             Request(
                 method="PUT",
@@ -1930,6 +2073,8 @@ class AsyncCalls:
                     {"rules": rules, "settings": settings, "comment": comment},
                     {"rules": None, "settings": None, "comment": ""},
                 ),
+                key=idempotency_key,
+                version=if_version,
             )
         )
 
@@ -1963,7 +2108,7 @@ class AsyncCalls:
             Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
         )
 
-    async def repair_document(self, id: UUID | str, *, reason: str) -> Mended:
+    async def repair_document(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Mended:
         """Set a document right from its history: what is stored of it is made again, and its calls with it."""
         return await self._line.ask(
             Request(
@@ -1971,11 +2116,12 @@ class AsyncCalls:
                 path=f"/api/v1/invariants/documents/{placed(id)}/repair",
                 answer=Mended,
                 body=said({"reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
     async def patrol_documents(
-        self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False
+        self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False, idempotency_key: str = ""
     ) -> InvariantPage:
         """Look at the stretch of documents behind the last one; the database remembers how far that was."""
         return await self._line.ask(
@@ -1984,6 +2130,7 @@ class AsyncCalls:
                 path="/api/v1/invariants/patrol",
                 answer=InvariantPage,
                 body=said({"limit": limit, "rules": rules, "anew": anew}, {"limit": 1000, "rules": (), "anew": False}),
+                key=idempotency_key,
             )
         )
 
@@ -2024,7 +2171,9 @@ class AsyncCalls:
             )
         )
 
-    async def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
+    async def seal_histories(
+        self, *, cursor: UUID | None = None, limit: int = 1000, idempotency_key: str = ""
+    ) -> SealedPage:
         """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
         return await self._line.ask(
             Request(
@@ -2032,6 +2181,7 @@ class AsyncCalls:
                 path="/api/v1/seals",
                 answer=SealedPage,
                 body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
+                key=idempotency_key,
             )
         )
 
@@ -2104,7 +2254,9 @@ class AsyncCalls:
             Request(method="GET", path=f"/api/v1/dead-letters/{placed(number)}", answer=DeadLetter)
         )
 
-    async def requeue_letter(self, number: int, *, input: dict[str, object] | None = None) -> None:
+    async def requeue_letter(
+        self, number: int, *, input: dict[str, object] | None = None, idempotency_key: str = ""
+    ) -> None:
         """Put what gave up back to work."""
         await self._line.ask(
             Request(
@@ -2112,19 +2264,30 @@ class AsyncCalls:
                 path=f"/api/v1/dead-letters/{placed(number)}/requeue",
                 answer=type(None),
                 body=said({"input": input}, {"input": None}),
+                key=idempotency_key,
             )
         )
 
-    async def retry_compensation(self, number: int) -> None:
+    async def retry_compensation(self, number: int, *, idempotency_key: str = "") -> None:
         """Try again to undo a step."""
         await self._line.ask(
-            Request(method="POST", path=f"/api/v1/dead-letters/{placed(number)}/retry-compensation", answer=type(None))
+            Request(
+                method="POST",
+                path=f"/api/v1/dead-letters/{placed(number)}/retry-compensation",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
-    async def discard_letter(self, number: int) -> None:
+    async def discard_letter(self, number: int, *, idempotency_key: str = "") -> None:
         """Forget what gave up."""
         await self._line.ask(
-            Request(method="POST", path=f"/api/v1/dead-letters/{placed(number)}/discard", answer=type(None))
+            Request(
+                method="POST",
+                path=f"/api/v1/dead-letters/{placed(number)}/discard",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
     async def list_instances(
@@ -2179,7 +2342,7 @@ class AsyncCalls:
             )
         )
 
-    async def compare_sent(self, *, keys: list[str]) -> list[SentEffect]:
+    async def compare_sent(self, *, keys: list[str], idempotency_key: str = "") -> list[SentEffect]:
         """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
         return await self._line.ask(
             Request(
@@ -2187,10 +2350,11 @@ class AsyncCalls:
                 path="/api/v1/instances/sent-effects",
                 answer=list[SentEffect],
                 body=said({"keys": keys}, {}),
+                key=idempotency_key,
             )
         )
 
-    async def delete_instance(self, id: UUID | str, *, force: bool = False) -> None:
+    async def delete_instance(self, id: UUID | str, *, force: bool = False, idempotency_key: str = "") -> None:
         """Delete an instance that has ended, whole, with its history."""
         await self._line.ask(
             Request(
@@ -2198,6 +2362,7 @@ class AsyncCalls:
                 path=f"/api/v1/instances/{placed(id)}",
                 answer=type(None),
                 query=said({"force": force}, {"force": False}),
+                key=idempotency_key,
             )
         )
 
@@ -2217,9 +2382,11 @@ class AsyncCalls:
             )
         )
 
-    async def bury_message(self, number: int) -> None:
+    async def bury_message(self, number: int, *, idempotency_key: str = "") -> None:
         """Move a command that waits to the dead letters: it can be discarded or requeued there."""
-        await self._line.ask(Request(method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None)))
+        await self._line.ask(
+            Request(method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None), key=idempotency_key)
+        )
 
     async def publish_event(
         self,
@@ -2291,14 +2458,21 @@ class AsyncCalls:
         """How much of it was not read."""
         return await self._line.ask(Request(method="GET", path="/api/v1/notifications/unread-count", answer=Count))
 
-    async def mark_all_read(self) -> Count:
+    async def mark_all_read(self, *, idempotency_key: str = "") -> Count:
         """Have all of it read; how much had not been."""
-        return await self._line.ask(Request(method="POST", path="/api/v1/notifications/read-all", answer=Count))
+        return await self._line.ask(
+            Request(method="POST", path="/api/v1/notifications/read-all", answer=Count, key=idempotency_key)
+        )
 
-    async def mark_read(self, number: int) -> None:
+    async def mark_read(self, number: int, *, idempotency_key: str = "") -> None:
         """Have one read."""
         await self._line.ask(
-            Request(method="POST", path=f"/api/v1/notifications/{placed(number)}/read", answer=type(None))
+            Request(
+                method="POST",
+                path=f"/api/v1/notifications/{placed(number)}/read",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
     async def list_pauses(self, *, cursor: str = "", limit: int = 100, with_ended: bool = False) -> Listing[PauseInfo]:
@@ -2325,6 +2499,7 @@ class AsyncCalls:
         version: str = "",
         step: str = "",
         clock: Literal["run_on", "stand_still"] = "run_on",
+        idempotency_key: str = "",
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return await self._line.ask(
@@ -2352,6 +2527,7 @@ class AsyncCalls:
                         "clock": "run_on",
                     },
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -2359,7 +2535,7 @@ class AsyncCalls:
         """Look at one pause: how much it holds."""
         return await self._line.ask(Request(method="GET", path=f"/api/v1/pauses/{placed(number)}", answer=PauseInfo))
 
-    async def end_pause(self, number: int, *, reason: str = "") -> PauseInfo:
+    async def end_pause(self, number: int, *, reason: str = "", idempotency_key: str = "") -> PauseInfo:
         """End a pause."""
         return await self._line.ask(
             Request(
@@ -2367,6 +2543,7 @@ class AsyncCalls:
                 path=f"/api/v1/pauses/{placed(number)}/resume",
                 answer=PauseInfo,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -2396,6 +2573,7 @@ class AsyncCalls:
         kind: Literal["user", "service"] | None = None,
         manager: str | None = None,
         attributes: dict[str, object] | None = None,
+        idempotency_key: str = "",
     ) -> Principal:
         """Write somebody into the directory, or change them."""
         return await self._line.ask(
@@ -2407,10 +2585,13 @@ class AsyncCalls:
                     {"name": name, "email": email, "kind": kind, "manager": manager, "attributes": attributes},
                     {"name": None, "email": None, "kind": None, "manager": None, "attributes": None},
                 ),
+                key=idempotency_key,
             )
         )
 
-    async def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Principal:
+    async def prefer(
+        self, person: str, *, language: str = "", off: Sequence[str] = (), idempotency_key: str = ""
+    ) -> Principal:
         """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
         return await self._line.ask(
             Request(
@@ -2418,19 +2599,30 @@ class AsyncCalls:
                 path=f"/api/v1/directory/people/{placed(person)}/preferences",
                 answer=Principal,
                 body=said({"language": language, "off": off}, {"language": "", "off": ()}),
+                key=idempotency_key,
             )
         )
 
-    async def activate_person(self, person: str) -> None:
+    async def activate_person(self, person: str, *, idempotency_key: str = "") -> None:
         """Let somebody decide and be asked again."""
         await self._line.ask(
-            Request(method="POST", path=f"/api/v1/directory/people/{placed(person)}/activate", answer=type(None))
+            Request(
+                method="POST",
+                path=f"/api/v1/directory/people/{placed(person)}/activate",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
-    async def deactivate_person(self, person: str) -> None:
+    async def deactivate_person(self, person: str, *, idempotency_key: str = "") -> None:
         """Let somebody neither decide nor be asked."""
         await self._line.ask(
-            Request(method="POST", path=f"/api/v1/directory/people/{placed(person)}/deactivate", answer=type(None))
+            Request(
+                method="POST",
+                path=f"/api/v1/directory/people/{placed(person)}/deactivate",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
     async def list_roles(self, person: str) -> list[str]:
@@ -2440,7 +2632,13 @@ class AsyncCalls:
         )
 
     async def grant_role(
-        self, person: str, role: str, *, begins_at: datetime | None = None, ends_at: datetime | None = None
+        self,
+        person: str,
+        role: str,
+        *,
+        begins_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        idempotency_key: str = "",
     ) -> None:
         """Give somebody a role, for a period if it says so."""
         await self._line.ask(
@@ -2449,14 +2647,18 @@ class AsyncCalls:
                 path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}",
                 answer=type(None),
                 body=said({"begins_at": begins_at, "ends_at": ends_at}, {"begins_at": None, "ends_at": None}),
+                key=idempotency_key,
             )
         )
 
-    async def revoke_role(self, person: str, role: str) -> Done:
+    async def revoke_role(self, person: str, role: str, *, idempotency_key: str = "") -> Done:
         """Take a role from somebody."""
         return await self._line.ask(
             Request(
-                method="DELETE", path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}", answer=Done
+                method="DELETE",
+                path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}",
+                answer=Done,
+                key=idempotency_key,
             )
         )
 
@@ -2492,6 +2694,7 @@ class AsyncCalls:
         role: str = "",
         definition: str = "",
         reason: str = "",
+        idempotency_key: str = "",
     ) -> Delegation:
         """Let somebody decide for somebody else; for oneself it takes no capability."""
         return await self._line.ask(
@@ -2511,13 +2714,19 @@ class AsyncCalls:
                     },
                     {"begins_at": None, "ends_at": None, "role": "", "definition": "", "reason": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
-    async def end_delegation(self, number: int) -> Done:
+    async def end_delegation(self, number: int, *, idempotency_key: str = "") -> Done:
         """Have a delegation end now."""
         return await self._line.ask(
-            Request(method="DELETE", path=f"/api/v1/directory/delegations/{placed(number)}", answer=Done)
+            Request(
+                method="DELETE",
+                path=f"/api/v1/directory/delegations/{placed(number)}",
+                answer=Done,
+                key=idempotency_key,
+            )
         )
 
     async def list_absences(self, *, person: str) -> list[Absence]:
@@ -2532,7 +2741,13 @@ class AsyncCalls:
         )
 
     async def add_absence(
-        self, *, person: str, begins_at: datetime | None = None, ends_at: datetime | None = None, reason: str = ""
+        self,
+        *,
+        person: str,
+        begins_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        reason: str = "",
+        idempotency_key: str = "",
     ) -> Absence:
         """Say that somebody is away; for oneself it takes no capability."""
         return await self._line.ask(
@@ -2544,13 +2759,16 @@ class AsyncCalls:
                     {"begins_at": begins_at, "ends_at": ends_at, "person": person, "reason": reason},
                     {"begins_at": None, "ends_at": None, "reason": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
-    async def end_absence(self, number: int) -> Done:
+    async def end_absence(self, number: int, *, idempotency_key: str = "") -> Done:
         """Say that somebody is back."""
         return await self._line.ask(
-            Request(method="DELETE", path=f"/api/v1/directory/absences/{placed(number)}", answer=Done)
+            Request(
+                method="DELETE", path=f"/api/v1/directory/absences/{placed(number)}", answer=Done, key=idempotency_key
+            )
         )
 
     async def list_stranded(self, *, cursor: str = "", limit: int = 100) -> Listing[HumanTask]:
@@ -2588,7 +2806,9 @@ class AsyncCalls:
             )
         )
 
-    async def publish_chain(self, *, name: str, stages: list[dict[str, object]], description: str = "") -> Chain:
+    async def publish_chain(
+        self, *, name: str, stages: list[dict[str, object]], description: str = "", idempotency_key: str = ""
+    ) -> Chain:
         """Publish a chain, as the version behind the newest one."""
         return await self._line.ask(
             Request(
@@ -2596,6 +2816,7 @@ class AsyncCalls:
                 path="/api/v1/chains",
                 answer=Chain,
                 body=said({"name": name, "stages": stages, "description": description}, {"description": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -2631,6 +2852,7 @@ class AsyncCalls:
         capabilities: Sequence[str] = (),
         partition: str = "",
         expires_at: datetime | None = None,
+        idempotency_key: str = "",
     ) -> NewApiKey:
         """Make an API key. Its secret is in this answer and nowhere else."""
         return await self._line.ask(
@@ -2650,6 +2872,7 @@ class AsyncCalls:
                     },
                     {"kind": "service", "roles": (), "capabilities": (), "partition": "", "expires_at": None},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -2668,9 +2891,11 @@ class AsyncCalls:
         """Look at one key, without its secret."""
         return await self._line.ask(Request(method="GET", path=f"/api/v1/keys/{placed(key)}", answer=ApiKey))
 
-    async def revoke_key(self, key: str) -> ApiKey:
+    async def revoke_key(self, key: str, *, idempotency_key: str = "") -> ApiKey:
         """End a key, for good."""
-        return await self._line.ask(Request(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey))
+        return await self._line.ask(
+            Request(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey, key=idempotency_key)
+        )
 
     async def list_refusals(self, *, cursor: str = "", limit: int = 100) -> Listing[RefusedRequest]:
         """List requests that were refused because of who asked, newest first."""
@@ -2726,6 +2951,7 @@ class AsyncCalls:
         catch_up: Literal["none", "one", "all"] = "one",
         window_seconds: float | None = None,
         note: str = "",
+        idempotency_key: str = "",
         if_version: int | None = None,
     ) -> Schedule:
         """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none."""
@@ -2769,19 +2995,24 @@ class AsyncCalls:
                         "note": "",
                     },
                 ),
+                key=idempotency_key,
                 version=if_version,
             )
         )
 
-    async def delete_schedule(self, schedule: str, *, if_version: int | None = None) -> None:
+    async def delete_schedule(self, schedule: str, *, idempotency_key: str = "", if_version: int | None = None) -> None:
         """Let there be no such schedule any more; its runs go on."""
         await self._line.ask(
             Request(
-                method="DELETE", path=f"/api/v1/schedules/{placed(schedule)}", answer=type(None), version=if_version
+                method="DELETE",
+                path=f"/api/v1/schedules/{placed(schedule)}",
+                answer=type(None),
+                key=idempotency_key,
+                version=if_version,
             )
         )
 
-    async def pause_schedule(self, schedule: str, *, reason: str = "") -> Schedule:
+    async def pause_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
         """Start nothing more by itself; what passes meanwhile is not made up for."""
         return await self._line.ask(
             Request(
@@ -2789,10 +3020,11 @@ class AsyncCalls:
                 path=f"/api/v1/schedules/{placed(schedule)}/pause",
                 answer=Schedule,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    async def resume_schedule(self, schedule: str, *, reason: str = "") -> Schedule:
+    async def resume_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
         """Go on with the times that are to come."""
         return await self._line.ask(
             Request(
@@ -2800,6 +3032,7 @@ class AsyncCalls:
                 path=f"/api/v1/schedules/{placed(schedule)}/resume",
                 answer=Schedule,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -2835,10 +3068,15 @@ class AsyncCalls:
             )
         )
 
-    async def stop_backfills(self, schedule: str) -> Schedule:
+    async def stop_backfills(self, schedule: str, *, idempotency_key: str = "") -> Schedule:
         """Start nothing more for periods; runs that there are go on."""
         return await self._line.ask(
-            Request(method="POST", path=f"/api/v1/schedules/{placed(schedule)}/stop-backfills", answer=Schedule)
+            Request(
+                method="POST",
+                path=f"/api/v1/schedules/{placed(schedule)}/stop-backfills",
+                answer=Schedule,
+                key=idempotency_key,
+            )
         )
 
     async def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
@@ -2951,7 +3189,7 @@ class AsyncCalls:
             )
         )
 
-    async def cancel_batch(self, batch: str, *, reason: str = "") -> Batch:
+    async def cancel_batch(self, batch: str, *, reason: str = "", idempotency_key: str = "") -> Batch:
         """Try no more of the items; what was done stays done."""
         return await self._line.ask(
             Request(
@@ -2959,6 +3197,7 @@ class AsyncCalls:
                 path=f"/api/v1/batches/{placed(batch)}/cancel",
                 answer=Batch,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -2975,10 +3214,10 @@ class AsyncCalls:
             )
         )
 
-    async def end_session(self, session: str) -> Session:
+    async def end_session(self, session: str, *, idempotency_key: str = "") -> Session:
         """Send a browser away: its session ends, for good."""
         return await self._line.ask(
-            Request(method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session)
+            Request(method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session, key=idempotency_key)
         )
 
     async def list_workers(self) -> list[WorkerInfo]:
@@ -2999,20 +3238,31 @@ class AsyncCalls:
         """How far each read model has read."""
         return await self._line.ask(Request(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo]))
 
-    async def drop_projection(self, projection: str) -> None:
+    async def drop_projection(self, projection: str, *, idempotency_key: str = "") -> None:
         """Forget how far a read model has read that no process feeds any more; its tables stay."""
         await self._line.ask(
-            Request(method="DELETE", path=f"/api/v1/projections/{placed(projection)}", answer=type(None))
+            Request(
+                method="DELETE",
+                path=f"/api/v1/projections/{placed(projection)}",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
     async def get_health(self) -> Health:
         """Whether this process does its work, and what keeps it from it."""
         return await self._line.ask(Request(method="GET", path="/api/v1/health", answer=Health))
 
-    async def maintain(self, *, mode: Literal["none", "pause", "refuse"]) -> None:
+    async def maintain(self, *, mode: Literal["none", "pause", "refuse"], idempotency_key: str = "") -> None:
         """Begin or end maintenance, in all processes."""
         await self._line.ask(
-            Request(method="POST", path="/api/v1/maintenance", answer=type(None), body=said({"mode": mode}, {}))
+            Request(
+                method="POST",
+                path="/api/v1/maintenance",
+                answer=type(None),
+                body=said({"mode": mode}, {}),
+                key=idempotency_key,
+            )
         )
 
     async def get_metrics(self) -> str:

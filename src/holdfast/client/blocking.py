@@ -235,7 +235,7 @@ class Calls:
         )
 
     def stream_executions(self, *, last: int = 0) -> Iterator[StreamEvent[Changed]]:
-        """That runs of the tenant have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+        """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
         return self._line.listen(Request(method="GET", path="/api/v1/executions/events", answer=Changed), last)
 
     def get_execution(self, id: UUID | str) -> WorkflowInstance:
@@ -380,7 +380,7 @@ class Calls:
             )
         )
 
-    def cancel_execution(self, id: UUID | str, *, reason: str = "") -> Stopped:
+    def cancel_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
         """Stop a run and undo what it did. Status 202 if that is still under way."""
         return self._line.ask(
             Request(
@@ -388,10 +388,11 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/cancel",
                 answer=Stopped,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    def abort_execution(self, id: UUID | str, *, reason: str = "") -> Stopped:
+    def abort_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
         """End a run at once; nothing is undone."""
         return self._line.ask(
             Request(
@@ -399,6 +400,7 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/abort",
                 answer=Stopped,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -410,6 +412,7 @@ class Calls:
         until: datetime | None = None,
         for_seconds: float | None = None,
         clock: Literal["run_on", "stand_still"] | None = None,
+        idempotency_key: str = "",
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         self._line.ask(
@@ -421,6 +424,7 @@ class Calls:
                     {"reason": reason, "until": until, "for_seconds": for_seconds, "clock": clock},
                     {"reason": "", "until": None, "for_seconds": None, "clock": None},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -462,7 +466,15 @@ class Calls:
             )
         )
 
-    def retry_step(self, id: UUID | str, number: int, *, reason: str, input: dict[str, object] | None = None) -> None:
+    def retry_step(
+        self,
+        id: UUID | str,
+        number: int,
+        *,
+        reason: str,
+        input: dict[str, object] | None = None,
+        idempotency_key: str = "",
+    ) -> None:
         """Call the handler of a step now that gave up or waits for its next call."""
         self._line.ask(
             Request(
@@ -470,10 +482,11 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/retry",
                 answer=type(None),
                 body=said({"reason": reason, "input": input}, {"input": None}),
+                key=idempotency_key,
             )
         )
 
-    def reenqueue_step(self, id: UUID | str, number: int, *, reason: str) -> None:
+    def reenqueue_step(self, id: UUID | str, number: int, *, reason: str, idempotency_key: str = "") -> None:
         """Take a step from a worker that is gone, and have another one call it."""
         self._line.ask(
             Request(
@@ -481,10 +494,13 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/requeue",
                 answer=type(None),
                 body=said({"reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
-    def skip_step(self, id: UUID | str, number: int, *, reason: str, outcome: str = "") -> None:
+    def skip_step(
+        self, id: UUID | str, number: int, *, reason: str, outcome: str = "", idempotency_key: str = ""
+    ) -> None:
         """Go on behind a step without its work."""
         self._line.ask(
             Request(
@@ -492,10 +508,13 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/skip",
                 answer=type(None),
                 body=said({"reason": reason, "outcome": outcome}, {"outcome": ""}),
+                key=idempotency_key,
             )
         )
 
-    def complete_step(self, id: UUID | str, number: int, *, reason: str, output: object = None) -> None:
+    def complete_step(
+        self, id: UUID | str, number: int, *, reason: str, output: object = None, idempotency_key: str = ""
+    ) -> None:
         """End a step with an answer that was found by other means."""
         self._line.ask(
             Request(
@@ -503,10 +522,13 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/complete",
                 answer=type(None),
                 body=said({"reason": reason, "output": output}, {"output": None}),
+                key=idempotency_key,
             )
         )
 
-    def change_data(self, id: UUID | str, *, reason: str, patch: dict[str, object], token: str = "") -> None:
+    def change_data(
+        self, id: UUID | str, *, reason: str, patch: dict[str, object], token: str = "", idempotency_key: str = ""
+    ) -> None:
         """Lay a JSON merge patch over the data of a run."""
         self._line.ask(
             Request(
@@ -514,10 +536,11 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/data",
                 answer=type(None),
                 body=said({"reason": reason, "patch": patch, "token": token}, {"token": ""}),
+                key=idempotency_key,
             )
         )
 
-    def cancel_branch(self, id: UUID | str, *, reason: str, token: str) -> None:
+    def cancel_branch(self, id: UUID | str, *, reason: str, token: str, idempotency_key: str = "") -> None:
         """End one of several branches; the others go on, and are waited for without it."""
         self._line.ask(
             Request(
@@ -525,10 +548,11 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/cancel-branch",
                 answer=type(None),
                 body=said({"reason": reason, "token": token}, {}),
+                key=idempotency_key,
             )
         )
 
-    def move_back(self, id: UUID | str, *, reason: str, save_point: str = "") -> None:
+    def move_back(self, id: UUID | str, *, reason: str, save_point: str = "", idempotency_key: str = "") -> None:
         """Undo what was done behind a save point, and go on from there."""
         self._line.ask(
             Request(
@@ -536,10 +560,11 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/move-back",
                 answer=type(None),
                 body=said({"reason": reason, "save_point": save_point}, {"save_point": ""}),
+                key=idempotency_key,
             )
         )
 
-    def fail_execution(self, id: UUID | str, *, reason: str) -> Stopped:
+    def fail_execution(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Stopped:
         """Have a run fail, with its compensations. Status 202 if that is still under way."""
         return self._line.ask(
             Request(
@@ -547,6 +572,7 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/fail",
                 answer=Stopped,
                 body=said({"reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
@@ -562,7 +588,14 @@ class Calls:
         )
 
     def fork_execution(
-        self, id: UUID | str, *, reason: str, at: int, data: dict[str, object] | None = None, key: str = ""
+        self,
+        id: UUID | str,
+        *,
+        reason: str,
+        at: int,
+        data: dict[str, object] | None = None,
+        key: str = "",
+        idempotency_key: str = "",
     ) -> Started:
         """Start a new run of the same version where this one was; this one stays as it is."""
         return self._line.ask(
@@ -571,6 +604,7 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/fork",
                 answer=Started,
                 body=said({"reason": reason, "at": at, "data": data, "key": key}, {"data": None, "key": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -680,6 +714,7 @@ class Calls:
         input: dict[str, object] | None = None,
         comment: str = "",
         on_behalf_of: str = "",
+        idempotency_key: str = "",
         if_version: int | None = None,
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
@@ -693,11 +728,14 @@ class Calls:
                     {"event": event, "input": input, "comment": comment, "on_behalf_of": on_behalf_of},
                     {"input": None, "comment": "", "on_behalf_of": ""},
                 ),
+                key=idempotency_key,
                 version=if_version,
             )
         )
 
-    def cancel_process(self, id: UUID | str, *, reason: str = "", if_version: int | None = None) -> ProcessInstance:
+    def cancel_process(
+        self, id: UUID | str, *, reason: str = "", idempotency_key: str = "", if_version: int | None = None
+    ) -> ProcessInstance:
         """End a process; nothing is undone."""
         return self._line.ask(
             Request(
@@ -705,11 +743,14 @@ class Calls:
                 path=f"/ui/workflows/{placed(id)}/cancel",
                 answer=ProcessInstance,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
                 version=if_version,
             )
         )
 
-    def resume_process(self, id: UUID | str, *, wait: float = 5.0, reason: str = "") -> ProcessInstance:
+    def resume_process(
+        self, id: UUID | str, *, wait: float = 5.0, reason: str = "", idempotency_key: str = ""
+    ) -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again."""
         return self._line.ask(
             Request(
@@ -718,6 +759,7 @@ class Calls:
                 answer=ProcessInstance,
                 query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -732,17 +774,27 @@ class Calls:
             )
         )
 
-    def publish_definition(self, body: dict[str, object]) -> DefinitionInfo:
+    def publish_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionInfo:
         """Publish a workflow that is given as data, for the tenant; the same again changes nothing."""
-        return self._line.ask(Request(method="POST", path="/api/v1/definitions", answer=DefinitionInfo, body=body))
-
-    def validate_definition(self, body: dict[str, object]) -> DefinitionCheck:
-        """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return self._line.ask(
-            Request(method="POST", path="/api/v1/definitions/validate", answer=DefinitionCheck, body=body)
+            Request(method="POST", path="/api/v1/definitions", answer=DefinitionInfo, body=body, key=idempotency_key)
         )
 
-    def publish_file(self, body: object, *, name: str = "the file", check: bool = False) -> FilePublication:
+    def validate_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionCheck:
+        """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/definitions/validate",
+                answer=DefinitionCheck,
+                body=body,
+                key=idempotency_key,
+            )
+        )
+
+    def publish_file(
+        self, body: object, *, name: str = "the file", check: bool = False, idempotency_key: str = ""
+    ) -> FilePublication:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
         return self._line.ask(
             Request(
@@ -751,10 +803,11 @@ class Calls:
                 answer=FilePublication,
                 query=said({"name": name, "check": check}, {"name": "the file", "check": False}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
-    def validate_file(self, body: object, *, name: str = "the file") -> FileCheck:
+    def validate_file(self, body: object, *, name: str = "the file", idempotency_key: str = "") -> FileCheck:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
         return self._line.ask(
             Request(
@@ -763,10 +816,13 @@ class Calls:
                 answer=FileCheck,
                 query=said({"name": name}, {"name": "the file"}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
-    def diff_file(self, body: object, *, version: str = "", workflow: str = "") -> FileChanges:
+    def diff_file(
+        self, body: object, *, version: str = "", workflow: str = "", idempotency_key: str = ""
+    ) -> FileChanges:
         """How a workflow of a file differs from a published version of it, the newest if none is named."""
         return self._line.ask(
             Request(
@@ -775,6 +831,7 @@ class Calls:
                 answer=FileChanges,
                 query=said({"version": version, "workflow": workflow}, {"version": "", "workflow": ""}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
@@ -789,7 +846,7 @@ class Calls:
             )
         )
 
-    def archive_definition(self, name: str, *, version: str) -> None:
+    def archive_definition(self, name: str, *, version: str, idempotency_key: str = "") -> None:
         """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
         self._line.ask(
             Request(
@@ -797,10 +854,11 @@ class Calls:
                 path=f"/api/v1/definitions/{placed(name)}/archive",
                 answer=type(None),
                 body=said({"version": version}, {}),
+                key=idempotency_key,
             )
         )
 
-    def restore_definition(self, name: str, *, version: str) -> None:
+    def restore_definition(self, name: str, *, version: str, idempotency_key: str = "") -> None:
         """Take a version that was archived into use again."""
         self._line.ask(
             Request(
@@ -808,6 +866,7 @@ class Calls:
                 path=f"/api/v1/definitions/{placed(name)}/restore",
                 answer=type(None),
                 body=said({"version": version}, {}),
+                key=idempotency_key,
             )
         )
 
@@ -933,7 +992,13 @@ class Calls:
         return self._line.listen(Request(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
 
     def decide_tasks(
-        self, *, tasks: list[SeenTask], decision: str, on_behalf_of: str = "", comment: str = ""
+        self,
+        *,
+        tasks: list[SeenTask],
+        decision: str,
+        on_behalf_of: str = "",
+        comment: str = "",
+        idempotency_key: str = "",
     ) -> TaskOutcomes:
         """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
         return self._line.ask(
@@ -945,6 +1010,7 @@ class Calls:
                     {"on_behalf_of": on_behalf_of, "tasks": tasks, "decision": decision, "comment": comment},
                     {"on_behalf_of": "", "comment": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -961,6 +1027,7 @@ class Calls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        idempotency_key: str = "",
     ) -> None:
         """Answer a question by one of its outcomes."""
         self._line.ask(
@@ -978,6 +1045,7 @@ class Calls:
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -989,6 +1057,7 @@ class Calls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        idempotency_key: str = "",
     ) -> None:
         """Answer yes, in whatever word the definition has for it."""
         self._line.ask(
@@ -1005,6 +1074,7 @@ class Calls:
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -1016,6 +1086,7 @@ class Calls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        idempotency_key: str = "",
     ) -> None:
         """Answer no, in whatever word the definition has for it."""
         self._line.ask(
@@ -1032,6 +1103,7 @@ class Calls:
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -1043,6 +1115,7 @@ class Calls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        idempotency_key: str = "",
     ) -> None:
         """Answer neither yes nor no, where the step allows it."""
         self._line.ask(
@@ -1059,10 +1132,13 @@ class Calls:
                     },
                     {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
-    def withdraw_decision(self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "") -> None:
+    def withdraw_decision(
+        self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Take one's decision back, as long as the question is open."""
         self._line.ask(
             Request(
@@ -1070,10 +1146,11 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/withdraw-decision",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "reason": reason}, {"on_behalf_of": "", "reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    def claim_task(self, id: UUID | str, *, on_behalf_of: str = "") -> None:
+    def claim_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Take a question for oneself: nobody else can decide it then."""
         self._line.ask(
             Request(
@@ -1081,10 +1158,11 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/claim",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of}, {"on_behalf_of": ""}),
+                key=idempotency_key,
             )
         )
 
-    def release_task(self, id: UUID | str, *, on_behalf_of: str = "") -> None:
+    def release_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Give a question back that one has claimed."""
         self._line.ask(
             Request(
@@ -1092,10 +1170,13 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/release",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of}, {"on_behalf_of": ""}),
+                key=idempotency_key,
             )
         )
 
-    def delegate_task(self, id: UUID | str, *, to: str, on_behalf_of: str = "", reason: str = "") -> None:
+    def delegate_task(
+        self, id: UUID | str, *, to: str, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Have another user decide in one's place."""
         self._line.ask(
             Request(
@@ -1105,10 +1186,13 @@ class Calls:
                 body=said(
                     {"on_behalf_of": on_behalf_of, "reason": reason, "to": to}, {"on_behalf_of": "", "reason": ""}
                 ),
+                key=idempotency_key,
             )
         )
 
-    def reassign_task(self, id: UUID | str, *, to: str, who: str = "", reason: str = "") -> None:
+    def reassign_task(
+        self, id: UUID | str, *, to: str, who: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Ask somebody else instead; it takes `task:reassign`."""
         self._line.ask(
             Request(
@@ -1116,10 +1200,13 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/reassign",
                 answer=type(None),
                 body=said({"to": to, "who": who, "reason": reason}, {"who": "", "reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    def add_approver(self, id: UUID | str, *, person: str, weight: int = 1, reason: str = "") -> None:
+    def add_approver(
+        self, id: UUID | str, *, person: str, weight: int = 1, reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Ask somebody else as well; it takes `task:add_approver`."""
         self._line.ask(
             Request(
@@ -1127,10 +1214,11 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/approvers",
                 answer=type(None),
                 body=said({"person": person, "weight": weight, "reason": reason}, {"weight": 1, "reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    def escalate_task(self, id: UUID | str, *, reason: str = "") -> None:
+    def escalate_task(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> None:
         """Have a question escalate now."""
         self._line.ask(
             Request(
@@ -1138,10 +1226,11 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/escalate",
                 answer=type(None),
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    def comment_on_task(self, id: UUID | str, *, text: str, on_behalf_of: str = "") -> None:
+    def comment_on_task(self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Say something about a question, or answer one that was asked back."""
         self._line.ask(
             Request(
@@ -1149,10 +1238,11 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/comments",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "text": text}, {"on_behalf_of": ""}),
+                key=idempotency_key,
             )
         )
 
-    def ask_back(self, id: UUID | str, *, text: str, on_behalf_of: str = "") -> None:
+    def ask_back(self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Ask back before one decides."""
         self._line.ask(
             Request(
@@ -1160,10 +1250,13 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/questions",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "text": text}, {"on_behalf_of": ""}),
+                key=idempotency_key,
             )
         )
 
-    def withdraw_task(self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "") -> None:
+    def withdraw_task(
+        self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Take the question itself back: nobody decides any more."""
         self._line.ask(
             Request(
@@ -1171,6 +1264,7 @@ class Calls:
                 path=f"/api/v1/tasks/{placed(id)}/withdraw",
                 answer=type(None),
                 body=said({"on_behalf_of": on_behalf_of, "reason": reason}, {"on_behalf_of": "", "reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -1243,7 +1337,13 @@ class Calls:
         )
 
     def check_edit(
-        self, type: str, document: str, *, changes: dict[str, object] | None = None, action: str = "update"
+        self,
+        type: str,
+        document: str,
+        *,
+        changes: dict[str, object] | None = None,
+        action: str = "update",
+        idempotency_key: str = "",
     ) -> EditCheck:
         """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
         return self._line.ask(
@@ -1252,6 +1352,7 @@ class Calls:
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
                 answer=EditCheck,
                 body=said({"changes": changes, "action": action}, {"changes": None, "action": "update"}),
+                key=idempotency_key,
             )
         )
 
@@ -1336,6 +1437,7 @@ class Calls:
         data: dict[str, object] | None = None,
         version: int = 1,
         reason: str = "",
+        idempotency_key: str = "",
     ) -> DocumentView:
         """Have a document managed that was there before: it waits at the status that it has, with its version."""
         return self._line.ask(
@@ -1347,10 +1449,13 @@ class Calls:
                     {"data": data, "status": status, "version": version, "reason": reason},
                     {"data": None, "version": 1, "reason": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
-    def redact_document(self, type: str, document: str, *, reason: str, fields: Sequence[str] = ()) -> Redaction:
+    def redact_document(
+        self, type: str, document: str, *, reason: str, fields: Sequence[str] = (), idempotency_key: str = ""
+    ) -> Redaction:
         """Take the values of fields out of a document and its history for good: hashes stand in their place."""
         return self._line.ask(
             Request(
@@ -1358,6 +1463,7 @@ class Calls:
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
                 answer=Redaction,
                 body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+                key=idempotency_key,
             )
         )
 
@@ -1482,7 +1588,13 @@ class Calls:
         )
 
     def instantiate_template(
-        self, template: str, *, params: dict[str, str | int] | None = None, type: str = "", comment: str = ""
+        self,
+        template: str,
+        *,
+        params: dict[str, str | int] | None = None,
+        type: str = "",
+        comment: str = "",
+        idempotency_key: str = "",
     ) -> BodyDraft:
         """Begin a draft from a template, for the newest envelope of its type, or of another type with the same slots."""
         return self._line.ask(
@@ -1493,12 +1605,15 @@ class Calls:
                 body=said(
                     {"params": params, "type": type, "comment": comment}, {"params": None, "type": "", "comment": ""}
                 ),
+                key=idempotency_key,
             )
         )
 
-    def check_body(self, body: object) -> BodyCheck:
+    def check_body(self, body: object, *, idempotency_key: str = "") -> BodyCheck:
         """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
-        return self._line.ask(Request(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body))
+        return self._line.ask(
+            Request(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body, key=idempotency_key)
+        )
 
     def list_drafts(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[BodyDraft]:
         """List the open drafts, of one type or of all, oldest first."""
@@ -1511,7 +1626,7 @@ class Calls:
             )
         )
 
-    def begin_draft(self, body: object, *, comment: str = "") -> BodyDraft:
+    def begin_draft(self, body: object, *, comment: str = "", idempotency_key: str = "") -> BodyDraft:
         """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
         return self._line.ask(
             Request(
@@ -1520,6 +1635,7 @@ class Calls:
                 answer=BodyDraft,
                 query=said({"comment": comment}, {"comment": ""}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
@@ -1527,7 +1643,9 @@ class Calls:
         """Look at one draft, with everything that is wrong with it."""
         return self._line.ask(Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}", answer=BodyDraft))
 
-    def save_draft(self, draft: str, body: object, *, comment: str = "", if_version: int | None = None) -> BodyDraft:
+    def save_draft(
+        self, draft: str, body: object, *, comment: str = "", idempotency_key: str = "", if_version: int | None = None
+    ) -> BodyDraft:
         """Save the next revision of a draft; `If-Match` makes sure of the revision that was seen."""
         return self._line.ask(
             Request(
@@ -1536,15 +1654,22 @@ class Calls:
                 answer=BodyDraft,
                 query=said({"comment": comment}, {"comment": ""}),
                 body=body,
+                key=idempotency_key,
                 version=if_version,
             )
         )
 
-    def discard_draft(self, draft: str) -> None:
+    def discard_draft(self, draft: str, *, idempotency_key: str = "") -> None:
         """Forget a draft."""
-        self._line.ask(Request(method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None)))
+        self._line.ask(
+            Request(
+                method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None), key=idempotency_key
+            )
+        )
 
-    def publish_draft(self, draft: str, *, replaces: int | None = None, comment: str = "") -> BodyVersion:
+    def publish_draft(
+        self, draft: str, *, replaces: int | None = None, comment: str = "", idempotency_key: str = ""
+    ) -> BodyVersion:
         """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
         return self._line.ask(
             Request(
@@ -1552,6 +1677,7 @@ class Calls:
                 path=f"/api/v1/body-drafts/{placed(draft)}/publish",
                 answer=BodyVersion,
                 body=said({"replaces": replaces, "comment": comment}, {"replaces": None, "comment": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -1653,6 +1779,7 @@ class Calls:
         draft: str = "",
         decisions: dict[str, str] | None = None,
         answers: dict[str, object] | None = None,
+        idempotency_key: str = "",
     ) -> DryRun:
         """Which way a document would take, through what is in force or through a draft; nothing is written."""
         return self._line.ask(
@@ -1664,14 +1791,17 @@ class Calls:
                     {"data": data, "document": document, "draft": draft, "decisions": decisions, "answers": answers},
                     {"data": None, "document": "", "draft": "", "decisions": None, "answers": None},
                 ),
+                key=idempotency_key,
             )
         )
 
-    def rebase_body(self, type: str) -> BodyDraft:
+    def rebase_body(self, type: str, *, idempotency_key: str = "") -> BodyDraft:
         """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
-        return self._line.ask(Request(method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft))
+        return self._line.ask(
+            Request(method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft, key=idempotency_key)
+        )
 
-    def roll_back_body(self, type: str, *, version: int, comment: str = "") -> BodyVersion:
+    def roll_back_body(self, type: str, *, version: int, comment: str = "", idempotency_key: str = "") -> BodyVersion:
         """Publish an older version again, as a new one."""
         return self._line.ask(
             Request(
@@ -1679,10 +1809,11 @@ class Calls:
                 path=f"/api/v1/bodies/{placed(type)}/rollback",
                 answer=BodyVersion,
                 body=said({"version": version, "comment": comment}, {"comment": ""}),
+                key=idempotency_key,
             )
         )
 
-    def archive_body(self, type: str, *, reason: str = "") -> BodyVersion:
+    def archive_body(self, type: str, *, reason: str = "", idempotency_key: str = "") -> BodyVersion:
         """Take the body in force out of force: no document begins any more until one is published."""
         return self._line.ask(
             Request(
@@ -1690,10 +1821,11 @@ class Calls:
                 path=f"/api/v1/bodies/{placed(type)}/archive",
                 answer=BodyVersion,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    def recompile_bodies(self, *, type: str = "", dry_run: bool = False) -> Recompiled:
+    def recompile_bodies(self, *, type: str = "", dry_run: bool = False, idempotency_key: str = "") -> Recompiled:
         """Compile again what was compiled by another version of the compiler, or tell what would be."""
         return self._line.ask(
             Request(
@@ -1701,6 +1833,7 @@ class Calls:
                 path="/api/v1/body-compilations",
                 answer=Recompiled,
                 body=said({"type": type, "dry_run": dry_run}, {"type": "", "dry_run": False}),
+                key=idempotency_key,
             )
         )
 
@@ -1708,7 +1841,7 @@ class Calls:
         """What the organisation wants of those who publish."""
         return self._line.ask(Request(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules))
 
-    def put_publishing_rules(self, *, two_person: bool) -> PublishingRules:
+    def put_publishing_rules(self, *, two_person: bool, idempotency_key: str = "") -> PublishingRules:
         """Say whether nobody may publish what they drafted; every change is kept."""
         return self._line.ask(
             Request(
@@ -1716,6 +1849,7 @@ class Calls:
                 path="/api/v1/publishing-rules",
                 answer=PublishingRules,
                 body=said({"two_person": two_person}, {}),
+                key=idempotency_key,
             )
         )
 
@@ -1730,7 +1864,9 @@ class Calls:
             )
         )
 
-    def suspend_workflow(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+    def suspend_workflow(
+        self, type: str, *, workflow: str, reason: str, idempotency_key: str = ""
+    ) -> WorkflowSuspension:
         """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
         return self._line.ask(
             Request(
@@ -1738,10 +1874,13 @@ class Calls:
                 path=f"/api/v1/bodies/{placed(type)}/suspend",
                 answer=WorkflowSuspension,
                 body=said({"workflow": workflow, "reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
-    def lift_suspension(self, type: str, *, workflow: str, reason: str) -> WorkflowSuspension:
+    def lift_suspension(
+        self, type: str, *, workflow: str, reason: str, idempotency_key: str = ""
+    ) -> WorkflowSuspension:
         """Put a workflow back; the documents go on that were paused with it."""
         return self._line.ask(
             Request(
@@ -1749,6 +1888,7 @@ class Calls:
                 path=f"/api/v1/bodies/{placed(type)}/lift",
                 answer=WorkflowSuspension,
                 body=said({"workflow": workflow, "reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
@@ -1764,6 +1904,7 @@ class Calls:
         dry_run: bool = False,
         cursor: UUID | None = None,
         limit: int = 100,
+        idempotency_key: str = "",
     ) -> DocumentMoves:
         """Have documents follow another version of their workflow from where they are, or tell which could."""
         return self._line.ask(
@@ -1784,6 +1925,7 @@ class Calls:
                     },
                     {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -1798,7 +1940,9 @@ class Calls:
             )
         )
 
-    def publish_contract(self, body: object, *, force: bool = False, comment: str = "") -> ContractVersion:
+    def publish_contract(
+        self, body: object, *, force: bool = False, comment: str = "", idempotency_key: str = ""
+    ) -> ContractVersion:
         """Publish a contract of the tenant's own, given as YAML or JSON; the same again changes nothing."""
         return self._line.ask(
             Request(
@@ -1807,6 +1951,7 @@ class Calls:
                 answer=ContractVersion,
                 query=said({"force": force, "comment": comment}, {"force": False, "comment": ""}),
                 body=body,
+                key=idempotency_key,
             )
         )
 
@@ -1854,9 +1999,11 @@ class Calls:
             )
         )
 
-    def check_contract(self, body: object) -> ContractCheck:
+    def check_contract(self, body: object, *, idempotency_key: str = "") -> ContractCheck:
         """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
-        return self._line.ask(Request(method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body))
+        return self._line.ask(
+            Request(method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body, key=idempotency_key)
+        )
 
     def list_charters(self, *, cursor: str = "", limit: int = 100) -> Listing[Charter]:
         """List all versions of all rules and settings, by name, each oldest first."""
@@ -1869,9 +2016,9 @@ class Calls:
             )
         )
 
-    def refresh_charters(self) -> None:
+    def refresh_charters(self, *, idempotency_key: str = "") -> None:
         """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
-        self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None)))
+        self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None), key=idempotency_key))
 
     def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
@@ -1891,8 +2038,10 @@ class Calls:
         rules: list[dict[str, object]] | None = None,
         settings: dict[str, object] | None = None,
         comment: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
     ) -> Charter:
-        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more."""
+        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
         return self._line.ask(
             Request(
                 method="PUT",
@@ -1902,6 +2051,8 @@ class Calls:
                     {"rules": rules, "settings": settings, "comment": comment},
                     {"rules": None, "settings": None, "comment": ""},
                 ),
+                key=idempotency_key,
+                version=if_version,
             )
         )
 
@@ -1935,7 +2086,7 @@ class Calls:
             Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
         )
 
-    def repair_document(self, id: UUID | str, *, reason: str) -> Mended:
+    def repair_document(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Mended:
         """Set a document right from its history: what is stored of it is made again, and its calls with it."""
         return self._line.ask(
             Request(
@@ -1943,10 +2094,13 @@ class Calls:
                 path=f"/api/v1/invariants/documents/{placed(id)}/repair",
                 answer=Mended,
                 body=said({"reason": reason}, {}),
+                key=idempotency_key,
             )
         )
 
-    def patrol_documents(self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False) -> InvariantPage:
+    def patrol_documents(
+        self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False, idempotency_key: str = ""
+    ) -> InvariantPage:
         """Look at the stretch of documents behind the last one; the database remembers how far that was."""
         return self._line.ask(
             Request(
@@ -1954,6 +2108,7 @@ class Calls:
                 path="/api/v1/invariants/patrol",
                 answer=InvariantPage,
                 body=said({"limit": limit, "rules": rules, "anew": anew}, {"limit": 1000, "rules": (), "anew": False}),
+                key=idempotency_key,
             )
         )
 
@@ -1994,7 +2149,7 @@ class Calls:
             )
         )
 
-    def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000) -> SealedPage:
+    def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000, idempotency_key: str = "") -> SealedPage:
         """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
         return self._line.ask(
             Request(
@@ -2002,6 +2157,7 @@ class Calls:
                 path="/api/v1/seals",
                 answer=SealedPage,
                 body=said({"cursor": cursor, "limit": limit}, {"cursor": None, "limit": 1000}),
+                key=idempotency_key,
             )
         )
 
@@ -2072,7 +2228,7 @@ class Calls:
         """Look at one dead letter."""
         return self._line.ask(Request(method="GET", path=f"/api/v1/dead-letters/{placed(number)}", answer=DeadLetter))
 
-    def requeue_letter(self, number: int, *, input: dict[str, object] | None = None) -> None:
+    def requeue_letter(self, number: int, *, input: dict[str, object] | None = None, idempotency_key: str = "") -> None:
         """Put what gave up back to work."""
         self._line.ask(
             Request(
@@ -2080,18 +2236,31 @@ class Calls:
                 path=f"/api/v1/dead-letters/{placed(number)}/requeue",
                 answer=type(None),
                 body=said({"input": input}, {"input": None}),
+                key=idempotency_key,
             )
         )
 
-    def retry_compensation(self, number: int) -> None:
+    def retry_compensation(self, number: int, *, idempotency_key: str = "") -> None:
         """Try again to undo a step."""
         self._line.ask(
-            Request(method="POST", path=f"/api/v1/dead-letters/{placed(number)}/retry-compensation", answer=type(None))
+            Request(
+                method="POST",
+                path=f"/api/v1/dead-letters/{placed(number)}/retry-compensation",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
-    def discard_letter(self, number: int) -> None:
+    def discard_letter(self, number: int, *, idempotency_key: str = "") -> None:
         """Forget what gave up."""
-        self._line.ask(Request(method="POST", path=f"/api/v1/dead-letters/{placed(number)}/discard", answer=type(None)))
+        self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/dead-letters/{placed(number)}/discard",
+                answer=type(None),
+                key=idempotency_key,
+            )
+        )
 
     def list_instances(
         self,
@@ -2145,7 +2314,7 @@ class Calls:
             )
         )
 
-    def compare_sent(self, *, keys: list[str]) -> list[SentEffect]:
+    def compare_sent(self, *, keys: list[str], idempotency_key: str = "") -> list[SentEffect]:
         """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
         return self._line.ask(
             Request(
@@ -2153,10 +2322,11 @@ class Calls:
                 path="/api/v1/instances/sent-effects",
                 answer=list[SentEffect],
                 body=said({"keys": keys}, {}),
+                key=idempotency_key,
             )
         )
 
-    def delete_instance(self, id: UUID | str, *, force: bool = False) -> None:
+    def delete_instance(self, id: UUID | str, *, force: bool = False, idempotency_key: str = "") -> None:
         """Delete an instance that has ended, whole, with its history."""
         self._line.ask(
             Request(
@@ -2164,6 +2334,7 @@ class Calls:
                 path=f"/api/v1/instances/{placed(id)}",
                 answer=type(None),
                 query=said({"force": force}, {"force": False}),
+                key=idempotency_key,
             )
         )
 
@@ -2183,9 +2354,11 @@ class Calls:
             )
         )
 
-    def bury_message(self, number: int) -> None:
+    def bury_message(self, number: int, *, idempotency_key: str = "") -> None:
         """Move a command that waits to the dead letters: it can be discarded or requeued there."""
-        self._line.ask(Request(method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None)))
+        self._line.ask(
+            Request(method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None), key=idempotency_key)
+        )
 
     def publish_event(
         self,
@@ -2253,13 +2426,22 @@ class Calls:
         """How much of it was not read."""
         return self._line.ask(Request(method="GET", path="/api/v1/notifications/unread-count", answer=Count))
 
-    def mark_all_read(self) -> Count:
+    def mark_all_read(self, *, idempotency_key: str = "") -> Count:
         """Have all of it read; how much had not been."""
-        return self._line.ask(Request(method="POST", path="/api/v1/notifications/read-all", answer=Count))
+        return self._line.ask(
+            Request(method="POST", path="/api/v1/notifications/read-all", answer=Count, key=idempotency_key)
+        )
 
-    def mark_read(self, number: int) -> None:
+    def mark_read(self, number: int, *, idempotency_key: str = "") -> None:
         """Have one read."""
-        self._line.ask(Request(method="POST", path=f"/api/v1/notifications/{placed(number)}/read", answer=type(None)))
+        self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/notifications/{placed(number)}/read",
+                answer=type(None),
+                key=idempotency_key,
+            )
+        )
 
     def list_pauses(self, *, cursor: str = "", limit: int = 100, with_ended: bool = False) -> Listing[PauseInfo]:
         """List what is paused, or was, newest first."""
@@ -2285,6 +2467,7 @@ class Calls:
         version: str = "",
         step: str = "",
         clock: Literal["run_on", "stand_still"] = "run_on",
+        idempotency_key: str = "",
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return self._line.ask(
@@ -2312,6 +2495,7 @@ class Calls:
                         "clock": "run_on",
                     },
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -2319,7 +2503,7 @@ class Calls:
         """Look at one pause: how much it holds."""
         return self._line.ask(Request(method="GET", path=f"/api/v1/pauses/{placed(number)}", answer=PauseInfo))
 
-    def end_pause(self, number: int, *, reason: str = "") -> PauseInfo:
+    def end_pause(self, number: int, *, reason: str = "", idempotency_key: str = "") -> PauseInfo:
         """End a pause."""
         return self._line.ask(
             Request(
@@ -2327,6 +2511,7 @@ class Calls:
                 path=f"/api/v1/pauses/{placed(number)}/resume",
                 answer=PauseInfo,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -2356,6 +2541,7 @@ class Calls:
         kind: Literal["user", "service"] | None = None,
         manager: str | None = None,
         attributes: dict[str, object] | None = None,
+        idempotency_key: str = "",
     ) -> Principal:
         """Write somebody into the directory, or change them."""
         return self._line.ask(
@@ -2367,10 +2553,13 @@ class Calls:
                     {"name": name, "email": email, "kind": kind, "manager": manager, "attributes": attributes},
                     {"name": None, "email": None, "kind": None, "manager": None, "attributes": None},
                 ),
+                key=idempotency_key,
             )
         )
 
-    def prefer(self, person: str, *, language: str = "", off: Sequence[str] = ()) -> Principal:
+    def prefer(
+        self, person: str, *, language: str = "", off: Sequence[str] = (), idempotency_key: str = ""
+    ) -> Principal:
         """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
         return self._line.ask(
             Request(
@@ -2378,19 +2567,30 @@ class Calls:
                 path=f"/api/v1/directory/people/{placed(person)}/preferences",
                 answer=Principal,
                 body=said({"language": language, "off": off}, {"language": "", "off": ()}),
+                key=idempotency_key,
             )
         )
 
-    def activate_person(self, person: str) -> None:
+    def activate_person(self, person: str, *, idempotency_key: str = "") -> None:
         """Let somebody decide and be asked again."""
         self._line.ask(
-            Request(method="POST", path=f"/api/v1/directory/people/{placed(person)}/activate", answer=type(None))
+            Request(
+                method="POST",
+                path=f"/api/v1/directory/people/{placed(person)}/activate",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
-    def deactivate_person(self, person: str) -> None:
+    def deactivate_person(self, person: str, *, idempotency_key: str = "") -> None:
         """Let somebody neither decide nor be asked."""
         self._line.ask(
-            Request(method="POST", path=f"/api/v1/directory/people/{placed(person)}/deactivate", answer=type(None))
+            Request(
+                method="POST",
+                path=f"/api/v1/directory/people/{placed(person)}/deactivate",
+                answer=type(None),
+                key=idempotency_key,
+            )
         )
 
     def list_roles(self, person: str) -> list[str]:
@@ -2400,7 +2600,13 @@ class Calls:
         )
 
     def grant_role(
-        self, person: str, role: str, *, begins_at: datetime | None = None, ends_at: datetime | None = None
+        self,
+        person: str,
+        role: str,
+        *,
+        begins_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        idempotency_key: str = "",
     ) -> None:
         """Give somebody a role, for a period if it says so."""
         self._line.ask(
@@ -2409,14 +2615,18 @@ class Calls:
                 path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}",
                 answer=type(None),
                 body=said({"begins_at": begins_at, "ends_at": ends_at}, {"begins_at": None, "ends_at": None}),
+                key=idempotency_key,
             )
         )
 
-    def revoke_role(self, person: str, role: str) -> Done:
+    def revoke_role(self, person: str, role: str, *, idempotency_key: str = "") -> Done:
         """Take a role from somebody."""
         return self._line.ask(
             Request(
-                method="DELETE", path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}", answer=Done
+                method="DELETE",
+                path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}",
+                answer=Done,
+                key=idempotency_key,
             )
         )
 
@@ -2452,6 +2662,7 @@ class Calls:
         role: str = "",
         definition: str = "",
         reason: str = "",
+        idempotency_key: str = "",
     ) -> Delegation:
         """Let somebody decide for somebody else; for oneself it takes no capability."""
         return self._line.ask(
@@ -2471,13 +2682,19 @@ class Calls:
                     },
                     {"begins_at": None, "ends_at": None, "role": "", "definition": "", "reason": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
-    def end_delegation(self, number: int) -> Done:
+    def end_delegation(self, number: int, *, idempotency_key: str = "") -> Done:
         """Have a delegation end now."""
         return self._line.ask(
-            Request(method="DELETE", path=f"/api/v1/directory/delegations/{placed(number)}", answer=Done)
+            Request(
+                method="DELETE",
+                path=f"/api/v1/directory/delegations/{placed(number)}",
+                answer=Done,
+                key=idempotency_key,
+            )
         )
 
     def list_absences(self, *, person: str) -> list[Absence]:
@@ -2492,7 +2709,13 @@ class Calls:
         )
 
     def add_absence(
-        self, *, person: str, begins_at: datetime | None = None, ends_at: datetime | None = None, reason: str = ""
+        self,
+        *,
+        person: str,
+        begins_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        reason: str = "",
+        idempotency_key: str = "",
     ) -> Absence:
         """Say that somebody is away; for oneself it takes no capability."""
         return self._line.ask(
@@ -2504,13 +2727,16 @@ class Calls:
                     {"begins_at": begins_at, "ends_at": ends_at, "person": person, "reason": reason},
                     {"begins_at": None, "ends_at": None, "reason": ""},
                 ),
+                key=idempotency_key,
             )
         )
 
-    def end_absence(self, number: int) -> Done:
+    def end_absence(self, number: int, *, idempotency_key: str = "") -> Done:
         """Say that somebody is back."""
         return self._line.ask(
-            Request(method="DELETE", path=f"/api/v1/directory/absences/{placed(number)}", answer=Done)
+            Request(
+                method="DELETE", path=f"/api/v1/directory/absences/{placed(number)}", answer=Done, key=idempotency_key
+            )
         )
 
     def list_stranded(self, *, cursor: str = "", limit: int = 100) -> Listing[HumanTask]:
@@ -2548,7 +2774,9 @@ class Calls:
             )
         )
 
-    def publish_chain(self, *, name: str, stages: list[dict[str, object]], description: str = "") -> Chain:
+    def publish_chain(
+        self, *, name: str, stages: list[dict[str, object]], description: str = "", idempotency_key: str = ""
+    ) -> Chain:
         """Publish a chain, as the version behind the newest one."""
         return self._line.ask(
             Request(
@@ -2556,6 +2784,7 @@ class Calls:
                 path="/api/v1/chains",
                 answer=Chain,
                 body=said({"name": name, "stages": stages, "description": description}, {"description": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -2591,6 +2820,7 @@ class Calls:
         capabilities: Sequence[str] = (),
         partition: str = "",
         expires_at: datetime | None = None,
+        idempotency_key: str = "",
     ) -> NewApiKey:
         """Make an API key. Its secret is in this answer and nowhere else."""
         return self._line.ask(
@@ -2610,6 +2840,7 @@ class Calls:
                     },
                     {"kind": "service", "roles": (), "capabilities": (), "partition": "", "expires_at": None},
                 ),
+                key=idempotency_key,
             )
         )
 
@@ -2628,9 +2859,11 @@ class Calls:
         """Look at one key, without its secret."""
         return self._line.ask(Request(method="GET", path=f"/api/v1/keys/{placed(key)}", answer=ApiKey))
 
-    def revoke_key(self, key: str) -> ApiKey:
+    def revoke_key(self, key: str, *, idempotency_key: str = "") -> ApiKey:
         """End a key, for good."""
-        return self._line.ask(Request(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey))
+        return self._line.ask(
+            Request(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey, key=idempotency_key)
+        )
 
     def list_refusals(self, *, cursor: str = "", limit: int = 100) -> Listing[RefusedRequest]:
         """List requests that were refused because of who asked, newest first."""
@@ -2684,6 +2917,7 @@ class Calls:
         catch_up: Literal["none", "one", "all"] = "one",
         window_seconds: float | None = None,
         note: str = "",
+        idempotency_key: str = "",
         if_version: int | None = None,
     ) -> Schedule:
         """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none."""
@@ -2727,19 +2961,24 @@ class Calls:
                         "note": "",
                     },
                 ),
+                key=idempotency_key,
                 version=if_version,
             )
         )
 
-    def delete_schedule(self, schedule: str, *, if_version: int | None = None) -> None:
+    def delete_schedule(self, schedule: str, *, idempotency_key: str = "", if_version: int | None = None) -> None:
         """Let there be no such schedule any more; its runs go on."""
         self._line.ask(
             Request(
-                method="DELETE", path=f"/api/v1/schedules/{placed(schedule)}", answer=type(None), version=if_version
+                method="DELETE",
+                path=f"/api/v1/schedules/{placed(schedule)}",
+                answer=type(None),
+                key=idempotency_key,
+                version=if_version,
             )
         )
 
-    def pause_schedule(self, schedule: str, *, reason: str = "") -> Schedule:
+    def pause_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
         """Start nothing more by itself; what passes meanwhile is not made up for."""
         return self._line.ask(
             Request(
@@ -2747,10 +2986,11 @@ class Calls:
                 path=f"/api/v1/schedules/{placed(schedule)}/pause",
                 answer=Schedule,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
-    def resume_schedule(self, schedule: str, *, reason: str = "") -> Schedule:
+    def resume_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
         """Go on with the times that are to come."""
         return self._line.ask(
             Request(
@@ -2758,6 +2998,7 @@ class Calls:
                 path=f"/api/v1/schedules/{placed(schedule)}/resume",
                 answer=Schedule,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -2793,10 +3034,15 @@ class Calls:
             )
         )
 
-    def stop_backfills(self, schedule: str) -> Schedule:
+    def stop_backfills(self, schedule: str, *, idempotency_key: str = "") -> Schedule:
         """Start nothing more for periods; runs that there are go on."""
         return self._line.ask(
-            Request(method="POST", path=f"/api/v1/schedules/{placed(schedule)}/stop-backfills", answer=Schedule)
+            Request(
+                method="POST",
+                path=f"/api/v1/schedules/{placed(schedule)}/stop-backfills",
+                answer=Schedule,
+                key=idempotency_key,
+            )
         )
 
     def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
@@ -2909,7 +3155,7 @@ class Calls:
             )
         )
 
-    def cancel_batch(self, batch: str, *, reason: str = "") -> Batch:
+    def cancel_batch(self, batch: str, *, reason: str = "", idempotency_key: str = "") -> Batch:
         """Try no more of the items; what was done stays done."""
         return self._line.ask(
             Request(
@@ -2917,6 +3163,7 @@ class Calls:
                 path=f"/api/v1/batches/{placed(batch)}/cancel",
                 answer=Batch,
                 body=said({"reason": reason}, {"reason": ""}),
+                key=idempotency_key,
             )
         )
 
@@ -2933,9 +3180,11 @@ class Calls:
             )
         )
 
-    def end_session(self, session: str) -> Session:
+    def end_session(self, session: str, *, idempotency_key: str = "") -> Session:
         """Send a browser away: its session ends, for good."""
-        return self._line.ask(Request(method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session))
+        return self._line.ask(
+            Request(method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session, key=idempotency_key)
+        )
 
     def list_workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""
@@ -2955,18 +3204,31 @@ class Calls:
         """How far each read model has read."""
         return self._line.ask(Request(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo]))
 
-    def drop_projection(self, projection: str) -> None:
+    def drop_projection(self, projection: str, *, idempotency_key: str = "") -> None:
         """Forget how far a read model has read that no process feeds any more; its tables stay."""
-        self._line.ask(Request(method="DELETE", path=f"/api/v1/projections/{placed(projection)}", answer=type(None)))
+        self._line.ask(
+            Request(
+                method="DELETE",
+                path=f"/api/v1/projections/{placed(projection)}",
+                answer=type(None),
+                key=idempotency_key,
+            )
+        )
 
     def get_health(self) -> Health:
         """Whether this process does its work, and what keeps it from it."""
         return self._line.ask(Request(method="GET", path="/api/v1/health", answer=Health))
 
-    def maintain(self, *, mode: Literal["none", "pause", "refuse"]) -> None:
+    def maintain(self, *, mode: Literal["none", "pause", "refuse"], idempotency_key: str = "") -> None:
         """Begin or end maintenance, in all processes."""
         self._line.ask(
-            Request(method="POST", path="/api/v1/maintenance", answer=type(None), body=said({"mode": mode}, {}))
+            Request(
+                method="POST",
+                path="/api/v1/maintenance",
+                answer=type(None),
+                body=said({"mode": mode}, {}),
+                key=idempotency_key,
+            )
         )
 
     def get_metrics(self) -> str:

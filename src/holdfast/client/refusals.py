@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from holdfast import errors as e
+from holdfast.kernel.settling import settled
 
 _SHOWN: Final = 200
 _MISSING: Final = re.compile(
@@ -35,7 +36,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 def error_of(status: int, content: bytes, *, key: str = "") -> e.HoldfastError:
     """The error that a refusal stands for. What to do about it, and where the server's log has it, are notes of it."""
     try:
-        told = msgspec.json.decode(content, type=Told)
+        told = msgspec.json.decode(content, type=settled(Told))
     except msgspec.DecodeError:
         return not_understood(status, content)
     made = _OF_ENGINE.get(told.error, _of_edge)

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.client.refusals import error_of, not_understood
 from holdfast.errors import PayloadError
+from holdfast.kernel.settling import settled
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     def read(self, content: bytes, status: int = HTTPStatus.OK) -> T:
         """A value in JSON."""
         try:
-            return msgspec.json.decode(content, type=self.answer)
+            return msgspec.json.decode(content, type=settled(self.answer))
         except msgspec.DecodeError as error:
             raise not_understood(status, content) from error
 

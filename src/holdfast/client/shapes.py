@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """Told to those who look at a list: this run has an event more."""
+    """Told to those who look at a list: this run has an event more; of many events at once, the newest of each run."""
 
     id: str
     definition: str

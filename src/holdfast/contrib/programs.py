@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType
 from typing import get_args
 
 from holdfast.app.configuration import Configuration, configured
 from holdfast.cli import main
 from holdfast.errors import ConfigurationError
-from holdfast.runtime.environment import PREFIX, fields_of, text_of, variable_of
-
-_FIELDS = fields_of(Configuration)
-_UNKNOWN = int | None
-"""What is no setting is told so, whatever it is said to be."""
+from holdfast.expressions.suggestions import suggestion
+from holdfast.runtime.environment import PREFIX, Impossible, fields_of, text_of, value_of, variable_of
 
 
-def variables_of(told: Mapping[str, object], *path: str) -> dict[str, str]:
-    """What a program says of the engine, as the variables that say the same: `{"settings": {"concurrency": 5}}` is HOLDFAST_CONCURRENCY."""
-    found: dict[str, str] = {}
+def variables_of(told: Mapping[str, object]) -> dict[str, str]:
+    """What a program says of the engine, as the variables that say the same: `{"settings": {"concurrency": 5}}` is HOLDFAST_CONCURRENCY.
+
+    ConfigurationError names what is wrong as the program does: it has never heard of variables.
+    """
+    fields, found = fields_of(Configuration), dict[str, str]()
+    for path, value in _leaves(told):
+        name, text = ".".join(path), text_of(value)
+        if path not in fields:
+            alike = suggestion(path[-1], sorted({each[-1] for each in fields}))
+            raise ConfigurationError(
+                f"there is no setting {name!r}{alike or '; `holdfast config` lists those that there are'}"
+            )
+        if value is None and NoneType not in get_args(fields[path]):
+            continue  # As if it had not been said.
+        try:
+            value_of(text, fields[path])
+        except Impossible as wrong:
+            raise ConfigurationError(f"the setting {name!r} is {value!r}; {wrong}") from None
+        found[variable_of(path)] = text
+    return found
+
+
+def _leaves(told: Mapping[str, object], *path: str) -> Iterator[tuple[tuple[str, ...], object]]:
     for name, value in told.items():
         if not isinstance(name, str):
             raise ConfigurationError(f"{name!r} names no setting; settings are named by texts")
-        inner = (*path, name)
         if isinstance(value, Mapping):
-            found |= variables_of(value, *inner)
-        elif value is not None or NoneType in get_args(_FIELDS.get(inner, _UNKNOWN)):  # Else it is left out.
-            found[variable_of(inner)] = text_of(value)
-    return found
+            yield from _leaves(value, *path, name)
+        else:
+            yield (*path, name), value
 
 
 def configuration_of(told: Mapping[str, object]) -> Configuration:

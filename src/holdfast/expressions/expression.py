@@ -158,6 +158,9 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hash: str
 
 
+msgspec.json.Decoder(_Stored)  # Looked at before several threads read one at once, which msgspec does not survive.
+
+
 @dataclass(frozen=True, slots=True)
 class _Sourced:
     """The key of a compiled expression. Its errors point into the source, so equal meanings are not enough."""

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.app.places import unwritten, written
 from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.kernel.settling import settled
 
 __all__ = ["Listing", "counted", "listing", "read", "resting", "sliced", "written"]
 
@@ -36,7 +37,7 @@ def read(cursor: str, kind: type[P]) -> P | None:
     if len(cursor) > _LONGEST:
         raise refused
     try:
-        place = msgspec.json.decode(unwritten(cursor), type=kind)
+        place = msgspec.json.decode(unwritten(cursor), type=settled(kind))
         _check_instants(place)
     except (ValueError, OverflowError, msgspec.MsgspecError):
         raise refused from None

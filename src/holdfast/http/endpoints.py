@@ -21,10 +21,12 @@ from holdfast.http import slashes
 from holdfast.http.credentials import Identity
 from holdfast.http.limits import check_rate, read_body
 from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
+from holdfast.http.repeats import key_of, once
 from holdfast.http.routing import Answer, Call, Route, Stream, Text
 from holdfast.http.server import Server
 from holdfast.http.traces import Trace, renamed, trace_of
 from holdfast.kernel.actor import Actor, RequestContext
+from holdfast.kernel.settling import settled
 
 _log = logging.getLogger("holdfast.http")
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -97,7 +99,12 @@ class Endpoint:
             identity = identity.narrowed(request.headers)
             self._check(route, identity)
             call = await self._call(route, request, trace, identity)
-            return _answered(await route.handler(call), route, request)
+
+            async def work() -> Response:
+                return _answered(await route.handler(call), route, request)
+
+            key = key_of(route, call)
+            return await (once(route, call, request, work, key=key) if key else work())
         except (EdgeError, ForbiddenError) as error:
             if isinstance(error, ForbiddenError) or error.code in _REFUSALS:
                 await self._note(identity, request, trace, error)
@@ -193,11 +200,24 @@ class Sent:
 def refusal(error: Exception, request: Request, trace: Trace) -> Response:
     """The answer to a request that was refused, or failed."""
     path = request.scope.get("path", "").removeprefix(request.scope.get("root_path", ""))
-    problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=path.startswith(_PROCESSES))
+    return _told(error, request, trace, is_of_processes=path.startswith(_PROCESSES))
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    """Answer an error of the engine in an application of your own as the API does: status, stable code, remedy.
+
+    For FastAPI and Starlette: `app.add_exception_handler(HoldfastError, answer_error)`.
+    """
+    return _told(error, request, trace_of(request.headers), is_of_processes=False)
+
+
+def _told(error: Exception, request: Request, trace: Trace, *, is_of_processes: bool) -> Response:
+    problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=is_of_processes)
+    where = request.method, request.scope.get("path", ""), trace.trace_id
     if problem.status >= _SERVER_FAULT and problem.retryable:  # There may be many of them while a database is away.
-        _log.warning("%s %r cannot be answered now, trace %s: %s", request.method, path, trace.trace_id, error)
+        _log.warning("%s %r cannot be answered now, trace %s: %s", *where, error)
     elif problem.status >= _SERVER_FAULT:
-        _log.error("%s %r failed, trace %s", request.method, path, trace.trace_id, exc_info=error)
+        _log.error("%s %r failed, trace %s", *where, exc_info=error)
     headers = headers_of(error)
     return Response(_encode(problem), status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
 
@@ -247,7 +267,7 @@ def _query(route: Route, given: QueryParams) -> object:
             raise EdgeError(EdgeCode.BAD_QUERY, f"the parameter {name!r} is given several times")
         values[name] = several if takes_several else several[0]
     try:
-        return msgspec.convert(values, route.query, strict=False)
+        return msgspec.convert(values, settled(route.query), strict=False)
     except msgspec.ValidationError as error:
         raise EdgeError(EdgeCode.BAD_QUERY, f"the address asks for what cannot be: {error}") from None
 
@@ -272,7 +292,7 @@ def _body(route: Route, request: Request, raw: bytes) -> object:
         taken = " or ".join(("application/json", *route.texts))
         raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {taken}")
     try:
-        return msgspec.json.decode(raw or b"{}", type=route.body)
+        return msgspec.json.decode(raw or b"{}", type=settled(route.body))
     except msgspec.ValidationError as error:
         raise EdgeError(EdgeCode.MALFORMED, f"the body is not what the route takes: {error}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from holdfast.http.fetching import fetch
+from holdfast.kernel.settling import settled
 
 _log = logging.getLogger("holdfast.http")
 _FRESH_SECONDS: Final = 600.0
@@ -58,7 +59,7 @@ class KeySet:
         self._tried_at = time.monotonic()
         try:
             data = await asyncio.to_thread(self._fetched)
-            keys = msgspec.json.decode(data, type=_Keys).keys
+            keys = msgspec.json.decode(data, type=settled(_Keys)).keys
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             _log.warning("the keys at %s cannot be read: %s", self._place, error)
             return

@@ -18,6 +18,7 @@ from holdfast.errors import ConfigurationError
 from holdfast.http.fetching import fetched, is_trusted
 from holdfast.http.options import LoginProvider
 from holdfast.http.tokens import Claims, InvalidTokenError, Tokens
+from holdfast.kernel.settling import settled
 from holdfast.outbound.secrets import secret_of
 
 _LONGEST_RETURN: Final = 500
@@ -97,7 +98,7 @@ class Logins:
         }
         try:
             where = (await self._found(provider)).token_endpoint
-            told = msgspec.json.decode(await fetched(where, form, _client(provider)), type=_Tokens)
+            told = msgspec.json.decode(await fetched(where, form, _client(provider)), type=settled(_Tokens))
         except (OSError, ValueError, msgspec.MsgspecError, ConfigurationError) as error:
             raise InvalidTokenError(f"the provider gave no token: {error}") from error
         claims = await self._tokens[provider.name].check(told.id_token)
@@ -133,7 +134,7 @@ async def _introduced(provider: LoginProvider) -> _Places:
     """What a provider says of itself, if it can be believed."""
     issuer = provider.issuer.issuer
     address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-    known = msgspec.json.decode(await fetched(address), type=_Places)
+    known = msgspec.json.decode(await fetched(address), type=settled(_Places))
     if known.issuer != issuer:
         raise ValueError(f"what is at {address} is of {known.issuer!r}")
     if not is_trusted(known.authorization_endpoint) or not is_trusted(known.token_endpoint):
@@ -149,7 +150,7 @@ def written(pending: Pending) -> str:
 def read(text: str) -> Pending | None:
     """The pending login in a cookie; None if it is none that this server has begun: whoever else can set one must not send the browser elsewhere."""
     try:
-        found = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Pending)
+        found = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=settled(Pending))
     except (ValueError, msgspec.MsgspecError):
         return None
     return found if found.state and found.nonce and is_own_path(found.return_to) else None

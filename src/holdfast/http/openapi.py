@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.http.problems import MEDIA_TYPE, Problem
 from holdfast.http.routing import Route
+from holdfast.http.samples import Samples
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _REFERENCE: Final = "#/components/schemas/{name}"
@@ -47,9 +48,10 @@ def document_of(routes: Sequence[Route]) -> bytes:
     kinds = _kinds(routes)
     shown, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=_REFERENCE)
     schemas = dict(zip(map(_mark, kinds), shown, strict=True))
+    samples = Samples(components, _EXAMPLES)
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, samples)
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -98,7 +100,7 @@ def _mark(kind: object) -> str:
     return f"{getattr(kind, '__module__', '')}.{kind!r}"
 
 
-def _operation(route: Route, schemas: Mapping[str, Schema]) -> dict[str, object]:
+def _operation(route: Route, schemas: Mapping[str, Schema], samples: Samples) -> dict[str, object]:
     told = inspect.getdoc(route.handler) or ""
     operation: dict[str, object] = {
         "operationId": route.name,
@@ -106,7 +108,7 @@ def _operation(route: Route, schemas: Mapping[str, Schema]) -> dict[str, object]
         "summary": told.split(". ")[0].split("; ")[0].rstrip("."),
         "description": _description(told, route),
         "parameters": list(_parameters(route, schemas)),
-        "responses": dict(_responses(route, schemas)),
+        "responses": dict(_responses(route, schemas, samples)),
         "x-permission": route.permission,
         "x-reach": route.reach,
     }
@@ -147,7 +149,7 @@ def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[st
             "Which part of the tenant is meant, for credentials that are bound to none; escaped as in an address.",
             {"type": "string", "minLength": 1, "maxLength": 512, "pattern": "^[A-Za-z0-9_.~-]+$"},
         )
-    if route.takes_key:
+    if route.is_repeatable:
         yield _header("Idempotency-Key", "Makes the request safe to repeat.", {"type": "string", "maxLength": 255})
     if route.takes_condition:
         yield _header("If-Match", "The ETag of what is to be changed.", {"type": "string"})
@@ -161,12 +163,16 @@ def _header(name: str, told: str, schema: Schema) -> dict[str, object]:
     return {"name": name, "in": "header", "required": False, "description": told, "schema": schema}
 
 
-def _responses(route: Route, schemas: Mapping[str, Schema]) -> Iterator[tuple[str, object]]:
+def _responses(route: Route, schemas: Mapping[str, Schema], samples: Samples) -> Iterator[tuple[str, object]]:
     success = route.bodiless if route.answer is None else route.status
     for status in (success, *route.also):
         response: dict[str, object] = {"description": HTTPStatus(status).phrase}
         if route.answer is not None and status != HTTPStatus.NOT_MODIFIED:
-            response["content"] = {route.media_type.split(";")[0]: {"schema": schemas[_mark(route.answer)]}}
+            schema = schemas[_mark(route.answer)]
+            told: Schema = {"schema": schema}
+            if route.media_type == "application/json":
+                told["example"] = samples.of(schema)
+            response["content"] = {route.media_type.split(";")[0]: told}
         yield str(int(status)), response
     for status in problem_statuses(route):
         if status not in route.also:

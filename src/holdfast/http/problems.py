@@ -55,6 +55,10 @@ class EdgeCode(StrEnum):
     """What `If-Match` names has changed; look at it again."""
     CONDITION_UNSUPPORTED = "condition_unsupported"
     """The route cannot promise that nothing changes meanwhile: leave out `If-Match`."""
+    KEY_UNDER_WAY = "key_under_way"
+    """The first request with this `Idempotency-Key` has not been answered yet."""
+    KEY_UNTOLD = "key_untold"
+    """What was answered to the first request with this `Idempotency-Key` is not known any more: its server died, or the answer had a secret in it."""
     BAD_SIGNATURE = "bad_signature"
     """The delivery is not signed with a secret of this address, or its time is too far from now."""
     PROVIDER_AWAY = "provider_unreachable"
@@ -86,6 +90,8 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.TOO_MANY_STREAMS: (429, "close a stream first"),
     EdgeCode.CHANGED_MEANWHILE: (412, "look at it again, and send its new ETag"),
     EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out `If-Match`"),
+    EdgeCode.KEY_UNDER_WAY: (409, "send it again in a moment"),
+    EdgeCode.KEY_UNTOLD: (409, "look whether it was done, and give what is to be done anew a key of its own"),
     EdgeCode.BAD_SIGNATURE: (401, "sign the delivery anew, with the secret of this address and the present time"),
     EdgeCode.PROVIDER_AWAY: (503, "try again after a while, or come in with a key"),
     EdgeCode.INTERNAL: (500, "try again; if it stays, tell whoever runs the server the trace id"),

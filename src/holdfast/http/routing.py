@@ -162,7 +162,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     takes_condition: bool = False
     """Whether it understands `If-Match`."""
     takes_key: bool = False
-    """Whether it understands `Idempotency-Key`."""
+    """Whether it hands `Idempotency-Key` to the engine; for all others that change something the edge keeps it."""
+    tells_secret: bool = False
+    """Whether its answer has something in it that is told once."""
     media_type: str = "application/json"
     """Of the answer."""
 
@@ -175,6 +177,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     def bodiless(self) -> int:
         """The status of an answer without a body: it sends a browser elsewhere, or there is nothing to say."""
         return self.status if self.status in _ELSEWHERE else HTTPStatus.NO_CONTENT
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether an `Idempotency-Key` makes it safe to send again."""
+        return self.method != "GET" and not self.is_public
 
     @property
     def is_public(self) -> bool:
@@ -196,6 +203,7 @@ class More(TypedDict, total=False):
     texts: tuple[str, ...]
     takes_condition: bool
     takes_key: bool
+    tells_secret: bool
     media_type: str
 
 

@@ -6,10 +6,12 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
-from holdfast.errors import HoldfastError
+from holdfast.app.access_views import Written
+from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.http.hub import Watcher
 from holdfast.http.news import News, changes, event
 from holdfast.http.problems import EdgeCode, EdgeError
@@ -19,6 +21,8 @@ _log = logging.getLogger("holdfast.http")
 _KEPT_ALIVE: Final = b": still here\n\n"
 _PAGE: Final = 500
 _DIGITS: Final = len(str(2**63))
+_REMEMBERED: Final = 10_000
+"""Runs of which a stream remembers whether they are of its part."""
 _COUNT_SECONDS: Final = 1.0
 """How often an inbox is counted at most."""
 _TASKS: Final = ("task_", "people_", "step_", "workflow_")
@@ -29,6 +33,35 @@ class Resync(msgspec.Struct, frozen=True, kw_only=True):
     """Told to a client that is too far behind: it reads anew, and goes on from here."""
 
     position: int
+
+
+class Part:
+    """The part of a tenant that somebody is bound to, or all of it. What is written does not say of which part it is, so runs are looked up, each once."""
+
+    def __init__(self, call: Call[Any, Any]) -> None:
+        self._calls = call.calls
+        self._is_whole = not call.identity.partition
+        self._known: dict[UUID, bool] = {}
+
+    async def told(self, news: News) -> bytes:
+        """What was written about runs of this part, as it goes over the wire; the same bytes for all who are bound to none."""
+        if self._is_whole:
+            return news.told
+        return changes([each for each in news.items if await self._has(each)])
+
+    async def _has(self, written: Written) -> bool:
+        if written.instance not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[written.instance] = await self._finds(written.instance)
+        return self._known[written.instance]
+
+    async def _finds(self, run: UUID) -> bool:
+        try:
+            await self._calls.runs.partition_of(run)
+        except NotFoundError:
+            return False
+        return True
 
 
 async def streamed(chunks: AsyncIterator[bytes]) -> Stream:
@@ -98,14 +131,14 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
 
 
 async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
-    """That runs of the tenant have changed, each with its position as id."""
-    server, last = call.server, _last(call)
+    """That runs of the tenant have changed, or of the part of it that the caller is bound to, each with its position as id."""
+    server, last, part = call.server, _last(call), Part(call)
     term = Term(call)
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         yield _KEPT_ALIVE
-        if missed := await _missed(call, last):
+        if missed := await _missed(call, last, part):
             yield missed
         while await term.lasts():
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
@@ -115,7 +148,8 @@ async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
                 watcher.is_behind = False
                 yield event("resync", Resync(position=server.hub.position), server.hub.position)
             for news in watcher.take():
-                yield news.told
+                if told := await part.told(news):
+                    yield told
 
 
 async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
@@ -151,7 +185,7 @@ async def _settled(watcher: Watcher, seconds: float) -> list[News]:
     return found
 
 
-async def _missed(call: Call[Any, Any], last: int) -> bytes:
+async def _missed(call: Call[Any, Any], last: int, part: Part) -> bytes:
     """What a client that comes back has missed; `resync` if that is too much, or if nobody knows."""
     hub, most = call.server.hub, call.server.options.stream_backlog
     if not last:
@@ -159,9 +193,8 @@ async def _missed(call: Call[Any, Any], last: int) -> bytes:
     page = await call.engine.admin.written(after=last, limit=most + 1)
     if len(page.items) > most or last > hub.position:
         return event("resync", Resync(position=hub.position), hub.position)
-    return changes(
-        [each for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position]
-    )
+    own = [each for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position]
+    return await part.told(News(own))
 
 
 def _last(call: Call[Any, Any]) -> int:

@@ -18,6 +18,7 @@ import msgspec
 from holdfast.errors import PayloadError, indefinite
 from holdfast.kernel.nesting import TOO_DEEP
 from holdfast.kernel.readability import Flaw, flaws
+from holdfast.kernel.settling import TURN, settled
 from holdfast.kernel.wholeness import Completion, completion
 
 T = TypeVar("T")
@@ -119,9 +120,9 @@ class _MsgspecCodec:
         """What reads bytes as a type; whatever goes wrong is raised as it comes."""
         read = self._readers.get(as_type)
         if read is None:
-            read = self._readers[as_type] = _whole(
-                self._decoder(as_type, dec_hook=_raise_up).decode, completion(as_type)
-            )
+            with TURN:
+                decoder = self._decoder(as_type, dec_hook=_raise_up)
+            read = self._readers[as_type] = _whole(decoder.decode, completion(as_type))
         return read
 
 
@@ -178,7 +179,7 @@ class MessagePackCodec(_MsgspecCodec):
 def convert(value: Mapping[str, object], as_type: type[T]) -> T:
     """A value of `as_type` from its plain form, as a caller without the class would send it."""
     try:
-        made = msgspec.convert(value, as_type, dec_hook=_raise_up, str_keys=True)
+        made = msgspec.convert(value, settled(as_type), dec_hook=_raise_up, str_keys=True)
         make_whole = completion(cast("object", as_type))
         if make_whole is not None:
             make_whole(made)

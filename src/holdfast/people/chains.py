@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import brief
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.asks import HEAVIEST, Ask, Stage
 from holdfast.machine.graphs.findings import name_findings
 from holdfast.people.refusals import PeopleRefusal, refused
@@ -38,7 +39,7 @@ def chain_of(stored: Edition) -> Chain:
     return Chain(
         name=stored.name,
         version=stored.version,
-        stages=msgspec.json.decode(stored.content, type=list[Stage]),
+        stages=msgspec.json.decode(stored.content, type=settled(list[Stage])),
         description=stored.note,
         published_by=stored.published_by,
         published_at=stored.published_at,
@@ -128,7 +129,7 @@ def _converted(given: Mapping[object, object], kind: type[T], where: str) -> T:
         known = ", ".join(kind.__struct_fields__)  # type: ignore[attr-defined]
         raise refused(PeopleRefusal.BAD_STAGE, f"{where} has no {', '.join(map(repr, unknown))}; there are {known}")
     try:
-        return msgspec.convert(plain, kind)
+        return msgspec.convert(plain, settled(kind))
     except msgspec.ValidationError as error:
         raise refused(PeopleRefusal.BAD_STAGE, f"{where} cannot be read: {error}") from error
 

@@ -50,7 +50,9 @@ class Runtime:
         self._service = service
         self._shared = shared
         self.identity = WorkerId(shared.chance.new_id(shared.clock.now()))
-        transactions = Transactions(store.line, service.transactor, service.written_inside, shared)
+        transactions = Transactions(
+            store.line, service.transactor, service.written_inside, shared, take=service.committer.take
+        )
         ends = Ends(
             returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transactions.run
         )

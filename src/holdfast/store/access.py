@@ -1,4 +1,4 @@
-"""API keys, sessions of browsers and refused requests as the database keeps them."""
+"""API keys, sessions of browsers, refused and repeated requests as the database keeps them."""
 
 from __future__ import annotations
 
@@ -70,6 +70,23 @@ class StoredRefusal(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
 
 
+class StoredRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to an edge of the engine that may be sent again, by the key of whoever sends it."""
+
+    tenant: str
+    actor: str
+    key: str
+    mark: bytes
+    """A hash of what it is about."""
+    began_at: datetime
+    status: int | None
+    """What was answered; None until that is told."""
+    headers: str
+    """A JSON object."""
+    body: bytes | None
+    """None if the answer is not kept."""
+
+
 class Access(Protocol):
     """The keys of all tenants, and what was refused to them."""
 
@@ -126,4 +143,18 @@ class Access(Protocol):
 
     def refusals(self, tenant: str, *, before: int, limit: int) -> list[StoredRefusal]:
         """A page of what was refused to a tenant, newest first, below an id."""
+        ...
+
+    def begin_request(self, request: StoredRequest, *, keep_since: datetime) -> StoredRequest | None:
+        """Store a request that begins; the one that stands under its key if there is one. Those of its tenant that are older than the instant are forgotten first."""
+        ...
+
+    def answer_request(
+        self, tenant: str, actor: str, key: str, *, status: int, headers: str, body: bytes | None
+    ) -> None:
+        """Keep what was answered to a request that has begun."""
+        ...
+
+    def forget_request(self, tenant: str, actor: str, key: str) -> None:
+        """Forget a request that has begun, and to which nothing was answered."""
         ...

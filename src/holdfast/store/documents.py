@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -33,6 +34,10 @@ class Documents(Protocol):
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:
         """A page of documents, newest first."""
+        ...
+
+    def touched_by(self, names: Sequence[str], instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those of the instances whose document somebody has done something to, or that goes on with another one, whose rows would tell."""
         ...
 
     def stand_in(self, type_: str, found: InForce) -> str:

@@ -25,8 +25,11 @@ class Edition(msgspec.Struct, frozen=True, kw_only=True):
 class Editions(Protocol):
     """What all tenants have published of one kind."""
 
-    def publish(self, edition: Edition) -> Edition:
-        """Store a version behind the newest one, whatever number it is given; that one stays if it says the same. What is newest now."""
+    def publish(self, edition: Edition, *, replaces: int | None = None) -> Edition | None:
+        """Store a version behind the newest one, whatever number it is given; that one stays if it says the same. What is newest now.
+
+        None, and nothing is stored, if the newest one is not the one that it is to replace; 0 replaces none.
+        """
         ...
 
     def get(self, tenant: str, name: str, version: int = 0) -> Edition | None:

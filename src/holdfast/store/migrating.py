@@ -70,7 +70,7 @@ def bring_up(database: Migratable, migrations: Sequence[Migration], *, may_migra
         return
     if not may_migrate:
         raise SchemaMismatchError(
-            f"{database.url} is at schema {database.version()} and this code needs {newest}: run `holdfast migrate {database.url}`"
+            f"{database.url} is at schema {database.version()} and this code needs {newest}: run `holdfast migrate` on it"
         )
     with database.locked():
         at = _checked_version(database, newest)

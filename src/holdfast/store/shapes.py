@@ -22,7 +22,6 @@ DEFAULT_TENANT = "default"
 SHARED_TENANT = "*"
 """Owns definitions that belong to the code and serve all tenants."""
 
-
 _decode_attributes = msgspec.json.Decoder(dict[str, Attribute]).decode
 
 
@@ -481,9 +480,9 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     definition: str = ""
     definition_version: str = ""
     kinds: tuple[str, ...] = ()
-    """Empty means all."""
+    """Empty means all, as for statuses, and for the reasons for which they have ended: by these they are looked for first."""
     statuses: tuple[str, ...] = ()
-    """Empty means all."""
+    ended_for: tuple[str, ...] = ()
     begun: bool | None = None
     """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
     key: str = ""

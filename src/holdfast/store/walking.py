@@ -16,6 +16,7 @@ import msgspec
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.instants import later
+from holdfast.kernel.settling import settled
 from holdfast.store.pauses import LAG, Pause, PausedEffect, PausedTimer, StepOf, Stride, holding
 
 AGAIN = timedelta(minutes=5)
@@ -140,7 +141,7 @@ def next_walk_at(pauses: Sequence[Pause]) -> datetime | None:
 def _walk(ground: Ground, pauses: Sequence[Pause], now: datetime) -> Walk | None:
     """The walk that is under way, or a new one if it is time for one."""
     kept = ground.read_walk()
-    walk = msgspec.json.decode(kept, type=Walk) if kept else None
+    walk = msgspec.json.decode(kept, type=settled(Walk)) if kept else None
     if walk is not None and walk.ended_at is None:
         return walk
     new = Walk(began_at=now, about=[(each.id, each.stands) for each in pauses])

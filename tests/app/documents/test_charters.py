@@ -11,9 +11,11 @@ import pytest
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, register
 from holdfast import Actor, DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings
+from holdfast.app.rule_reading import read_rules
 from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, Receiver, receiver
 from support.engines import Place
+from support.envelopes import invoice
 
 __all__ = ["receiver"]
 
@@ -98,6 +100,16 @@ def test_rules_after_a_change_have_something_sent_and_hold_nothing_up(place: Pla
     mine.transition("sales_order", "O-1", "submit")
     engine.drain()
     assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 2
+
+
+@pytest.mark.row("E-884")
+@pytest.mark.parametrize(("field", "told"), [("posting", "written by the workflow alone"), ("large", "computed")])
+def test_rules_set_no_field_that_nobody_writes(field: str, told: str) -> None:
+    """What the workflow writes, and what follows from other fields, a rule of the organisation cannot set."""
+    spec = invoice().document
+    assert spec is not None
+    with pytest.raises(DefinitionError, match=f"sets {field!r}, which is {told}"):
+        read_rules(spec, [{"name": "stamp", "effect": "set_field", "field": field, "value": "true"}])
 
 
 @pytest.mark.row("E-834")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
 from holdfast import Actor, DefinitionError, RequestContext
-from holdfast.authoring.document import check_body, generate_envelope, read_body, ready_contract
+from holdfast.authoring.definition import Definition
+from holdfast.authoring.document import (
+    check_body,
+    compile_effective,
+    generate_envelope,
+    graph_of,
+    read_body,
+    ready_contract,
+)
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.engines import Place
 
@@ -238,6 +247,14 @@ CREDIT = body(
 )
 
 
+def keep_to_the_bank(engine: ManualEngine) -> None:
+    """From now on the credit of customers is for the eyes of the bank alone."""
+    contract = ready_contract("customer")
+    credit = msgspec.structs.replace(contract.fields["credit_available"], visible_to=["bank"])
+    narrow = msgspec.structs.replace(contract, version=2, fields={**contract.fields, "credit_available": credit})
+    engine.register(Definition(graph=graph_of(compile_effective(generate_envelope(narrow)), version="2")))
+
+
 @pytest.mark.row("E-619")
 def test_fields_of_another_document_are_read_as_they_were_when_it_was_asked_for(place: Place) -> None:
     """The credit of the customer decides, as it is when the order is submitted; the history has it, and a later change of it counts for nothing before the next request."""
@@ -264,6 +281,9 @@ def test_fields_of_another_document_are_read_as_they_were_when_it_was_asked_for(
     assert (task.key, task.subject) == ("O-1", "Credit of Mrs Smith")
     (choice,) = [each for each in mine.choices("sales_order", "O-1") if each.node.endswith(":enough")]
     assert 50_000 in choice.asked[0].values.values()
+    keep_to_the_bank(engine)
+    (choice,) = [each for each in mine.choices("sales_order", "O-1") if each.node.endswith(":enough")]
+    assert choice.asked[0].values["related.customer.credit_available"] == "[masked]"
     told = [
         each.data for each in engine.run(seen["O-1"].instance).history() if each.event_type == "transition_requested"
     ]

@@ -157,5 +157,13 @@ def test_several_processes_fire_each_timer_once(live: Live) -> None:
 
 def test_a_word_that_all_kinds_store_alike_is_looked_for_once() -> None:
     """A list by definition and status would look through all runs of the definition for each other kind, and find none."""
-    ((kinds, statuses, has_begun),) = stored_as(("completed",))
-    assert (set(kinds), statuses, has_begun) == (set(KINDS), ("completed",), None)
+    ((kinds, statuses, has_begun, ended_for),) = stored_as(("completed",))
+    assert (set(kinds), statuses, has_begun, ended_for) == (set(KINDS), ("completed",), None, ())
+
+
+def test_runs_that_a_word_tells_by_the_reason_are_looked_for_by_it() -> None:
+    """Among a million rules that have ended, the few that a block has ended are not found by going through all; who asks for both goes through them once."""
+    (blocked,) = stored_as(("blocked",))
+    assert blocked == (("rules",), ("completed",), None, ("blocked", "approval_rejected"))
+    both = list(stored_as(("blocked", "completed")))
+    assert [(each.statuses, each.ended_for) for each in both] == [(("completed",), ())]

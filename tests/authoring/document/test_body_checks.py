@@ -38,7 +38,7 @@ from holdfast.authoring.document import (
     rebased,
 )
 from holdfast.authoring.document.body_checks import MOST_PROBLEMS
-from holdfast.authoring.document.body_format import MOST_NODES
+from holdfast.authoring.document.body_format import MOST_EDGES, MOST_NODES
 from holdfast.machine.graphs.graph import Human, Split
 
 Plain = dict[str, object]
@@ -433,6 +433,11 @@ def test_sizes_are_limited() -> None:
     edges: list[Plain | str] = [f"n{number} n{number + 1} approved" for number in range(MOST_NODES)]
     assert codes(many, edges) == ["too_many"]
     assert codes(many[:-1], edges[:-1]) == []
+    flood = [ask("a", approvers=[], chain="c", agree="n") for _ in range(5 * MOST_NODES)]
+    assert codes(flood, ["a b"] * 2 * MOST_EDGES) == [
+        "too_many",
+        "too_many",
+    ]  # And nothing that takes for ever to find.
     faulty = [ask(f"n{number}", approvers=[], window="editable", chain="c", agree="n") for number in range(MOST_NODES)]
     found = codes(faulty, edges[:-1])
     assert (len(found), found[-1]) == (MOST_PROBLEMS + 1, "too_many_findings")

@@ -26,6 +26,7 @@ from authoring.document.examples import (
 )
 from holdfast import DefinitionError
 from holdfast.authoring.document import check_body, compile_effective, generate_envelope, graph_of, read_body
+from holdfast.authoring.document.contract_checks import MOST_STATES
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.scopes import DEEPEST_FORKS
 
@@ -74,7 +75,7 @@ LATE: list[tuple[str, Plain]] = [
     ("hidden_character", patch([ask("a", capability="pay\u200b")])),
     ("long_name", patch([ask("a", capability="\U0001f600" * 200)])),
     ("hidden_character", waiting(type="webhook_out", url="https://x.example", secret="key\u202e")),
-    ("hidden_character", waiting(type="webhook_out", url="https://x.example", secret="key\0")),
+    ("hidden_character", waiting(type="webhook_out", url="https://x.example", secret="key\u200b")),
     ("nested", forks("parallel_split", DEEPEST_FORKS + 1)),
     ("nested", forks("for_each", DEEPEST_FORKS + 1)),
     ("rule", patch([rule(effect="outcome", outcome="timeout")], ["r out", "r out timeout"], exit="join")),
@@ -169,7 +170,7 @@ def test_a_way_for_any_outcome_leads_on_from_every_kind_of_node() -> None:
         ({"policies": [{"name": "two\u200b", "actions": ["bill.post"]}]}, "hidden_character"),
         ({"policies": [{"name": "\U0001f600" * 200, "actions": ["bill.post"]}]}, "long_name"),
         ({"actions__0__handler": "$documents"}, "reserved_handler"),
-        ({"actions__0__handler": "pay\0"}, "hidden_character"),
+        ({"actions__0__handler": "pay\u200b"}, "hidden_character"),
         ({"fields__deepest": {"type": "object", "fields": {"x" * 64: {"type": "object", "fields": {"y" * 64: {"type": "object", "fields": {"z" * 64: {"type": "int"}}}}}}}}, "long_name"),
     ],
 )  # fmt: skip
@@ -178,6 +179,15 @@ def test_a_contract_that_has_no_graph_is_refused_at_its_place(changes: Plain, co
     found = mistakes(changed(CONTRACT, changes))
     assert [each.code for each in found] == [code]
     assert found[0].position.count(":") == 1
+
+
+@pytest.mark.row("EO-35")
+def test_a_lifecycle_is_of_a_size_that_somebody_can_look_at() -> None:
+    """More states or transitions than there may be are one finding, and all else is not looked for."""
+    states = {f"s{at}": {"window": "locked"} for at in range(MOST_STATES + 1)}
+    ways = [{"name": f"t{at}", "from": ["s0"], "to": "ghost"} for at in range(MOST_STATES + 1)]
+    given = changed(CONTRACT, {"lifecycle__states": states, "lifecycle__transitions": ways})
+    assert [each.code for each in mistakes(given)] == ["too_many", "too_many"]
 
 
 @pytest.mark.row("E-133")

@@ -70,9 +70,24 @@ def test_who_may_do_what_by_the_policies_of_the_contract() -> None:
     assert (
         code(stage.say(Mutate(payload={"note": "y"}), Actor(id="eve", capabilities=frozenset({"*"})))) == "not_allowed"
     )
-    assert code(stage.say(Mutate(payload={"grand_total": 2000}), CLERK)) == ""  # It was small.
+    past = Mutate(payload={"grand_total": 2000})
+    assert code(stage.say(past, CLERK)) == "not_allowed"  # It is small, and would not be.
+    assert code(stage.say(past, BOSS)) == ""
+    assert (
+        code(stage.say(Mutate(payload={"grand_total": 100}), CLERK)) == "not_allowed"
+    )  # It would be small, and is not.
     assert code(stage.say(RequestTransition(transition="submit"), CLERK)) == "not_allowed"
     assert code(stage.say(RequestTransition(transition="submit"), BOSS)) == ""
+
+
+def test_a_policy_of_creating_knows_what_follows_from_the_content() -> None:
+    """Defaults and computed fields are there when it is judged, and what somebody calls so does not stand for them."""
+    euros = Policy(
+        name="small euros", actions=["invoice.create"], when="entity.currency == 'EUR' and not entity.is_large"
+    )
+    assert code(staged([euros]).begin(CreateDocument(data=SMALL), CLERK)) == ""
+    assert code(staged([euros]).begin(CreateDocument(data=LARGE), CLERK)) == "not_allowed"
+    assert code(staged([euros]).begin(CreateDocument(data={**SMALL, "currency": "USD"}), CLERK)) == "not_allowed"
 
 
 @pytest.mark.row("E-403", "EH-06", "E-025")

@@ -51,7 +51,9 @@ class FutureChains:
                 published_by=request.actor.id,
                 published_at=now,
             )
-            return chain_of(service.operate(lambda parts: parts.chains().publish(given), may_repeat=True))
+            stored = service.operate(lambda parts: parts.chains().publish(given), may_repeat=True)
+            assert stored is not None, "it replaces whatever there is"
+            return chain_of(stored)
 
         return self._desk.read(write)
 

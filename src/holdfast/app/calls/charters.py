@@ -9,12 +9,12 @@ from datetime import datetime
 import msgspec
 
 from holdfast.app.charters import RULES, SETTINGS, KeptRules, body_of
-from holdfast.app.desk import Desk, checked_key, checked_text
+from holdfast.app.desk import Desk, checked_after, checked_key, checked_text
 from holdfast.app.document_writing import spec_of
 from holdfast.app.in_force import workflow_of
 from holdfast.app.rule_reading import read_rules
 from holdfast.app.step_handlers import plain_data
-from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
+from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.working_time import calendars_of
 from holdfast.people.notices.manners import manners_of
@@ -55,11 +55,13 @@ class FutureCharters:
         type: str,  # noqa: A002 - the word that everybody uses for it
         rules: Sequence[Mapping[str, object]],
         *,
+        replaces: int | None = None,
         comment: str = "",
     ) -> Reply[Charter]:
         """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
 
-        DefinitionError lists everything that is wrong with them.
+        DefinitionError lists everything that is wrong with them. With `replaces` it is refused (`version_conflict`) if the newest version is another
+        one by now; 0 says that there is none.
         """
 
         def write() -> Charter:
@@ -68,15 +70,17 @@ class FutureCharters:
             made = read_rules(spec_of(self._desk, name), rules)
             given = plain_data({"rules": [dict(each) for each in rules]}, "rules", limit=self._desk.payload_limit)
             kept = KeptRules(given=_listed(given["rules"]), rules=made)
-            return self._publish(f"{RULES}{name}", msgspec.json.encode(kept), comment)
+            return self._publish(f"{RULES}{name}", msgspec.json.encode(kept), comment, replaces)
 
         return self._desk.read(write)
 
-    def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Reply[Charter]:
+    def publish_settings(
+        self, settings: Mapping[str, object], *, replaces: int | None = None, comment: str = ""
+    ) -> Reply[Charter]:
         """Publish the settings of the organisation, all of them: expressions read them as `org`.
 
         Its calendars, by name under `calendars`, say when it works: times of steps may count by them. Under `notices` it says how people
-        are told: templates by occasion, channel and language, and what nobody can do without.
+        are told: templates by occasion, channel and language, and what nobody can do without. `replaces` is as in `publish_rules`.
         """
 
         def write() -> Charter:
@@ -87,7 +91,7 @@ class FutureCharters:
             flaws = [*calendars_of(given)[1], *manners_of(given)[1]]
             if flaws:
                 raise PayloadError("; ".join(flaws))
-            return self._publish(SETTINGS, msgspec.json.encode(given), comment)
+            return self._publish(SETTINGS, msgspec.json.encode(given), comment, replaces)
 
         return self._desk.read(write)
 
@@ -116,7 +120,7 @@ class FutureCharters:
             told = f"{actor.id!r} may not publish rules or settings: that takes the capability {GOVERN!r}"
             raise ForbiddenError(reason=NOT_ALLOWED, message=told)
 
-    def _publish(self, name: str, body: bytes, comment: str) -> Charter:
+    def _publish(self, name: str, body: bytes, comment: str, replaces: int | None) -> Charter:
         if len(body) > self._desk.payload_limit:
             told = f"this takes {len(body)} bytes and the limit is {self._desk.payload_limit}; make it shorter"
             raise PayloadError(told)
@@ -130,7 +134,11 @@ class FutureCharters:
             published_by=self._desk.request.actor.id,
             published_at=service.shared.clock.now(),
         )
-        stored = service.operate(lambda parts: parts.charters().publish(given), may_repeat=True)
+        expected = None if replaces is None else checked_after(replaces)
+        stored = service.operate(lambda parts: parts.charters().publish(given, replaces=expected), may_repeat=True)
+        if stored is None:
+            told = f"{name} is not at version {expected} any more; look at it again"
+            raise RejectedError(reason="version_conflict", message=told)
         self._desk.registry.charters.refresh()
         return _charter(stored)
 

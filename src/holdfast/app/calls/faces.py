@@ -29,6 +29,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import FutureRefusals
+from holdfast.app.calls.repeats import FutureRepeats
 from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -100,6 +101,8 @@ class FutureCalls:
     """Sessions of browsers."""
     refusals: FutureRefusals
     """Requests that were refused because of who asked."""
+    repeats: FutureRepeats
+    """Requests that may be sent again, and what they were answered."""
     schedules: FutureSchedules
     """What starts workflows at given times."""
     batches: FutureBatches
@@ -248,6 +251,7 @@ _MAKERS: Final[Mapping[str, Callable[[Desk], object]]] = {
     "keys": FutureKeys,
     "sessions": FutureSessions,
     "refusals": FutureRefusals,
+    "repeats": FutureRepeats,
     "schedules": FutureSchedules,
     "batches": FutureBatches,
 }

@@ -20,6 +20,7 @@ from holdfast.errors import ConflictError, NotFoundError, PayloadError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.settling import settled
 from holdfast.runtime.replies import Reply
 from holdfast.store.findings import Remains
 from holdfast.store.port import NeededError
@@ -138,6 +139,6 @@ def _needed(identity: InstanceId, remains: Remains) -> str:
 def _checked_query(**given: object) -> InstanceQuery:
     """A query with values that every database takes."""
     try:
-        return msgspec.convert(given, InstanceQuery)
+        return msgspec.convert(given, settled(InstanceQuery))
     except msgspec.ValidationError as error:
         raise PayloadError(f"the list asks for what cannot be: {error}") from error

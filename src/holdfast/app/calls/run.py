@@ -51,6 +51,7 @@ from holdfast.app.workflow_reads import (
     explained,
     folded_workflow,
     graph_of,
+    shown_rows,
     shown_steps,
     standing_of,
     workflow_row,
@@ -59,6 +60,7 @@ from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS, TASKS, PauseClock, ResumeTrigger
+from holdfast.kernel.settling import settled
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.state import State
@@ -138,11 +140,11 @@ class FutureRun(Handle, Generic[R]):
     def tasks(self) -> Reply[list[HumanTask]]:
         """The questions of the run to people, answered ones included."""
 
-        def read(reader: Reader) -> list[HumanTask]:
-            header = workflow_row(reader, self.id)
-            return [human_task(each, header) for each in reader.rows(TASKS, header.id)]
+        def read() -> list[HumanTask]:
+            header, found = shown_rows(self._desk, TASKS, self.id)
+            return [human_task(each, header) for each in found]
 
-        return self._look(read)
+        return self._desk.read(read)
 
     def diagram(self, *, format: Format = "mermaid") -> Reply[str]:  # noqa: A002 - the word that everybody uses for it
         """A drawing of the run with its live state, as Mermaid, DOT or JSON."""
@@ -475,7 +477,7 @@ class FutureRun(Handle, Generic[R]):
         if self._kind is object:
             return cast("R", msgspec.json.decode(result))
         try:
-            return msgspec.json.decode(result, type=self._kind)
+            return msgspec.json.decode(result, type=settled(self._kind))
         except msgspec.ValidationError as error:
             raise PayloadError(f"the result of {self.id} is not {indefinite(self._kind)}: {error}") from error
 

@@ -6,7 +6,7 @@ import builtins
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -25,9 +25,6 @@ from holdfast.store.paging import page_of
 from holdfast.store.reading import Reader
 from holdfast.store.resuming import PausedQuery
 from holdfast.store.shapes import Header, InstanceQuery
-
-_ROUNDS = 5
-"""How many of the largest pages are looked through for those of one part of the tenant."""
 
 
 class FutureRuns:
@@ -203,36 +200,58 @@ def _found(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> lis
     if not wanted:
         return reader.instances(query)
     found: list[Header] = []
-    for kinds, statuses, has_begun in stored_as(wanted):
-        part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun)
+    for kinds, statuses, has_begun, reasons in stored_as(wanted):
+        ended_for = () if query.key or query.parent is not None else reasons  # Those are fewer.
+        part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun, ended_for=ended_for)
         found += _listed(reader, part, wanted)
     return found
 
 
-def stored_as(wanted: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], bool | None]]:
+class Stored(NamedTuple):
+    """What is stored of instances that words stand for."""
+
+    kinds: tuple[str, ...]
+    statuses: tuple[str, ...]
+    has_begun: bool | None
+    """None where that does not matter."""
+    ended_for: tuple[str, ...] = ()
+    """The reasons that tell them from others; empty where none does."""
+
+
+def stored_as(wanted: tuple[str, ...]) -> Iterator[Stored]:
     """What words are stored as. Kinds that store a word alike are asked for together: whoever looks through one for nothing looks through all of it."""
     kinds_of = defaultdict[tuple[str, bool | None], list[str]](list)
     for words, kinds in spoken(KINDS):
-        own = tuple(word for word in wanted if word in {*words.ACTIVE, *words.TERMINAL})
-        for statuses, has_begun in words.stored_statuses(own) if own else ():
-            for status in statuses:
-                kinds_of[status, has_begun].extend(kinds)
+        own = [word for word in wanted if word in {*words.ACTIVE, *words.TERMINAL}]
+        plain = [word for word in own if word not in words.ENDED_FOR]
+        stored = {(status, has_begun) for statuses, has_begun in _stored(words, plain) for status in statuses}
+        for word in words.ENDED_FOR.keys() & own:
+            for statuses, has_begun in _stored(words, [word]):
+                if any((status, has_begun) not in stored for status in statuses):
+                    yield Stored(kinds, statuses, has_begun, tuple(words.ENDED_FOR[word]))
+        for status, has_begun in sorted(stored, key=str):
+            kinds_of[status, has_begun].extend(kinds)
     alike = defaultdict[tuple[tuple[str, ...], bool | None], list[str]](list)
     for (status, has_begun), several in kinds_of.items():
         alike[tuple(several), has_begun].append(status)
     for (together, has_begun), words_stored in alike.items():
-        yield together, tuple(words_stored), has_begun
+        yield Stored(together, tuple(words_stored), has_begun)
+
+
+def _stored(words: Words, wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
+    return words.stored_statuses(wanted) if wanted else []
 
 
 def _listed(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> list[Header]:
     """A page of instances. What is stored as one status may have several words, by the reason, which is not what they are found by."""
     found: list[Header] = []
+    size = query.limit
     while True:
         page = reader.instances(query)
         found += [each for each in page if _is_wanted(each, words_of(each.kind), wanted)]
-        if len(page) < query.limit or len(found) >= query.limit:
-            return found[: query.limit]
-        query = msgspec.structs.replace(query, before=page[-1].id)
+        if len(page) < query.limit or len(found) >= size:
+            return found[:size]
+        query = msgspec.structs.replace(query, before=page[-1].id, limit=LARGEST_PAGE)
 
 
 def _is_wanted(header: Header, words: Words, wanted: tuple[str, ...]) -> bool:

@@ -16,6 +16,7 @@ from holdfast.app.step_handlers import plain_data
 from holdfast.authoring.definition import TypedDefinition
 from holdfast.errors import ForbiddenError, HoldfastError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.settling import settled
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import hidden_name, hidden_told
 from holdfast.machine.runs.law import start_refusal
@@ -194,7 +195,7 @@ def _waits(desk: Desk, name: str, version: str) -> _Waits:
 
 def _check_input(data: object, saga: AnyTyped) -> None:
     try:
-        msgspec.convert(data, saga.input, strict=False)
+        msgspec.convert(data, settled(saga.input), strict=False)
     except msgspec.ValidationError as error:
         raise PayloadError(f"the input of {saga.id!r} is not {indefinite(saga.input)}: {error}") from error
 

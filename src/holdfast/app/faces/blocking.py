@@ -44,6 +44,7 @@ from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.refusals import KEPT, FutureRefusals
+from holdfast.app.calls.repeats import FutureRepeats, RepeatedRequest
 from holdfast.app.calls.reports import FutureReports
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -677,9 +678,11 @@ class Documents:
         """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
         return self._futures.get(type, id).result()
 
-    def versions(self, type: str, id: str) -> builtins.list[DocumentVersion]:
-        """Every version that a document had, the first one first."""
-        return self._futures.versions(type, id).result()
+    def versions(
+        self, type: str, id: str, *, after: int = 0, limit: int | None = None
+    ) -> builtins.list[DocumentVersion]:
+        """Every version that a document had, the first one first; with a limit so many of them, behind the number of the last page's last one."""
+        return self._futures.versions(type, id, after=after, limit=limit).result()
 
     def version(self, type: str, id: str, version: int) -> DocumentVersion:
         """One version of a document, exactly as it was: what an approver of that version decides on."""
@@ -1362,20 +1365,25 @@ class Charters:
     def __init__(self, futures: FutureCharters) -> None:
         self._futures = futures
 
-    def publish_rules(self, type: str, rules: Sequence[Mapping[str, object]], *, comment: str = "") -> Charter:
+    def publish_rules(
+        self, type: str, rules: Sequence[Mapping[str, object]], *, replaces: int | None = None, comment: str = ""
+    ) -> Charter:
         """Publish all rules for a type of documents, in the order in which they are judged; those that were there before count no more.
 
-        DefinitionError lists everything that is wrong with them.
+        DefinitionError lists everything that is wrong with them. With `replaces` it is refused (`version_conflict`) if the newest version is another
+        one by now; 0 says that there is none.
         """
-        return self._futures.publish_rules(type, rules, comment=comment).result()
+        return self._futures.publish_rules(type, rules, replaces=replaces, comment=comment).result()
 
-    def publish_settings(self, settings: Mapping[str, object], *, comment: str = "") -> Charter:
+    def publish_settings(
+        self, settings: Mapping[str, object], *, replaces: int | None = None, comment: str = ""
+    ) -> Charter:
         """Publish the settings of the organisation, all of them: expressions read them as `org`.
 
         Its calendars, by name under `calendars`, say when it works: times of steps may count by them. Under `notices` it says how people
-        are told: templates by occasion, channel and language, and what nobody can do without.
+        are told: templates by occasion, channel and language, and what nobody can do without. `replaces` is as in `publish_rules`.
         """
-        return self._futures.publish_settings(settings, comment=comment).result()
+        return self._futures.publish_settings(settings, replaces=replaces, comment=comment).result()
 
     def rules(self, type: str, version: int = 0) -> Charter:
         """The rules for a type of documents, the newest version if none is given."""
@@ -1955,6 +1963,28 @@ class Refusals:
         return self._futures.list(before=before, limit=limit).result()
 
 
+class Repeats:
+    """Requests to an edge of the engine, such as its HTTP API, that are safe to send again: one key of one actor is one request."""
+
+    def __init__(self, futures: FutureRepeats) -> None:
+        self._futures = futures
+
+    def begin(self, key: str, mark: bytes) -> RepeatedRequest | None:
+        """Note that the actor of these calls begins a request; what is known of it if the key was used before, and None if not.
+
+        `mark` says what it is about. Those of the tenant that are older than a day are forgotten.
+        """
+        return self._futures.begin(key, mark).result()
+
+    def answer(self, key: str, status: int, headers: str, body: bytes | None) -> None:
+        """Keep what was answered to a request that was begun; without its body if that is None."""
+        self._futures.answer(key, status, headers, body).result()
+
+    def forget(self, key: str) -> None:
+        """Have the key of a request free again that was begun, and that nothing came of."""
+        self._futures.forget(key).result()
+
+
 class Schedules:
     """What can be asked of schedules. To look takes the capability `schedule:read`, to change them `schedule:manage`.
 
@@ -2257,6 +2287,8 @@ class Calls:
     """Sessions of browsers."""
     refusals: Refusals
     """Requests that were refused because of who asked."""
+    repeats: Repeats
+    """Requests that may be sent again, and what they were answered."""
     schedules: Schedules
     """What starts workflows at given times."""
     batches: Batches
@@ -2300,6 +2332,7 @@ class Calls:
                 "keys": Keys,
                 "sessions": Sessions,
                 "refusals": Refusals,
+                "repeats": Repeats,
                 "schedules": Schedules,
                 "batches": Batches,
             }

@@ -92,7 +92,7 @@ class _Examination:
             slot = self._envelope.slots.get(name)
             if slot is None:
                 self._unknown_slot(name)
-            else:
+            elif self._fits(patch):
                 drafts[name] = Draft(slot, patch, self._report)
         checked = {
             name: each for name, draft in drafts.items() if (each := self._patch(name, draft, drafts)) is not None
@@ -120,6 +120,15 @@ class _Examination:
         self._report(
             UNKNOWN_SLOT, f"the envelope has no {shown(name)}{told}", part=self._body, field="slots", inner=name
         )
+
+    def _fits(self, patch: b.Patch) -> bool:
+        """Whether a patch is small enough to be looked at: what else is wrong with a larger one would take for ever to find."""
+        sizes = (("nodes", len(patch.nodes), b.MOST_NODES), ("edges", len(patch.edges), b.MOST_EDGES))
+        for what, count, most in sizes:
+            if count > most:
+                told = f"the patch has {count} {what}; use at most {most}"
+                self._report("too_many", told, part=patch, field=what)
+        return all(count <= most for _, count, most in sizes)
 
     def _patch(self, name: str, draft: Draft, drafts: Mapping[str, Draft]) -> Checked | None:
         self._slot = name

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
+from graphlib import CycleError
 from typing import Final
+
+from msgspec import structs
 
 from holdfast.authoring.document.contract_format import (
     ComputedField,
@@ -25,11 +29,13 @@ from holdfast.authoring.document.formulas import RESERVED, Language, schema_type
 from holdfast.authoring.document.windows import is_stricter
 from holdfast.authoring.files.parsing import shown
 from holdfast.authoring.files.reading import Findings, Reader
-from holdfast.authoring.files.values import milliseconds
+from holdfast.authoring.files.values import Formula, milliseconds
 from holdfast.errors import Diagnostic, ExpressionError
+from holdfast.expressions import Expression
 from holdfast.expressions.suggestions import suggestion
+from holdfast.expressions.values import Kind
 from holdfast.machine.graphs.document import Field as MachineField
-from holdfast.machine.graphs.document_checks import DEEPEST_FIELDS
+from holdfast.machine.graphs.document_checks import DEEPEST_FIELDS, in_order
 from holdfast.machine.graphs.findings import name_findings, time_findings, work_findings
 from holdfast.machine.graphs.forms import form_findings
 from holdfast.machine.graphs.work import Work
@@ -37,6 +43,17 @@ from holdfast.machine.runs.fields import value_faults
 
 KEPT: Final = frozenset({"pass", "reject", "again", "amend", "timeout", "ok", "amended"})
 """Words that the engine has for leaving a state or a gate."""
+GIVES: Final[dict[str, Kind]] = {
+    "string": "string",
+    "int": "number",
+    "money": "number",
+    "bool": "bool",
+    "date": "date",
+    "datetime": "datetime",
+}
+"""What a formula comes to, by what its field is."""
+MOST_STATES: Final = 500
+"""States of a lifecycle, and transitions."""
 _BUILT_IN: Final = ("create", "update", "amend", "discard")
 """Verbs that every type has."""
 
@@ -52,7 +69,14 @@ class ContractChecks:
         self._language = Language(contract, schema_type(contract), {})
 
     def run(self) -> None:
-        """Find all that is wrong."""
+        """Find all that is wrong; a lifecycle that is far too large is not looked at."""
+        life = self._life
+        for what, count in (("states", len(life.states)), ("transitions", len(life.transitions))):
+            if count > MOST_STATES:
+                told = f"the lifecycle has {count} {what}; use at most {MOST_STATES}"
+                self._find("too_many", told, life, what)
+        if self._findings.found:
+            return
         self._fields()
         self._states()
         self._transitions()
@@ -71,6 +95,7 @@ class ContractChecks:
                 message = f"{shown(name)} is what every document has of itself; take another name"
                 self._findings.add("reserved_field", message, self._reader.inner(contract, "fields", name))
             self._field(name, field)
+        self._circular()
         for name in contract.system_fields:
             self._known(name, contract.fields, "`system_fields`", "unknown_field_name", contract, "system_fields")
 
@@ -100,12 +125,30 @@ class ContractChecks:
         if wrong:
             self._find("default", f"the default of {shown(name)} {wrong}", field, "default")
 
+    def _circular(self) -> None:
+        fields = {name: each for name, each in self._contract.fields.items() if isinstance(each, ComputedField)}
+        with suppress(ExpressionError):  # It is told where it stands.
+            formulas = {
+                name: [self._read(each.formula), None if each.times is None else self._read(each.times)]
+                for name, each in fields.items()
+            }
+            try:
+                in_order(formulas)
+            except CycleError as error:
+                names = error.args[1]
+                told = " from ".join(map(shown, names))
+                message = f"{told} would be computed; compute a field from those that are given"
+                self._find("computed", message, fields[names[0]], "formula")
+
+    def _read(self, formula: Formula) -> Expression:
+        return Expression.from_data(self._language.mapping(formula))
+
     def _computed(self, name: str, field: ComputedField) -> None:
-        self._expression(
-            partial(self._language.mapping, field.formula), f"the formula of {shown(name)}", field, "formula"
-        )
+        read = partial(self._language.mapping, field.formula, expects=GIVES[field.gives])
+        self._expression(read, f"the formula of {shown(name)}", field, "formula")
         if field.times is not None:
-            self._expression(partial(self._language.mapping, field.times), f"`times` of {shown(name)}", field, "times")
+            read = partial(self._language.mapping, field.times, expects="number")
+            self._expression(read, f"`times` of {shown(name)}", field, "times")
         if (field.times is not None or field.per > 1) and field.gives not in {"int", "money"}:
             message = f"{shown(name)} gives {field.gives}, and only int and money are taken times or divided; drop it"
             self._find("computed", message, field, "times" if field.times is not None else "per")
@@ -352,9 +395,22 @@ def default_problem(field: Field) -> str:
         is_sound &= value in field.values
     if is_sound and isinstance(field, DateField | DatetimeField):
         is_sound = not list(value_faults(MachineField(type="date" if kind == "date" else "datetime"), value, ""))
-    if value is None or is_sound or isinstance(field, ComputedField):
+    if value is None or isinstance(field, ComputedField):
+        return ""
+    if is_sound and all(not default_problem(structs.replace(each, default=part)) for each, part in _parts(field)):
         return ""
     return f"is {shown(value)}, which is no {kind}; give one, or none"
+
+
+def _parts(field: Field) -> Iterator[tuple[Field, object]]:
+    """The values of a default that is a list or an object, each with the field that it is for."""
+    match field:
+        case ListField(items=items, default=list() as values) if items is not None:
+            yield from ((items, each) for each in values)
+        case ObjectField(fields=fields, default=dict() as values) if fields:
+            yield from ((fields[name], each) for name, each in values.items() if name in fields)
+        case _:
+            pass
 
 
 def _inner(field: ListField | ObjectField) -> Iterator[Field]:

@@ -10,6 +10,7 @@ from holdfast.authoring.document.contract_format import Contract, Window
 from holdfast.authoring.document.parts import Edge, Node
 from holdfast.errors import DefinitionError, Diagnostic
 from holdfast.kernel.canonical import canonical_hash
+from holdfast.kernel.settling import settled
 
 HASH_MISMATCH: Final = "WORKFLOW_HASH_MISMATCH"
 
@@ -86,7 +87,7 @@ def read_effective(data: bytes | str | dict[str, object]) -> Effective:
     """A stored artifact; DefinitionError if it was changed since it was compiled."""
     try:
         plain = msgspec.json.decode(data, type=dict[str, object]) if isinstance(data, bytes | str) else data
-        found = msgspec.convert(plain, Effective)
+        found = msgspec.convert(plain, settled(Effective))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _mismatch("the compiled workflow", f"the stored workflow cannot be read: {error}") from error
     check_whole(found)

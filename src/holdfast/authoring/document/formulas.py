@@ -23,6 +23,8 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression, Options, Reason, Spelling, Type, parse
 from holdfast.expressions.suggestions import suggestion
 from holdfast.expressions.tree import Node, variables
+from holdfast.expressions.values import Kind
+from holdfast.kernel.settling import settled
 
 Stored: TypeAlias = dict[str, object]
 """The stored form of an expression, as graphs have it."""
@@ -123,11 +125,11 @@ class Language:
         self._check_references(read)
         return self._stored(read.check(self._schema, expects="bool"))
 
-    def mapping(self, given: Formula) -> Stored:
+    def mapping(self, given: Formula, *, expects: Kind | None = None) -> Stored:
         """The stored form of a value; what is no text stands for itself."""
         read = _parsed(given if isinstance(given, str) else _json(given), "mapping")
         self._check_references(read)
-        return self._stored(read.check(self._schema))
+        return self._stored(read.check(self._schema, expects=expects))
 
     def template(self, given: str) -> Stored:
         """The stored form of a text with `{path}` holes."""
@@ -138,7 +140,7 @@ class Language:
     def _stored(self, read: Expression) -> Stored:
         if not self._reads_others or not any(map(self._leads_on, _paths(read))):
             return read.to_data()
-        tree: Node = msgspec.convert(self._through(msgspec.to_builtins(read.tree)), Node)
+        tree: Node = msgspec.convert(self._through(msgspec.to_builtins(read.tree)), settled(Node))
         return Expression(read.source, read.spelling, tree).to_data()
 
     def _leads_on(self, path: tuple[tuple[str, ...], int]) -> bool:

@@ -37,7 +37,6 @@ class Shape(NamedTuple):
 
 def check_shape(draft: Draft, report: Report) -> Shape | None:
     """Report all that is wrong with the shape of a patch; None if tokens could not be followed through it."""
-    _sizes(draft, report)
     _window(draft, report)
     _entry(draft, report)
     _exit(draft, report)
@@ -51,15 +50,6 @@ def check_shape(draft: Draft, report: Report) -> Shape | None:
         _circles(draft, set(order), report)
         return None
     return _Branches(draft, order, report).shape()
-
-
-def _sizes(draft: Draft, report: Report) -> None:
-    for what, count, most in (
-        ("nodes", len(draft.patch.nodes), b.MOST_NODES),
-        ("edges", len(draft.patch.edges), b.MOST_EDGES),
-    ):
-        if count > most:
-            report("too_many", f"the patch has {count} {what}; use at most {most}", part=draft.patch, field=what)
 
 
 def _window(draft: Draft, report: Report) -> None:

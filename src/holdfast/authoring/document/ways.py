@@ -16,6 +16,7 @@ from holdfast.authoring.document.formulas import Stored
 from holdfast.authoring.document.outcomes import refusal_of, spelt_out
 from holdfast.authoring.document.parts import ANY, OK, SYSTEM_TYPES, Edge, Node
 from holdfast.expressions import Options, parse
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs import graph as g
 
 
@@ -75,7 +76,7 @@ def _edge(node: Node, edge: Edge, place: int) -> g.Edge:
 
 def patch_node(node: Node) -> b.PatchNode:
     """What the author wrote of a node."""
-    found: b.PatchNode = msgspec.convert({**node.config, "id": node.id, "type": node.type}, b.PatchNode)
+    found: b.PatchNode = msgspec.convert({**node.config, "id": node.id, "type": node.type}, settled(b.PatchNode))
     return found
 
 

@@ -137,6 +137,8 @@ class _Composer:
         self._refuse_tag(event)
         tree = Scalar(value_of(event.value) if event.implicit[0] else event.value, event.value, _mark(event))
         self._count(1, tree.at)
+        if "\0" in event.value:  # Written with an escape: as it is, YAML refuses it.
+            self._find("syntax", "this holds the character U+0000, which no database keeps; remove it", tree.at)
         if event.anchor:
             self._anchors[event.anchor] = (tree, 1, 0)
         self._place(tree, 0)
@@ -219,6 +221,14 @@ class _Composer:
             raise _Refused("too_many_findings", "there is more; mend these first", at)
 
 
+def _cure(text: str, mark: yaml.Mark | None) -> str:
+    """What to do where YAML ends. A tab is named, because nobody sees it."""
+    lines = text.splitlines()
+    if mark is not None and mark.line < len(lines) and "\t" in lines[mark.line][: mark.column + 1]:
+        return "there is a tab here; indent with spaces"
+    return "look at the indentation, quotes and brackets here"
+
+
 def _events(text: str) -> Iterator[yaml.Event]:
     try:
         yield from yaml.parse(text, Loader=_Loader)
@@ -230,9 +240,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
         mark = error.problem_mark or error.context_mark
         told = ", ".join(each for each in (error.context, error.problem) if each)
         at = _BEGIN if mark is None else Mark(mark.line + 1, mark.column + 1)
-        raise _Refused(
-            "syntax", f"this is no YAML: {told}; look at the indentation, quotes and brackets here", at
-        ) from error
+        raise _Refused("syntax", f"this is no YAML: {told}; {_cure(text, mark)}", at) from error
 
 
 def _mark(event: yaml.Event) -> Mark:

@@ -9,6 +9,7 @@ from holdfast.authoring.words import Known
 
 ACTIVE: Final = ("active", "suspended")
 TERMINAL: Final = ("completed", "failed", "cancelled")
+ENDED_FOR: Final[Mapping[str, Sequence[str]]] = {}
 
 _STATUSES: Final = {"running": "active", "paused": "suspended", "aborted": "cancelled"}
 """What is called otherwise than it is stored."""

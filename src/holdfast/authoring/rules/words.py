@@ -16,11 +16,12 @@ BLOCKED: Final = "blocked"
 APPROVAL_REJECTED: Final = "approval_rejected"
 """Why a run is blocked whose block somebody was to lift, and did not."""
 RESUMING: Final = "resuming"
+ENDED_FOR: Final[Mapping[str, Sequence[str]]] = {BLOCKED: (BLOCKED, APPROVAL_REJECTED)}
 
 
 def instance_status(status: str, reason: str, *, has_begun: bool) -> str:
     """The status of an instance."""
-    if reason in {BLOCKED, APPROVAL_REJECTED} and status == "completed":
+    if reason in ENDED_FOR[BLOCKED] and status == "completed":
         return BLOCKED
     if reason == RESUMING and status == "running":
         return RESUMING

@@ -15,6 +15,7 @@ PAUSED: Final = "paused"
 
 ACTIVE: Final = ("pending", "running", "paused", "dlq")
 TERMINAL: Final = ("completed", "failed", "cancelled", "aborted")
+ENDED_FOR: Final[Mapping[str, Sequence[str]]] = {}
 
 STEP_STATUSES: Final = (
     "pending",

@@ -9,11 +9,12 @@ import msgspec
 
 from holdfast.app.calls.charters import Charter
 from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
-from holdfast.errors import NotFoundError, PayloadError
+from holdfast.errors import NotFoundError, PayloadError, RejectedError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.routes.bodies import NumberQuery
-from holdfast.http.routing import Call, Given, NoQuery, Paged, Route, Subject
+from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from holdfast.http.tags import changed, tag_of
 
 _RULES, _SETTINGS = "rules:", "settings"
 
@@ -57,25 +58,32 @@ async def list_charters(call: Call[Paged, None]) -> Listing[Charter]:
     return cursors.sliced(await call.calls.charters.list(), call.query.cursor, call.page(call.query.limit))
 
 
-async def get_charter(call: Call[NumberQuery, None]) -> Charter:
+async def get_charter(call: Call[NumberQuery, None]) -> Answer:
     """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
     name, version = call.path["charter"], call.query.version
     if name == _SETTINGS:
-        return await call.calls.charters.settings(version)
-    return await call.calls.charters.rules(_type_of(name), version)
+        return _tagged(await call.calls.charters.settings(version))
+    return _tagged(await call.calls.charters.rules(_type_of(name), version))
 
 
-async def put_charter(call: Call[NoQuery, PutCharter]) -> Charter:
-    """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more."""
-    name, asked = call.path["charter"], call.body
+async def put_charter(call: Call[NoQuery, PutCharter]) -> Answer:
+    """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
+    try:
+        return _tagged(await _put(call))
+    except RejectedError as error:
+        raise changed(call, error) from None
+
+
+async def _put(call: Call[NoQuery, PutCharter]) -> Charter:
+    name, asked, seen = call.path["charter"], call.body, call.expected_version
     if name == _SETTINGS:
         if asked.settings is None or asked.rules is not None:
             raise PayloadError("`settings` of the organisation are given here, and no rules")
-        return await call.calls.charters.publish_settings(asked.settings, comment=asked.comment)
+        return await call.calls.charters.publish_settings(asked.settings, replaces=seen, comment=asked.comment)
     type_ = _type_of(name)
     if asked.rules is None or asked.settings is not None:
         raise PayloadError("`rules` for a type are given here, and no settings")
-    return await call.calls.charters.publish_rules(type_, asked.rules, comment=asked.comment)
+    return await call.calls.charters.publish_rules(type_, asked.rules, replaces=seen, comment=asked.comment)
 
 
 async def refresh_charters(call: Call[NoQuery, None]) -> None:
@@ -119,6 +127,10 @@ async def check_workflows(call: Call[Paged, None]) -> Listing[Violation]:
     return cursors.sliced(await call.calls.invariants.workflows(), call.query.cursor, call.page(call.query.limit))
 
 
+def _tagged(charter: Charter) -> Answer:
+    return Answer(value=charter, headers={"etag": tag_of(charter, charter.version)})
+
+
 def _type_of(name: str) -> str:
     """The type whose rules an address names."""
     if not name.startswith(_RULES) or name == _RULES:
@@ -132,7 +144,7 @@ _INVARIANTS = Subject("invariants", "/api/v1/invariants", "execution:read", "own
 ROUTES: tuple[Route, ...] = (
     _CHARTERS.get("", list_charters, query=Paged, answer=Listing[Charter]),
     _CHARTERS.post("/refresh", refresh_charters, permission="documents:govern", reach="tenant"),
-    _CHARTERS.get("/{charter}", get_charter, query=NumberQuery, answer=Charter),
+    _CHARTERS.get("/{charter}", get_charter, query=NumberQuery, answer=Charter, also=(304,)),
     _CHARTERS.put(
         "/{charter}",
         put_charter,
@@ -140,6 +152,7 @@ ROUTES: tuple[Route, ...] = (
         reach="tenant",
         body=PutCharter,
         answer=Charter,
+        takes_condition=True,
         example={"rules": [], "comment": "no rules yet"},
     ),
     _INVARIANTS.get("", list_invariants, query=Paged, answer=Listing[Invariant]),

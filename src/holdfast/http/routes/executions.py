@@ -274,7 +274,7 @@ async def stream_execution(call: Call[NoQuery, None]) -> Stream:
 
 
 async def stream_executions(call: Call[NoQuery, None]) -> Stream:
-    """That runs of the tenant have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+    """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
     return await streams.streamed(streams.list_events(call))
 
 
@@ -292,7 +292,7 @@ ROUTES: tuple[Route, ...] = (
     _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQuery),
     _RUNS.get("/resumable", list_resumable, reach="own", answer=Listing[InstanceSummary], query=ResumableQuery),
     _RUNS.get("/stuck", list_stuck, reach="own", answer=Listing[InstanceSummary], query=Paged),
-    _RUNS.get("/events", stream_executions, answer=Changed, media_type=_SSE),
+    _RUNS.get("/events", stream_executions, reach="own", answer=Changed, media_type=_SSE),
     _RUN.get("", get_execution, answer=WorkflowInstance, also=(304,)),
     _RUN.get("/status", get_status, answer=RunStatus),
     _RUN.get("/steps", list_steps, answer=list[Step]),

@@ -107,6 +107,7 @@ ROUTES: tuple[Route, ...] = (
     _KEYS.post(
         "",
         create_key,
+        tells_secret=True,
         body=NewKey,
         answer=NewApiKey,
         status=201,

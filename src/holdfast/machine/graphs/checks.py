@@ -15,6 +15,7 @@ import msgspec
 from holdfast.errors import Diagnostic
 from holdfast.kernel.canonical import LARGEST_INTEGER
 from holdfast.kernel.names import MISLEADING, is_misleading
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.document_checks import check_document
 from holdfast.machine.graphs.findings import (
@@ -315,7 +316,7 @@ def _join(draft: Draft, name: str, op: Join, branches: int) -> Iterator[Diagnost
 def _unstorable(value: Node | Edge | Policies, what: str, position: str = "") -> Iterator[Diagnostic]:
     """What would not come back from the store as it is: a value of another type, or half a character."""
     try:
-        is_same = msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value
+        is_same = msgspec.json.decode(msgspec.json.encode(value), type=settled(type(value))) == value
         reason = "" if is_same else "it would come back changed"
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         reason = str(error)

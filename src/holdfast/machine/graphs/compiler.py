@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.errors import DefinitionError, Diagnostic, PayloadError
 from holdfast.kernel.canonical import canonical_hash
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.checks import NO_RIGHTS, check_graph
 from holdfast.machine.graphs.graph import IR_VERSION, DocumentSpec, Edge, Graph, Kind, Node, Policies, Rights, Trigger
 
@@ -64,7 +65,7 @@ def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
     try:
         plain = msgspec.json.decode(data, type=dict[str, object]) if isinstance(data, str | bytes) else dict(data)
         name = str(plain.get("name", ""))
-        given = msgspec.convert(plain, _Given)
+        given = msgspec.convert(plain, settled(_Given))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"this is no graph: {error}; take the form that the data of a published definition has"
         raise _refusal(name, "unreadable_graph", message) from error
@@ -114,9 +115,9 @@ def graph_bytes(graph: Graph) -> bytes:
 def read_graph(data: bytes) -> Graph:
     """A stored graph. DefinitionError if it was changed since it was compiled, or comes from code that is newer than this."""
     try:
-        header = msgspec.json.decode(data, type=_Header)
+        header = msgspec.json.decode(data, type=settled(_Header))
         _check_version(header)
-        graph = msgspec.json.decode(data, type=Graph)
+        graph = msgspec.json.decode(data, type=settled(Graph))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"the stored graph cannot be read: {error}; restore it, or publish the workflow again"
         raise _refusal("", "unreadable_graph", message) from error

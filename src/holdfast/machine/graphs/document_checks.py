@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 
-from holdfast.errors import Diagnostic
+from holdfast.errors import Diagnostic, ExpressionError
+from holdfast.expressions import Expression
 from holdfast.machine.graphs.document import (
     FIELD_TYPES,
     WINDOWS,
@@ -79,6 +81,31 @@ def _spec(spec: DocumentSpec) -> Iterator[Diagnostic]:
         for name, count in Counter(names).items():
             if count > 1:
                 yield Diagnostic("duplicate", f"there are {count} {what} named {name!r}; give each a name of its own")
+    yield from _circular(spec)
+
+
+def in_order(formulas: Mapping[str, Iterable[Expression | None]]) -> list[str]:
+    """Computed fields, each behind those that it reads, in the same order in every process; CycleError if some read one another."""
+    read = {
+        name: {path.split(".")[1] for part in parts if part is not None for path in part.variables if "." in path}
+        for name, parts in sorted(formulas.items())
+    }
+    return list(TopologicalSorter({name: sorted(each & read.keys()) for name, each in read.items()}).static_order())
+
+
+def _circular(spec: DocumentSpec) -> Iterator[Diagnostic]:
+    fields = {name: each for name, each in spec.fields.items() if each.type == "computed"}
+    try:
+        in_order({name: [_read(each.formula), _read(each.times)] for name, each in fields.items()})
+    except ExpressionError:
+        return  # It is told where it stands.
+    except CycleError as error:
+        told = " from ".join(map(repr, error.args[1]))
+        yield Diagnostic("field", f"{told} would be computed; compute a field from those that are given")
+
+
+def _read(formula: object) -> Expression | None:
+    return None if formula is None else Expression.from_data(formula)
 
 
 def _field(what: str, place: str, field: Field, depth: int = 1) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.expressions import Expression
 from holdfast.machine.graphs.document import WINDOWS, DocumentPolicy, DocumentSpec, Region, Transition, Window
-from holdfast.machine.graphs.document_checks import actions_of
+from holdfast.machine.graphs.document_checks import actions_of, in_order
 from holdfast.machine.graphs.forms import Form
 from holdfast.machine.graphs.graph import Graph, Proxy, State
 
@@ -34,6 +34,20 @@ class Computed(NamedTuple):
         return round(Fraction(found * factor, self.per))
 
 
+def _computed(spec: DocumentSpec) -> dict[str, Computed]:
+    """The computed fields, each behind those that it reads."""
+    made = {
+        name: Computed(
+            Expression.from_data(field.formula),
+            None if field.times is None else Expression.from_data(field.times),
+            field.per,
+        )
+        for name, field in spec.fields.items()
+        if field.type == "computed" and field.formula is not None
+    }
+    return {name: made[name] for name in in_order({name: (each.formula, each.times) for name, each in made.items()})}
+
+
 class DocumentIndex:
     """Where the parts of an envelope are, by the words of its document."""
 
@@ -48,15 +62,7 @@ class DocumentIndex:
         self.regions = {each.id: each for each in spec.regions}
         self.stable = frozenset(spec.stable)
         self.system = frozenset(name for name, field in spec.fields.items() if field.system)
-        self.computed = {
-            name: Computed(
-                Expression.from_data(field.formula),
-                None if field.times is None else Expression.from_data(field.times),
-                field.per,
-            )
-            for name, field in spec.fields.items()
-            if field.type == "computed" and field.formula is not None
-        }
+        self.computed = _computed(spec)
         nodes = graph.nodes.values()
         self.state_of = {node.op.status: node.id for node in nodes if isinstance(node.op, State)}
         """The node where a document stays that has a status."""

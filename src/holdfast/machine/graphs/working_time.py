@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.calendars import is_zone
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -52,7 +53,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def calendars_of(settings: Mapping[str, object]) -> tuple[dict[str, Calendar], list[str]]:
     """The calendars that the settings of an organisation name under `calendars`, and what is wrong with them."""
     try:
-        found = msgspec.convert(settings.get("calendars", {}), dict[str, Calendar])
+        found = msgspec.convert(settings.get("calendars", {}), settled(dict[str, Calendar]))
     except msgspec.ValidationError as error:
         return {}, [f"the calendars cannot be read: {error}"]
     flaws = [f"the calendar {name!r}: {flaw}" for name, each in found.items() for flaw in each.flaws()]

@@ -58,7 +58,7 @@ def refusal_of(routes: GraphIndex, state: State, command: c.Command, moment: Mom
     if state.status == "new" or (isinstance(command, _SEEING) and command.seen not in {None, moment.version}):
         return _unseen(state, moment)
     if isinstance(command, DOCUMENT_COMMANDS):
-        return _without_document(routes, state)
+        return _without_document(routes, state, command, moment)
     if isinstance(command, c.AdvanceProcess):
         return inactive(routes, state, command, moment)
     if state.resumed is not None and is_repeated(state.resumed, command):
@@ -86,11 +86,11 @@ def _unseen(state: State, moment: Moment) -> Rejection:
     return refused(Refusal.OUTDATED, f"it has {moment.version} events by now; look at it again, and say so")
 
 
-def _without_document(routes: GraphIndex, state: State) -> Rejection | None:
+def _without_document(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Rejection | None:
     """Why nothing can be asked of a document that is not there, or whose life is over."""
     if state.document is None:
         return refused(Refusal.NO_DOCUMENT, f"{routes.graph.name!r} manages no documents; ask this of a document")
-    return ended(state) if state.is_terminal else None
+    return ended(Turn(routes, state, moment, kind_of), command) if state.is_terminal else None
 
 
 def _started_before(moment: Moment) -> Rejection:

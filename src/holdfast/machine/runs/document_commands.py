@@ -34,6 +34,8 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     """What the handler of the action makes of it; None if it has none."""
     amended_from: str = ""
     """The document that it takes the place of."""
+    hands: list[str] = []
+    """Those who wrote that one, whose content it goes on with."""
     status: str = ""
     """The status that it has had before the engine knew it; empty for a new one."""
     version: int = 1

@@ -29,7 +29,7 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         org=event.org,
         related=event.related,
         updated_by=event.by,
-        hands=_with([], event),
+        hands=_with(event.hands, event),
         intent=_first_intent(event),
     )
 

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from typing import Final
 
 from holdfast.errors import ExpressionError, indefinite
+from holdfast.expressions.temporal import in_utc, read_time
 from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.document_index import DocumentIndex
 
@@ -37,9 +38,13 @@ def with_computed(index: DocumentIndex, data: Data) -> Data:
     computed = dict(data)
     for name, formula in index.computed.items():
         try:
-            computed[name] = formula.value({"entity": computed})
+            found = formula.value({"entity": computed})
         except ExpressionError:
+            found = None
+        if found is None:
             computed.pop(name, None)
+        else:
+            computed[name] = found
     return computed
 
 
@@ -139,7 +144,9 @@ def _is_date(text: str) -> bool:
 
 
 def _is_instant(text: str) -> bool:
+    """Whether it is one that expressions read too: they would stop at what they cannot compare."""
     try:
-        return datetime.fromisoformat(text).utcoffset() is not None
-    except ValueError:
+        found = read_time(text, "datetime")
+        return isinstance(found, datetime) and bool(in_utc(found))
+    except ExpressionError:
         return False

@@ -84,6 +84,7 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         or may_do(turn, action, turn.moment.actor, org=command.org)
         or _window_refusal(turn, command)
         or version_refusal(turn, command.expected_version)
+        or _uncomputed(action, command)
     )
     if refusal is not None:
         return refusal
@@ -92,6 +93,10 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         return draft
     if not draft.changes:
         return UNCHANGED
+    # Who may edit up to a limit has nothing to do beyond it, neither before nor after.
+    beyond = policy_refusal(turn, action.name, author.actor, content=draft.data, org=command.org)
+    if beyond is not None:
+        return beyond
     if command.amends or window_of(turn.routes, turn.state).window != "editable":
         return _amend_in_place(turn, draft, action.name, author, go_on=go_on)
     change(turn, draft, action.name, author)
@@ -116,6 +121,14 @@ def _payload_refusal(turn: Turn, action: DocumentAction, command: Mutate) -> Rej
     return invalid(f"what {action.name!r} is given", faults)
 
 
+def _uncomputed(action: DocumentAction, command: Mutate) -> Rejection | None:
+    """Why what is given is not laid over the data: a process that knows another workflow of the type may not know of the handler."""
+    if not action.handler or command.changes is not None:
+        return None
+    told = f"what {action.name!r} changes is computed by {action.handler!r}; have that called"
+    return refused(Refusal.HANDLER_REQUIRED, told)
+
+
 def _content_refusal(turn: Turn, changes: Data) -> Rejection | None:
     return invalid("the edit", not_given(index_of(turn.routes), changes, is_workflow=False))
 
@@ -127,12 +140,15 @@ def invalid(what: str, faults: list[str]) -> Rejection | None:
     return refused(Refusal.INVALID_DOCUMENT, f"{what} does not fit the contract: {'; '.join(faults)}")
 
 
-def may_do(
-    turn: Turn, action: DocumentAction, actor: Actor, *, content: Data | None = None, org: Data | None = None
-) -> Rejection | None:
-    """Why somebody may not do something to a document, or create one with a content."""
+def may_do(turn: Turn, action: DocumentAction, actor: Actor, *, org: Data | None = None) -> Rejection | None:
+    """Why somebody may not do something to a document as it is."""
+    return incapable(turn, action, actor) or policy_refusal(turn, action.name, actor, org=org)
+
+
+def incapable(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
+    """Why somebody may not do something to any document of a type."""
     if actor.may(action.capability):
-        return policy_refusal(turn, action.name, actor, content=content, org=org)
+        return None
     told = f"{actor.id!r} may not do {action.name!r}: that needs the capability {action.capability!r}"
     return refused(Refusal.NOT_ALLOWED, f"{told} on {index_of(turn.routes).spec.entity_type!r}")
 

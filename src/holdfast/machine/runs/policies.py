@@ -54,7 +54,7 @@ def judged(index: DocumentIndex, name: str, actor: Actor, asked: Data, *, is_len
 def policy_refusal(
     turn: Turn, name: str, actor: Actor, *, content: Data | None = None, org: Data | None = None
 ) -> Rejection | None:
-    """Why the policies do not let somebody do something to the document, or create one with a content."""
+    """Why the policies do not let somebody do something to the document, or give it a content."""
     judgement = judged(index_of(turn.routes), name, actor, asked_of(turn, actor, content=content, org=org))
     if not judgement.objection:
         return None
@@ -63,12 +63,12 @@ def policy_refusal(
 
 
 def asked_of(turn: Turn, actor: Actor, *, content: Data | None = None, org: Data | None = None) -> Data:
-    """What the conditions of policies read."""
+    """What the conditions of policies read: the document as it is, or as it would be with a content."""
     document = turn.state.document
-    known = {} if document is None else document.names()
+    known = {} if document is None else document.names() if content is None else document.own()
     settings = {} if document is None else document.org
     return {
-        "entity": {**known, **(content or {})},
+        "entity": {**(content or {}), **known},
         "actor": actor_names(actor),
         "org": settings if org is None else org,
         "now": turn.moment.now,

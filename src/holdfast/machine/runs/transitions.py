@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from holdfast.kernel.decision import Answer, Rejection
-from holdfast.machine.graphs.document import Transition
+from holdfast.machine.graphs.document import DocumentAction, Transition
+from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.graphs.graph import State as StateNode
-from holdfast.machine.runs.document_commands import CreateDocument, RequestTransition, SupersedeDocument
+from holdfast.machine.runs.commands import Command
+from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition, SupersedeDocument
 from holdfast.machine.runs.events import (
     DocumentCreated,
     DocumentSuperseded,
@@ -14,13 +16,23 @@ from holdfast.machine.runs.events import (
     WorkflowStarted,
 )
 from holdfast.machine.runs.leaving import finish
-from holdfast.machine.runs.mutations import Author, Draft, change, created, drafted, may_do, version_refusal
+from holdfast.machine.runs.mutations import (
+    Author,
+    Draft,
+    action_for,
+    change,
+    created,
+    drafted,
+    incapable,
+    may_do,
+    version_refusal,
+)
 from holdfast.machine.runs.policies import policy_refusal
-from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
+from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
 from holdfast.machine.runs.rules import follow
 from holdfast.machine.runs.slots import interrupt
-from holdfast.machine.runs.state import ROOT, State, Step
+from holdfast.machine.runs.state import ROOT, Data, Step
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
 
@@ -42,6 +54,9 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
     draft = drafted(turn, {}, given, author) if command.status else created(turn, given, author)
     if not isinstance(draft, Draft):
         return draft
+    beyond = _beyond(turn, command, draft.data)
+    if beyond is not None:
+        return beyond
     spec = index.spec
     status = command.status or (spec.amended if command.amended_from else spec.initial)
     turn.emit(WorkflowStarted(input={}, requester=actor.on_behalf_of or actor.id, looks_up=command.looks_up))
@@ -65,6 +80,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             is_adopted=bool(command.status),
             related=command.related or {},
             origin=command.origin,
+            hands=command.hands,
         )
     )
     follow(turn, command.action, command.rules, before=draft.held, actor=actor)
@@ -93,19 +109,48 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
         possible = ", ".join(map(repr, sorted(known)))
         told = f"a document cannot be taken over as {command.status!r}; it can be {possible}"
         return refused(Refusal.NO_DOCUMENT, told)
-    return may_do(turn, action, turn.moment.actor, content=command.data, org=command.org)
+    return incapable(turn, action, turn.moment.actor)
 
 
-def ended(state: State) -> Rejection:
-    """What is said to those who ask something of a document whose life is over."""
-    document = state.document
-    if document is None:
-        return already_terminal(state.status)
+def _beyond(turn: Turn, command: CreateDocument, content: Data) -> Rejection | None:
+    """Why the policies do not let somebody create a document with a content, or amend one so that it has it."""
+    index, actor = index_of(turn.routes), turn.moment.actor
+    names = [command.action, _amending(index).name] if command.amended_from else [command.action]
+    refusals = (policy_refusal(turn, each, actor, content=content, org=command.org) for each in names)
+    return next((each for each in refusals if each is not None), None)
+
+
+def _amending(index: DocumentIndex) -> DocumentAction:
+    return index.actions.get("amend") or index.actions["update"]
+
+
+def ended(turn: Turn, command: Command) -> Rejection:
+    """What is said to those who ask something of a document whose life is over: whoever may not ask that of one that lives is told nothing else."""
+    document = document_of(turn.state)
+    barred = _barred(turn, command)
+    if barred is not None:
+        return barred
     if document.superseded_by:
         told = f"{document.superseded_by!r} has taken the place of {document.id!r}; go on with that one"
         return refused(Refusal.ALREADY_SUPERSEDED, told)
     told = f"{document.id!r} is {document.status}, which is final; create another document"
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, told)
+
+
+def _barred(turn: Turn, command: Command) -> Rejection | None:
+    """Why somebody may not ask something, however the document stands."""
+    index, actor = index_of(turn.routes), turn.moment.actor
+    match command:
+        case Mutate():
+            action, unknown = action_for(turn, command.action)
+            return unknown if action is None else may_do(turn, action, actor, org=command.org)
+        case SupersedeDocument():
+            return may_do(turn, _amending(index), actor)
+        case RequestTransition():
+            transition = index.transitions.get(command.transition)
+            return _unasked(turn, transition) if transition else _unknown(index, command.transition)
+        case _:
+            return None
 
 
 # -- transitions
@@ -116,9 +161,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     index, document = index_of(turn.routes), document_of(turn.state)
     transition = index.transitions.get(command.transition)
     if transition is None:
-        possible = ", ".join(map(repr, sorted(index.transitions)))
-        told = f"{index.spec.entity_type!r} has no transition {command.transition!r}; there are {possible}"
-        return refused(Refusal.UNKNOWN_TRANSITION, told)
+        return _unknown(index, command.transition)
     refusal = _illegal(turn, transition) or version_refusal(turn, command.expected_version)
     if refusal is not None:
         return refusal
@@ -135,19 +178,31 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     return None
 
 
+def _unknown(index: DocumentIndex, name: str) -> Rejection:
+    possible = ", ".join(map(repr, sorted(index.transitions)))
+    told = f"{index.spec.entity_type!r} has no transition {name!r}; there are {possible}"
+    return refused(Refusal.UNKNOWN_TRANSITION, told)
+
+
+def _unasked(turn: Turn, transition: Transition) -> Rejection | None:
+    """Why somebody may not ask for a transition, wherever it leads from."""
+    actor, name = turn.moment.actor, transition.name
+    if actor.may(transition.capability):
+        return policy_refusal(turn, name, actor)
+    told = f"{actor.id!r} may not ask for {name!r}: that needs the capability {transition.capability!r}"
+    return refused(Refusal.NOT_ALLOWED, told)
+
+
 def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
-    index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
+    index, document = index_of(turn.routes), document_of(turn.state)
     name, legal = transition.name, index.legal(document.status)
     possible = f"from there lead {', '.join(map(repr, legal))}" if legal else "nothing leads on from there"
-    if not actor.may(transition.capability):
-        told = f"{actor.id!r} may not ask for {name!r}: that needs the capability {transition.capability!r}"
-        return refused(Refusal.NOT_ALLOWED, told)
+    barred = _unasked(turn, transition)
+    if barred is not None:
+        return barred
     if document.status not in transition.sources:
         told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
         return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
-    barred = policy_refusal(turn, name, actor)
-    if barred is not None:
-        return barred
     if not turn.routes.ways(index.state_of[document.status], name):
         told = f"no way leads from {document.status!r} to the gate of {name!r}; {possible}"
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
@@ -213,8 +268,7 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if index.spec.amended not in index.spec.states:
         told = f"the lifecycle of {index.spec.entity_type!r} has no status for amendments; create another document"
         return refused(Refusal.NOT_AMENDABLE, told)
-    action = index.actions.get("amend") or index.actions["update"]
-    refusal = may_do(turn, action, actor) or version_refusal(turn, command.expected_version)
+    refusal = may_do(turn, _amending(index), actor) or version_refusal(turn, command.expected_version)
     if refusal is not None:
         return refusal
     if window_of(turn.routes, turn.state).window == "editable":

@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from holdfast.kernel.people import Principal
+from holdfast.kernel.settling import settled
 from holdfast.people.notices.notice import Notice
 
 Occasion = Literal["opened", "handed", "reminded", "escalated", "step", "rule"]
@@ -90,7 +91,7 @@ def manners_of(settings: Mapping[str, object]) -> tuple[Manners | None, list[str
     if given is None:
         return None, []
     try:
-        found = msgspec.convert(given, Manners)
+        found = msgspec.convert(given, settled(Manners))
     except msgspec.ValidationError as error:
         return None, [f"what is said of notices cannot be read: {error}"]
     flaws = list(found.flaws())

@@ -58,6 +58,8 @@ class Batch:
         """The time of everything in it."""
         self.answers: list[Answer] = []
         self.written: list[Draft] = []
+        self.kept: list[CachedInstance] = []
+        """Those that are remembered, and in hand until all are told of what was written."""
         self.doubtful: list[Submission] = []
         """Must be looked at again, the careful way."""
         self.spent: list[Claim] = []
@@ -85,6 +87,7 @@ class Batch:
         """Take over what came of a part."""
         self.answers += other.answers
         self.written += other.written
+        self.kept += other.kept
         self.doubtful += other.doubtful
 
     def decide(self, submissions: Iterable[Submission], found: Found) -> list[Draft]:

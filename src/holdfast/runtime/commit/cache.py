@@ -18,7 +18,17 @@ NO_SNAPSHOTS = -1
 class CachedInstance:
     """An instance as it was at its last known commit."""
 
-    __slots__ = ("bytes_since", "events_since", "header", "is_fresh", "program", "snapshot_bytes", "state", "timers")
+    __slots__ = (
+        "bytes_since",
+        "events_since",
+        "free",
+        "header",
+        "is_fresh",
+        "program",
+        "snapshot_bytes",
+        "state",
+        "timers",
+    )
 
     def __init__(self, header: Header, program: Program, state: object, timers: dict[str, PendingTimer]) -> None:
         self.header = header
@@ -32,6 +42,9 @@ class CachedInstance:
         self.snapshot_bytes = 0
         self.is_fresh = True
         """Whether it was read for this very batch; otherwise it comes from memory and may be old."""
+        self.free: list[None] = []
+        """Empty while somebody has the state in hand, and may change it: at first whoever made it. Of two threads that pop what is there
+        one gets it; whoever has it appends it again, once. While it is gone only the row can be relied on."""
 
     @classmethod
     def of(cls, loaded: Loaded, program: Program) -> CachedInstance:
@@ -48,6 +61,13 @@ class CachedInstance:
         for event in loaded.events:
             tracked.bytes_since += len(event.data)
         tracked.snapshot_bytes = len(snapshot.data) if snapshot else 0
+        return tracked
+
+    def renewed(self, loaded: Loaded) -> CachedInstance:
+        """The same instance with its row and its timers as they were just read; it has no other events."""
+        tracked = CachedInstance(loaded.header, self.program, self.state, loaded.timers)
+        tracked.events_since, tracked.bytes_since = self.events_since, self.bytes_since
+        tracked.snapshot_bytes = self.snapshot_bytes
         return tracked
 
 
@@ -117,6 +137,16 @@ class InstanceCache:
         """The row of an instance as it is remembered; any thread may ask."""
         tracked = self._by_id.get(identity.int)
         return None if tracked is None else tracked.header
+
+    def take(self, identity: InstanceId) -> CachedInstance | None:
+        """An instance that is remembered and that nobody has in hand; any thread may ask, and has it from then on. It may be old."""
+        tracked = self._by_id.get(identity.int)
+        try:
+            if tracked is not None:
+                tracked.free.pop()
+        except IndexError:
+            return None
+        return tracked
 
     def keep(self, tracked: CachedInstance) -> None:
         """Remember an instance, and forget the one that was not used for the longest time."""

@@ -95,11 +95,18 @@ class Committer:
         found: Found = {}
         missing: dict[Address, None] = {}
         for each in submissions:
+            if each.address in found:
+                continue
             tracked = self._cache.find(each.address)
             if tracked is not None and not (
                 standing.shifting and tracked.timers and standing.moves_timers(tracked.header)
             ):
-                found[each.address] = tracked
+                try:
+                    tracked.free.pop()
+                except IndexError:  # A handler commits to it just now.
+                    missing[each.address] = None
+                else:
+                    found[each.address] = tracked
             else:
                 missing[each.address] = None
         if missing:
@@ -167,17 +174,18 @@ class Committer:
         self._keep(drafts, batch)
         return batch
 
-    def commit_inside(self, unit: Unit, submission: Submission) -> Batch:
+    def commit_inside(self, unit: Unit, submission: Submission, known: CachedInstance | None = None) -> Batch:
         """Carry out one command inside a transaction that the caller has open and will commit.
 
-        VoidClaimError if what the command comes from was taken over: then nothing of the transaction may stand.
+        `known` is the instance as the caller has it in hand: if it is still so, the history is not read. VoidClaimError if what the
+        command comes from was taken over: then nothing of the transaction may stand.
         """
         if not self._around.companions.is_any:
-            return self._inside(unit, submission)
+            return self._inside(unit, submission, known)
         accompany(submission, self._around.companions)
         error: BaseException | None = None
         try:
-            batch = self._inside(unit, submission)
+            batch = self._inside(unit, submission, known)
             error = next((refusal for _, _, refusal in batch.answers if refusal is not None), None)
             return batch
         except BaseException as problem:
@@ -186,10 +194,10 @@ class Committer:
         finally:
             ended(submission.passages, error)
 
-    def _inside(self, unit: Unit, submission: Submission) -> Batch:
+    def _inside(self, unit: Unit, submission: Submission, known: CachedInstance | None) -> Batch:
         batch = self._begin(is_careful=True)
         now = batch.now
-        found = self._fold([submission.address], unit.load([submission.address]), unit)
+        found = self._found_inside(unit, submission.address, known)
         left: Sequence[Submission] = [submission]
         if submission.receipt is not None:
             left = self._settled_before(left, found, unit, batch)
@@ -206,6 +214,19 @@ class Committer:
         batch.observations = [observation for draft in drafts for observation in draft.observations]
         self._keep(drafts, batch)
         return batch
+
+    def _found_inside(self, unit: Unit, address: Address, known: CachedInstance | None) -> Found:
+        """The instance, locked: as it is known if it has not moved, and else folded."""
+        if known is None or address.instance != known.header.id or address.definition != known.header.definition:
+            return self._fold([address], unit.load([address]), unit)
+        loaded = unit.load([address], known=known.header.version)
+        (found,) = loaded
+        if found is None or found.header.version != known.header.version:
+            return self._fold([address], loaded, unit)
+        header = found.header
+        if self._around.programs(header.tenant, header.definition, header.definition_version) is known.program:
+            return {address: known.renewed(found)}
+        return self._fold([address], unit.load([address]), unit)
 
     def look_inside(self, unit: Unit, address: Address) -> CachedInstance | None:
         """An instance as it is in an open transaction, locked; None if there is none, and what keeps it from being read is raised."""
@@ -293,11 +314,14 @@ class Committer:
             if draft.is_tainted:
                 self._cache.forget(draft.header.id)
             elif has_changed:
-                self._cache.keep(draft.after())
+                kept = draft.after()
+                self._cache.keep(kept)
+                batch.kept.append(kept)
             elif draft.before is not None:
                 draft.before.is_fresh = False
                 draft.before.timers = draft.timers
                 self._cache.keep(draft.before)
+                batch.kept.append(draft.before)
 
     def _forget(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:

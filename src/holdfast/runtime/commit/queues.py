@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.commit.acceptances import Acceptance
-from holdfast.runtime.commit.cache import InstanceCache
+from holdfast.runtime.commit.cache import CachedInstance, InstanceCache
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.submissions import Submission
 from holdfast.store.shapes import Address, Claim, Header
@@ -53,6 +53,10 @@ class CommitQueues:
     def header(self, instance: InstanceId) -> Header | None:
         """The row of an instance as it is known here."""
         return next((found for lane in self.lanes if (found := lane.cache.header(instance)) is not None), None)
+
+    def take(self, instance: InstanceId) -> CachedInstance | None:
+        """An instance as a lane remembers it, unless somebody has it in hand: the caller has it from then on, and may change it."""
+        return next((found for lane in self.lanes if (found := lane.cache.take(instance)) is not None), None)
 
     def outdate(self, instance: InstanceId) -> None:
         """No lane made the last commit of the instance: what one remembers is old, and a decision on it would lose its race."""

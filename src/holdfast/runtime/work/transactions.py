@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from holdfast.errors import ConflictError
 from holdfast.kernel.actor import following_bytes
-from holdfast.kernel.ids import effect_key
+from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.runtime.commit.batch import Batch
+from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.submissions import Outcome, Submission, causes, refused
@@ -61,6 +62,8 @@ class Transactions:
         committing: Callable[[Writer], Committer],
         written: Callable[[Batch], None],
         shared: EngineContext,
+        *,
+        take: Callable[[InstanceId], CachedInstance | None],
     ) -> None:
         self._open_line = open_line
         self._shared = shared
@@ -68,6 +71,8 @@ class Transactions:
         self._unreadable = Unreadable(shared)
         self._committing = committing
         self._written = written
+        self._take = take
+        """Gives an instance as it is remembered; it is not given back, because what it remembers is old when the call is committed."""
         self._idle: deque[Parts] = deque()
         """Lines that no call uses. They do not belong to threads: one whose call was given up goes home when it comes back."""
         self._most_idle = shared.settings.threads
@@ -152,7 +157,9 @@ class Transactions:
             unit.consume([execution.claim])
             return None
         submission = self._submission(execution, command)
-        batch = committing.commit_inside(unit, submission)
+        instance = submission.address.instance
+        known = None if instance is None else self._take(instance)
+        batch = committing.commit_inside(unit, submission, known)
         for _, _, error in batch.answers:
             if error is None:
                 continue

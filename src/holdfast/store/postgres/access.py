@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 from psycopg.types.numeric import Int8
 
-from holdfast.store.access import StoredKey, StoredRefusal, StoredSession
+from holdfast.store.access import StoredKey, StoredRefusal, StoredRequest, StoredSession
 from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.rows import Row
 from holdfast.store.statements import read_numbered
@@ -32,6 +32,11 @@ class _Sql(msgspec.Struct, frozen=True):
     note_refusal: str
     forget_refusals: str
     refusals: str
+    begin_request: str
+    forget_requests: str
+    request: str
+    answer_request: str
+    forget_request: str
 
 
 _sql = read_numbered(_Sql, __package__, "access.sql")
@@ -119,6 +124,30 @@ class PostgresAccess:
         with self._line.use() as connection:
             found = connection.execute(_sql.refusals, [tenant, Int8(before), Int8(limit)], binary=True).fetchall()
         return [_refusal(cast("Row", row)) for row in found]
+
+    def begin_request(self, request: StoredRequest, *, keep_since: datetime) -> StoredRequest | None:
+        """Store a request that begins, or tell of the one that stands."""
+        values = list(msgspec.structs.astuple(request))
+        with self._line.transaction() as connection:
+            connection.execute(_sql.forget_requests, [request.tenant, keep_since])
+            row = None
+            while row is None:  # Whoever stood in the way may have been forgotten meanwhile.
+                if connection.execute(_sql.begin_request, values).rowcount == 1:
+                    return None
+                row = connection.execute(_sql.request, values[:3], binary=True).fetchone()
+        return StoredRequest(**dict(zip(StoredRequest.__struct_fields__, cast("Row", row), strict=True)))
+
+    def answer_request(
+        self, tenant: str, actor: str, key: str, *, status: int, headers: str, body: bytes | None
+    ) -> None:
+        """Keep what was answered."""
+        with self._line.use() as connection:
+            connection.execute(_sql.answer_request, [status, headers, body, tenant, actor, key])
+
+    def forget_request(self, tenant: str, actor: str, key: str) -> None:
+        """Forget a request to which nothing was answered."""
+        with self._line.use() as connection:
+            connection.execute(_sql.forget_request, [tenant, actor, key])
 
 
 def _key(row: Row) -> StoredKey:

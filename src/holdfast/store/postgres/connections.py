@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import select
@@ -51,6 +52,9 @@ _CANCEL_SECONDS = 2.0
 _HIGHEST_PORT = 65_535
 _MARKER = "holdfast.unit"
 """Setting that tells a lent transaction from the next one on the same connection."""
+
+_LOANS, _loans = secrets.token_hex(8), itertools.count()
+"""No two loans have the same marker. It needs to be no secret: whoever has the transaction can read it there."""
 
 _UNENDED = (
     "the call has ended in the middle of a COPY, a stream() or another statement, which keeps everybody from the connection: what it "
@@ -288,7 +292,7 @@ def lent(
     sends these statements along: `enter` carries out what begins the loan, and `owe` is told what `check_marker` has to find
     before anything else is done.
     """
-    connection, marker = loan.connection, secrets.token_hex(8)
+    connection, marker = loan.connection, f"{_LOANS} {next(_loans)}"
     _enter(enter or partial(connection.execute, prepare=False), marker, borrower)
     rows, threshold, adapters = connection.row_factory, connection.prepare_threshold, connection.adapters
     connection.cursor_factory = psycopg.Cursor

@@ -8,9 +8,11 @@ import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from holdfast.kernel.document_records import DOCUMENTS, StoredDocument
+from holdfast.kernel.ids import InstanceId
 from holdfast.store.blueprints import InForce
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.paging import LAST_ID
+from holdfast.store.postgres.packing import Texts, Uuids
 from holdfast.store.postgres.records import reading
 from holdfast.store.postgres.rows import Row
 from holdfast.store.shapes import SHARED_TENANT
@@ -24,6 +26,7 @@ class _Sql(msgspec.Struct, frozen=True):
     documents_of_requester: str
     in_force: str
     stand_in: str
+    touched_by: str
 
 
 _sql = read_statements(_Sql, __package__, "documents.sql")
@@ -56,6 +59,11 @@ class DocumentReads:
         """The workflow that a new document begins with."""
         found = self._all(_sql.in_force, [self._tenant, type_])
         return InForce(*found[0]) if found else None
+
+    def touched_by(self, names: Sequence[str], instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those that somebody has done something to, or that amend another one."""
+        found = self._all(_sql.touched_by, [self._tenant, Uuids(instances), Texts(names), self._partition])
+        return {InstanceId(row[0]) for row in found}
 
     def stand_in(self, type_: str, found: InForce) -> str:
         """The version before one that is taken out of use."""

@@ -35,17 +35,18 @@ class PostgresEditions:
         self._line = line
         self._sql = statements
 
-    def publish(self, edition: Edition) -> Edition:
-        """Store a version, unless the newest one says the same."""
+    def publish(self, edition: Edition, *, replaces: int | None = None) -> Edition | None:
+        """Store a version, unless the newest one says the same, or is another than it replaces."""
         key = [edition.tenant, edition.name]
         with self._line.transaction() as connection:
             connection.execute(self._sql.hold, key)
             newest = _one(connection, self._sql.newest, key)
             if newest is None or newest.content != edition.content:
+                if replaces not in {None, 0 if newest is None else newest.version}:
+                    return None
                 what = [edition.content, edition.note, edition.published_by, edition.published_at]
                 connection.execute(self._sql.publish, [*what, *key])
                 newest = _one(connection, self._sql.newest, key)
-        assert newest is not None, "what was just stored is there"
         return newest
 
     def get(self, tenant: str, name: str, version: int = 0) -> Edition | None:

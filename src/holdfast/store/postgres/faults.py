@@ -66,7 +66,7 @@ def translate(error: psycopg.Error, url: str, *, was_sent: bool = False) -> Exce
     if state.startswith(_UNAVAILABLE) or (not state and isinstance(error, psycopg.OperationalError)):
         return StoreUnavailableError(f"{url} cannot be used now: {said}", may_be_done=was_sent and not state)
     if state in {"42P01", "3F000", "42703", "42883"}:
-        return SchemaMismatchError(f"{url} lacks the tables of this code ({said}): run `holdfast migrate {url}`")
+        return SchemaMismatchError(f"{url} lacks the tables of this code ({said}): run `holdfast migrate` on it")
     if state == "42501":
         return ConfigurationError(
             f"{url}: the database user may not do this ({said}); grant it the role holdfast_engine"

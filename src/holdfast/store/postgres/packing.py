@@ -203,13 +203,15 @@ def _joined(length: int, elements: Sequence[bytes]) -> bytes:
 
 def _element(packed: bytes) -> bytes:
     """An element of an array: its length and itself."""
-    return (_SMALL[len(packed)] if len(packed) < len(_SMALL) else _INTEGER.pack(len(packed))) + packed
+    return (_SMALL[length] if (length := len(packed)) < len(_SMALL) else _INTEGER.pack(length)) + packed
 
 
 def _elements(packed: Sequence[bytes]) -> bytes:
     """Elements of different lengths, one after the other."""
     small, few = _SMALL, len(_SMALL)
-    return b"".join([(small[len(each)] if len(each) < few else _INTEGER.pack(len(each))) + each for each in packed])
+    return b"".join(
+        [(small[length] if (length := len(each)) < few else _INTEGER.pack(length)) + each for each in packed]
+    )
 
 
 Kind = type[Column[Any]]

@@ -7,6 +7,7 @@ to leave before the next one is made.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Generator, Iterable
@@ -42,24 +43,18 @@ class Call(NamedTuple):
 _PLACEHOLDER = re.compile(r"\$\d+")
 _numbers = itertools.count()
 _CALL_OFF = b"select holdfast.require(false)"
-_prepared: WeakKeyDictionary[Connection, dict[Statement, bytes]] = WeakKeyDictionary()
-"""The names under which the servers behind the connections know statements. No name is used twice."""
+_prepared: WeakKeyDictionary[Connection, dict[Statement, bytes] | None] = WeakKeyDictionary()
+"""The names under which the servers behind the connections know statements; None where they were dropped under our hands. No name is
+used twice."""
+_UNSEEN: dict[Statement, bytes] = {}
 _readers: WeakKeyDictionary[Connection, Reading] = WeakKeyDictionary()
 """What reads the answers of connections; it remembers how types are read, so it is made once for each."""
 
 
-def send(connection: Connection, calls: Iterable[Call]) -> None:
-    """Carry out statements; the error of the first one that fails, and then none of them was carried out.
-
-    Each is sent as soon as it is there: the database works on it while the next one is being made.
-    """
-    _send(connection, calls, None)
-
-
 def ask(connection: Connection, calls: Iterable[Call]) -> list[pq.abc.PGresult]:
-    """Carry out statements, as `send` does; what the database said to each, to be read by `rows_of`."""
+    """Carry out statements that leave together; what the database said to each, to be read by `rows_of`."""
     said: list[pq.abc.PGresult] = []
-    _send(connection, calls, said)
+    send(connection, calls, said, at_once=False)
     return said
 
 
@@ -72,7 +67,14 @@ def rows_of(connection: Connection, result: pq.abc.PGresult) -> list[tuple[Any, 
     return reading.load_rows(0, result.ntuples, tuple)
 
 
-def _send(connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGresult] | None) -> None:
+def send(
+    connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGresult] | None = None, *, at_once: bool = True
+) -> None:
+    """Carry out statements; the error of the first one that fails, and then none of them was carried out.
+
+    Each is sent as soon as it is there: the database works on it while the next one is being made. That is worth its while where much has
+    to be made; else they leave together. `said` gets what the database says.
+    """
     if connection.closed:
         raise psycopg.OperationalError("the connection is closed")
     pgconn = connection.pgconn
@@ -83,32 +85,40 @@ def _send(connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGres
         try:
             for call in calls:
                 sending.send(call)
+                if at_once:
+                    pgconn.flush()
         except Exception as error:  # noqa: BLE001 - whoever makes the calls failed, and what was sent must not stand
             trouble = error
             sending.call_off()
         pgconn.pipeline_sync()
-        refusal = connection.wait(sending.results(said))
+        refusal = connection.wait(sending.results([] if said is None else said))
         pgconn.exit_pipeline_mode()
     except BaseException:
         connection.close()  # Nobody knows what is still on its way.
         raise
     if isinstance(refusal, psycopg.errors.InvalidSqlStatementName):
-        forget_prepared(connection)  # Somebody to whom the connection was lent has rolled back to a savepoint.
+        # Somebody to whom the connection was lent has rolled back to a savepoint, and may do so again.
+        _prepared[connection] = None
     if trouble is not None or refusal is not None:
         raise trouble or refusal  # type: ignore[misc]
 
 
-def forget_prepared(connection: Connection) -> None:
-    """After a rollback the driver drops all prepared statements, ours too."""
-    _prepared.pop(connection, None)
+def drop_prepared(connection: Connection) -> None:
+    """Begin anew after a rollback: with its own prepared statements, if it has any, the driver drops ours too."""
+    if not _prepared.get(connection):
+        return
+    del _prepared[connection]
+    if not connection.closed and connection.info.transaction_status == pq.TransactionStatus.IDLE:
+        with contextlib.suppress(psycopg.Error):  # Whoever uses the connection next finds out.
+            connection.execute("deallocate all", prepare=False)
 
 
 def _known(connection: Connection) -> dict[Statement, bytes] | None:
-    """The statements that are prepared behind a connection; None where nothing can be, behind a pooler."""
+    """The statements that are prepared behind a connection; None where nothing can be, as behind a pooler."""
     if connection.prepare_threshold is None:
         return None
-    known = _prepared.get(connection)
-    if known is None:
+    known = _prepared.get(connection, _UNSEEN)
+    if known is _UNSEEN:
         known = _prepared[connection] = {}
     return known
 
@@ -132,7 +142,6 @@ class _Sending:
             name = self._known.get(statement) or self._new.get(statement) or self._prepare(statement)
             self._pgconn.send_query_prepared(name, arguments, statement.formats, pq.Format.BINARY)
         self._sent.append(None)
-        self._pgconn.flush()
 
     def _prepare(self, statement: Statement) -> bytes:
         name = self._new[statement] = b"holdfast_%d" % next(_numbers)
@@ -145,15 +154,15 @@ class _Sending:
         self._pgconn.send_query_params(_CALL_OFF, None)
         self._sent.append(None)
 
-    def results(self, said: list[pq.abc.PGresult] | None) -> Generator[Wait, Ready | int, psycopg.Error | None]:
-        """Read the results up to the sync, and keep them if somebody wants them; the first error among them."""
+    def results(self, said: list[pq.abc.PGresult]) -> Generator[Wait, Ready | int, psycopg.Error | None]:
+        """Read the results up to the sync, and keep what is said; the first error among them."""
         pgconn, sent = self._pgconn, iter(self._sent)
         yield from self._flush()
         error: psycopg.Error | None = None
         while True:
             while pgconn.is_busy():
-                if (yield Wait.R):
-                    pgconn.consume_input()
+                yield Wait.R
+                pgconn.consume_input()
             result = pgconn.get_result()
             if result is None:  # The end of one statement's results.
                 if pgconn.status == pq.ConnStatus.BAD:
@@ -164,16 +173,10 @@ class _Sending:
             statement = next(sent)
             if result.status == pq.ExecStatus.FATAL_ERROR:
                 error = error or _error(pgconn, result)
-            else:
-                self._note(statement, result, said)
-
-    def _note(self, statement: Statement | None, result: pq.abc.PGresult, said: list[pq.abc.PGresult] | None) -> None:
-        """Remember that a statement is prepared, or what was said to one."""
-        if statement is None:
-            if said is not None:
+            elif statement is None or self._known is None:
                 said.append(result)
-        elif self._known is not None and result.status == pq.ExecStatus.COMMAND_OK:
-            self._known[statement] = self._new[statement]
+            elif result.status == pq.ExecStatus.COMMAND_OK:
+                self._known[statement] = self._new[statement]
 
     def _flush(self) -> Generator[Wait, Ready | int, None]:
         while self._pgconn.flush():

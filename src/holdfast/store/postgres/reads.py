@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import cast
 from uuid import UUID
 
 import msgspec
+import psycopg
 from psycopg.pq import Escaping
 from psycopg.types.numeric import Int4, Int8
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -18,7 +20,7 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredPublication
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.kernel.rows import RowKind
+from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.findings import StepName, Transition
 from holdfast.store.paging import LAST_ID, id_range, in_order, page_of
 from holdfast.store.postgres import rows
@@ -28,7 +30,8 @@ from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.matches import MatchReads
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
-from holdfast.store.postgres.records import S, selecting
+from holdfast.store.postgres.pipeline import Call, Statement, ask, drop_prepared, rows_of
+from holdfast.store.postgres.records import S, selecting, selecting_page
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPausedInstances
 from holdfast.store.postgres.rows import Row
@@ -53,6 +56,7 @@ class _Sql(msgspec.Struct, frozen=True):
     as_tenant: str
     instances_of_parent: str
     instances_by_key: str
+    instances_by_reason: str
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
@@ -79,7 +83,11 @@ class _Sql(msgspec.Struct, frozen=True):
 
 _sql = read_numbered(_Sql, __package__, "reads.sql")
 
-_AS_TENANT = b"begin isolation level repeatable read read only; " + _sql.as_tenant.encode()
+_READ_ONLY = "begin isolation level repeatable read read only"
+_AS_TENANT = f"{_READ_ONLY}; {_sql.as_tenant}".encode()
+_BEGIN, _COMMIT = Call(Statement(_READ_ONLY), []), Call(Statement("commit"), [])
+_TENANT = Statement(_sql.as_tenant.replace("%s", "$1::text"))
+_HEADERS = Statement(_sql.headers)
 
 _NO_LIMIT = 2**62
 _NOBODY = InstanceId(UUID(int=0))
@@ -124,12 +132,14 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         values = [*which, query.begun, *span]
         partition = self._partition or query.partition
         attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
-        if query.parent is not None:
-            found = self._all(
-                in_order(_sql.instances_of_parent, query), [*values, query.parent, query.key, attributes, partition]
-            )
+        if query.ended_for:
+            further = [Texts(query.ended_for), query.parent, query.key, attributes, partition]
+            found = self._all(in_order(_sql.instances_by_reason, query), [*values, *further])
         elif query.key:
-            found = self._all(in_order(_sql.instances_by_key, query), [*values, query.key, attributes, partition])
+            further = [query.key, attributes, partition, query.parent]
+            found = self._all(in_order(_sql.instances_by_key, query), [*values, *further])
+        elif query.parent is not None:
+            found = self._all(in_order(_sql.instances_of_parent, query), [*values, query.parent, attributes, partition])
         elif attributes:
             found = self._all(in_order(_sql.instances_by_attribute, query), [*values, attributes, partition])
         else:
@@ -146,9 +156,21 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
-    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
+    def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
         """The rows of a kind."""
-        return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
+        if not after and limit is None:
+            return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
+        values = [instance, self._tenant, self._partition, Int8(after), Int8(_NO_LIMIT if limit is None else limit)]
+        return [*map(reading_rows(kind), self._all(selecting_page(kind), values))]
+
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+        """The row of an instance, and its rows of a kind, in one round trip."""
+        tenant, partition = self._tenant.encode(), self._partition.encode()
+        found, theirs = self._at_once(
+            Call(_HEADERS, [tenant, Uuids([instance]).array(), partition]),
+            Call(_selecting(kind), [Uuids.pack(instance), tenant, partition]),
+        )
+        return (rows.header(found[0]) if found else None), [*map(reading_rows(kind), theirs)]
 
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
@@ -267,6 +289,19 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         with self._as_tenant() as connection:
             return cast("list[Row]", connection.execute(statement, values, binary=True).fetchall())
 
+    def _at_once(self, *calls: Call) -> Sequence[list[Row]]:
+        """The answers to questions that are known from the beginning: in a transaction of their own, and in one round trip."""
+        begin = [_BEGIN, Call(_TENANT, [self._tenant.encode()])]
+        with _taken(self._pool, self._url) as connection:
+            try:
+                said = ask(connection, [*begin, *calls, _COMMIT])
+            except psycopg.Error:
+                if not connection.closed:
+                    connection.rollback()
+                    drop_prepared(connection)
+                raise
+            return [cast("list[Row]", rows_of(connection, each)) for each in said[len(begin) : -1]]
+
     @contextmanager
     def _as_tenant(self) -> Iterator[Connection]:
         with _taken(self._pool, self._url) as connection:
@@ -277,12 +312,22 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
             yield connection
 
 
+@cache
+def _selecting(kind: RowKind[Record]) -> Statement:
+    """What finds the rows of a kind that an instance has."""
+    return Statement(selecting(kind))
+
+
 class _Look(PostgresReader):
     """A reader that asks everything inside one transaction."""
 
     def __init__(self, connection: Connection, of: PostgresReader) -> None:
         super().__init__(of._pool, of._tenant, of._url, of._partition)  # noqa: SLF001 - one of its own class
         self._connection = connection
+
+    def _at_once(self, *calls: Call) -> Sequence[list[Row]]:
+        said = ask(self._connection, calls)
+        return [cast("list[Row]", rows_of(self._connection, each)) for each in said]
 
     @contextmanager
     def _as_tenant(self) -> Iterator[Connection]:

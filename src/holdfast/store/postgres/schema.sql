@@ -51,6 +51,20 @@ create table holdfast.api_refusals (
     constraint api_refusals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.api_requests (
+    tenant text not null,
+    actor text not null,
+    key text not null,
+    mark bytea not null,
+    began_at timestamp with time zone not null,
+    status integer,
+    headers text not null,
+    body bytea,
+    constraint api_requests_pkey PRIMARY KEY (tenant, actor, key),
+    constraint api_requests_key_check CHECK ((key <> ''::text)),
+    constraint api_requests_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.api_sessions (
     id text not null,
     tenant text not null,
@@ -776,6 +790,7 @@ CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, pri
 CREATE INDEX api_keys_by_tenant ON holdfast.api_keys USING btree (tenant, id);
 CREATE INDEX api_refusals_by_age ON holdfast.api_refusals USING btree (tenant, at);
 CREATE INDEX api_refusals_by_tenant ON holdfast.api_refusals USING btree (tenant, id);
+CREATE INDEX api_requests_by_age ON holdfast.api_requests USING btree (tenant, began_at);
 CREATE INDEX api_sessions_by_actor ON holdfast.api_sessions USING btree (tenant, actor, id);
 CREATE INDEX api_sessions_by_age ON holdfast.api_sessions USING btree (tenant, expires_at);
 CREATE INDEX api_sessions_by_tenant ON holdfast.api_sessions USING btree (tenant, id);
@@ -814,9 +829,10 @@ CASE
     ELSE partition
 END)) WHERE (key IS NOT NULL);
 CREATE INDEX instances_by_next_step ON holdfast.instances USING btree (tenant, next_step, paused_at DESC, id DESC) WHERE (next_step IS NOT NULL);
-CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
+CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, status, GREATEST(id)) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_by_reason ON holdfast.instances USING btree (tenant, reason, GREATEST(id)) WHERE ((ended_at IS NOT NULL) AND (reason <> ''::text));
 CREATE INDEX instances_by_starter ON holdfast.instances USING btree (tenant, started_by, GREATEST(id)) WHERE (kind = 'process'::text);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, GREATEST(id)) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
@@ -853,6 +869,7 @@ CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHE
 alter table holdfast.absences enable row level security, force row level security;
 alter table holdfast.api_keys enable row level security, force row level security;
 alter table holdfast.api_refusals enable row level security, force row level security;
+alter table holdfast.api_requests enable row level security, force row level security;
 alter table holdfast.api_sessions enable row level security, force row level security;
 alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.blueprints enable row level security, force row level security;
@@ -900,6 +917,8 @@ create policy engine on holdfast.api_keys as permissive for all to holdfast_engi
 create policy tenant on holdfast.api_keys as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.api_refusals as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.api_refusals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.api_requests as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.api_requests as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.api_sessions as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.api_sessions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.audit as permissive for all to holdfast_engine using (true) with check (true);
@@ -1148,6 +1167,8 @@ CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, t
 CREATE TRIGGER suspensions_never_change BEFORE UPDATE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 CREATE TRIGGER suspensions_never_go BEFORE DELETE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 CREATE TRIGGER task_decisions_applied BEFORE UPDATE OF applied ON holdfast.task_decisions FOR EACH ROW WHEN (((old.applied IS NOT NULL) AND (new.applied IS DISTINCT FROM old.applied))) EXECUTE FUNCTION holdfast.refuse('HF137', 'an approval is used up or void once and for all');
+CREATE TRIGGER task_decisions_never_change BEFORE UPDATE OF actor, on_behalf_of, outcome, document_version, decided_at ON holdfast.task_decisions FOR EACH ROW WHEN ((((((old.actor IS DISTINCT FROM new.actor) OR (old.on_behalf_of IS DISTINCT FROM new.on_behalf_of)) OR (old.outcome IS DISTINCT FROM new.outcome)) OR (old.document_version IS DISTINCT FROM new.document_version)) OR (old.decided_at IS DISTINCT FROM new.decided_at))) EXECUTE FUNCTION holdfast.refuse('HF138', 'what somebody decided never changes');
+CREATE TRIGGER task_decisions_never_go BEFORE DELETE ON holdfast.task_decisions FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF138', 'what somebody decided never changes');
 
 revoke all on function holdfast.instances_having(jsonb) from public;
 revoke all on function holdfast.make_partitions(timestamp with time zone,integer) from public;
@@ -1180,6 +1201,7 @@ grant delete, insert, select, update on table holdfast.absences to holdfast_engi
 grant select on table holdfast.absences to holdfast_tenant;
 grant insert, select, update on table holdfast.api_keys to holdfast_engine;
 grant delete, insert, select, update on table holdfast.api_refusals to holdfast_engine;
+grant delete, insert, select, update on table holdfast.api_requests to holdfast_engine;
 grant delete, insert, select, update on table holdfast.api_sessions to holdfast_engine;
 grant delete, insert, select, update on table holdfast.audit to holdfast_engine;
 grant select on table holdfast.audit to holdfast_tenant;

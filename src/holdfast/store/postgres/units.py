@@ -19,7 +19,7 @@ from holdfast.store.postgres import loading
 from holdfast.store.postgres.calls import accept, calls_of
 from holdfast.store.postgres.commit_parts import Part, consumed_parts, parts_of, receipts_part
 from holdfast.store.postgres.connections import RETURN, Connection, Loan, check_marker, lent
-from holdfast.store.postgres.pipeline import Call, Statement, ask, forget_prepared, rows_of, send
+from holdfast.store.postgres.pipeline import Call, Statement, ask, drop_prepared, rows_of, send
 from holdfast.store.postgres.records import record_parts
 from holdfast.store.postgres.rewriting import empty, redact
 from holdfast.store.postgres.rows import Row
@@ -73,14 +73,14 @@ def opened(connection: Connection, base: int) -> Iterator[PostgresUnit]:
         with connection.transaction():
             yield PostgresUnit(connection, base)
         return
-    with _Opening(connection):
-        unit = PostgresUnit(connection, base, is_begun=False)
-        try:
+    try:
+        with _Opening(connection):
+            unit = PostgresUnit(connection, base, is_begun=False)
             yield unit
             unit.end()
-        except BaseException:
-            forget_prepared(connection)
-            raise
+    except BaseException:
+        drop_prepared(connection)
+        raise
 
 
 class PostgresUnit:
@@ -116,7 +116,7 @@ class PostgresUnit:
         if self._marker:
             self._ask()  # Nothing is written before it is clear that this is still the transaction that was lent.
         if self._is_begun or self._waiting:
-            send(self._connection, chain(self._first(), *self._waiting, [_COMMIT]))
+            send(self._connection, chain(self._first(), *self._waiting, [_COMMIT]), at_once=False)
 
     @contextmanager
     def lend(

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.ids import WorkerId
+from holdfast.kernel.settling import settled
 from holdfast.store.findings import Beat
 from holdfast.store.postgres.commit_parts import effect_key
 from holdfast.store.postgres.connections import Connection, Line
@@ -77,7 +78,7 @@ class PostgresWorkers:
         with self._line.use() as connection:
             found = connection.execute(_sql.live, [now]).fetchall()
         names = WorkerInfo.__struct_fields__
-        return [msgspec.convert(dict(zip(names, row, strict=True)), WorkerInfo) for row in found]
+        return [msgspec.convert(dict(zip(names, row, strict=True)), settled(WorkerInfo)) for row in found]
 
     def maintenance(self) -> Maintenance:
         """Maintenance mode as it is now."""

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.store.access import StoredKey, StoredRefusal, StoredSession
+from holdfast.store.access import StoredKey, StoredRefusal, StoredRequest, StoredSession
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import Row, instant, instant_or_none, text, text_or_none
 from holdfast.store.statements import read_statements
@@ -30,6 +30,11 @@ class _Sql(msgspec.Struct, frozen=True):
     note_refusal: str
     forget_refusals: str
     refusals: str
+    begin_request: str
+    forget_requests: str
+    request: str
+    answer_request: str
+    forget_request: str
 
 
 _sql = read_statements(_Sql, __package__, "access.sql")
@@ -119,6 +124,32 @@ class SQLiteAccess:
         """A page of what was refused."""
         with self._database.reading() as connection:
             return [_refusal(row) for row in connection.execute(_sql.refusals, (tenant, before, limit))]
+
+    def begin_request(self, request: StoredRequest, *, keep_since: datetime) -> StoredRequest | None:
+        """Store a request that begins, or tell of the one that stands."""
+        values = msgspec.structs.astuple(msgspec.structs.replace(request, began_at=text(request.began_at)))
+        with self._database.writing() as connection:
+            connection.execute(_sql.forget_requests, (request.tenant, text(keep_since)))
+            if connection.execute(_sql.begin_request, values).rowcount == 1:
+                return None
+            return _request(connection.execute(_sql.request, values[:3]).fetchone())
+
+    def answer_request(
+        self, tenant: str, actor: str, key: str, *, status: int, headers: str, body: bytes | None
+    ) -> None:
+        """Keep what was answered."""
+        with self._database.writing() as connection:
+            connection.execute(_sql.answer_request, (status, headers, body, tenant, actor, key))
+
+    def forget_request(self, tenant: str, actor: str, key: str) -> None:
+        """Forget a request to which nothing was answered."""
+        with self._database.writing() as connection:
+            connection.execute(_sql.forget_request, (tenant, actor, key))
+
+
+def _request(row: Row) -> StoredRequest:
+    values = dict(zip(StoredRequest.__struct_fields__, row, strict=True))
+    return StoredRequest(**(values | {"began_at": instant(values["began_at"])}))
 
 
 def _key(row: Row) -> StoredKey:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from holdfast.kernel.document_records import DOCUMENTS, StoredDocument
+from holdfast.kernel.ids import InstanceId
 from holdfast.store.blueprints import InForce
 from holdfast.store.documents import DocumentQuery
 from holdfast.store.paging import LAST_ID
 from holdfast.store.shapes import SHARED_TENANT
 from holdfast.store.sqlite.records import reading
-from holdfast.store.sqlite.rows import Row
+from holdfast.store.sqlite.rows import Row, instance_id
 from holdfast.store.statements import read_statements
 
 
@@ -24,6 +26,7 @@ class _Sql(msgspec.Struct, frozen=True):
     documents_of_requester: str
     in_force: str
     stand_in: str
+    touched_by: str
 
 
 _sql = read_statements(_Sql, __package__, "documents.sql")
@@ -68,6 +71,16 @@ class DocumentReads:
             return None
         workflow, status, is_shared, version, is_suspended = found[0]
         return InForce(workflow, status, bool(is_shared), version, bool(is_suspended))
+
+    def touched_by(self, names: Sequence[str], instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those that somebody has done something to, or that amend another one."""
+        values = {
+            "tenant": self._tenant,
+            "partition": self._partition,
+            "names": json.dumps(names),
+            "instances": json.dumps([str(each) for each in instances]),
+        }
+        return {instance_id(row[0]) for row in self._all(_sql.touched_by, values)}
 
     def stand_in(self, type_: str, found: InForce) -> str:
         """The version before one that is taken out of use."""

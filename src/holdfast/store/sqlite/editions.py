@@ -32,12 +32,14 @@ class SQLiteEditions:
         self._database = database
         self._sql = statements
 
-    def publish(self, edition: Edition) -> Edition:
-        """Store a version, unless the newest one says the same."""
+    def publish(self, edition: Edition, *, replaces: int | None = None) -> Edition | None:
+        """Store a version, unless the newest one says the same, or is another than it replaces."""
         key = (edition.tenant, edition.name)
         with self._database.writing() as connection:
             row = connection.execute(self._sql.newest, key).fetchone()
             if row is None or _edition(row).content != edition.content:
+                if replaces not in {None, 0 if row is None else _edition(row).version}:
+                    return None
                 what = (edition.content, edition.note, edition.published_by, text(edition.published_at))
                 connection.execute(self._sql.publish, (*key, *what))
                 row = connection.execute(self._sql.newest, key).fetchone()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -36,7 +36,7 @@ from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.documents import DocumentReads
 from holdfast.store.sqlite.matches import MatchReads
-from holdfast.store.sqlite.records import S, reading, selecting
+from holdfast.store.sqlite.records import S, reading, selecting, selecting_page
 from holdfast.store.sqlite.resuming import SQLitePausedInstances
 from holdfast.store.sqlite.rows import Row, text, text_or_none
 from holdfast.store.sqlite.surveying import SurveyReads
@@ -47,11 +47,13 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     instances_of_parent: str
     instances_by_key: str
+    instances_by_reason: str
     instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
     instances_of_partition: str
     instances_in_hand: str
+    next_of_parent: str
     next_of_definition: str
     next_of_status: str
     next_of_partition: str
@@ -115,11 +117,13 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             "until": text_or_none(query.created_before),
             "limit": query.limit,
         }
-        if query.parent is not None:
-            return [rows.header(row) for row in self._all(in_order(_sql.instances_of_parent, query), values)]
+        if query.ended_for:
+            statement = in_order(_sql.instances_by_reason, query)
+            of_each = [self._all(statement, {**values, "reason": each}) for each in set(query.ended_for)]
+            return [rows.header(row) for row in _page([row for some in of_each for row in some], query)]
         if query.key:
             return [rows.header(row) for row in self._all(in_order(_sql.instances_by_key, query), values)]
-        if query.attributes:
+        if query.attributes and query.parent is None:
             return [rows.header(row) for row in self._all(in_order(_sql.instances_by_attribute, query), values)]
         return self._by_status(query, values)
 
@@ -133,9 +137,18 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
-    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
+    def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
         """The rows of a kind."""
-        return [*map(reading(kind), self._of(instance, selecting(kind)))]
+        if not after and limit is None:
+            return [*map(reading(kind), self._of(instance, selecting(kind)))]
+        values = {**self._named(instance), "after": after, "limit": _NO_LIMIT if limit is None else limit}
+        return [*map(reading(kind), self._all(selecting_page(kind), values))]
+
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+        """The row of an instance, and its rows of a kind."""
+        with self.look() as look:
+            found = look.headers([instance])
+            return (found[0] if found else None), look.rows(kind, instance)
 
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
@@ -259,8 +272,8 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
 
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
         """Group by group along an index, those that have begun and those that have not; of none more than may be on the page."""
-        listed, following, names = _way(query, values)
-        flags = (1, 0) if query.begun is None else (int(query.begun),)
+        newest_first, following, names, flags = _way(query, values)
+        listed = in_order(newest_first, query)
         found: list[Row] = []
         with self._database.reading() as connection:
             groups = [
@@ -275,7 +288,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
                 if len(found) == query.limit and (first > found[-1][0]) is query.oldest_first:
                     break
                 found = _page([*found, *connection.execute(listed, group)], query)
-            if query.begun:
+            if query.begun and query.parent is None:
                 found = _page([*found, *connection.execute(in_order(_sql.instances_in_hand, query), values)], query)
         return [*map(rows.header, found)]
 
@@ -302,14 +315,30 @@ def _page(found: list[Row], query: InstanceQuery) -> list[Row]:
     return sorted(found, key=itemgetter(0), reverse=not query.oldest_first)[: query.limit]
 
 
-def _way(query: InstanceQuery, values: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
-    """How a list is read: a page of a group, what leads from one group to the next, and what a group has in common."""
+class _Way(NamedTuple):
+    """How a list is read."""
+
+    newest_first: str
+    """A page of a group."""
+    following: str
+    """What leads from one group to the next."""
+    names: tuple[str, ...]
+    """What a group has in common."""
+    flags: tuple[int, ...]
+    """Whether they have begun."""
+
+
+def _way(query: InstanceQuery, values: Mapping[str, Any]) -> _Way:
+    """That of the index which leaves the fewest."""
+    flags = (1, 0) if query.begun is None else (int(query.begun),)
+    if query.parent is not None:  # Whose children are not told apart by that.
+        return _Way(_sql.instances_of_parent, _sql.next_of_parent, ("at_status",), (0,))
     if values["partition"]:
-        names: tuple[str, ...] = ("at_kind", "at_definition", "at_status")
-        return in_order(_sql.instances_of_partition, query), _sql.next_of_partition, names
+        of_partition = ("at_kind", "at_definition", "at_status")
+        return _Way(_sql.instances_of_partition, _sql.next_of_partition, of_partition, flags)
     if query.definition:
-        return in_order(_sql.instances_of_definition, query), _sql.next_of_definition, ("at_version", "at_status")
-    return in_order(_sql.instances_of_status, query), _sql.next_of_status, ("at_kind", "at_status")
+        return _Way(_sql.instances_of_definition, _sql.next_of_definition, ("at_version", "at_status"), flags)
+    return _Way(_sql.instances_of_status, _sql.next_of_status, ("at_kind", "at_status"), flags)
 
 
 def _groups(

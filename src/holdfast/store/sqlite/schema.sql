@@ -40,6 +40,18 @@ CREATE TABLE api_refusals (
     at         text not null
 ) strict;
 
+CREATE TABLE api_requests (
+    tenant   text not null check (tenant <> '' and tenant <> '*'),
+    actor    text not null,
+    key      text not null check (key <> ''),
+    mark     blob not null,
+    began_at text not null,
+    status   integer,
+    headers  text not null,
+    body     blob,
+    primary key (tenant, actor, key)
+) strict, without rowid;
+
 CREATE TABLE api_sessions (
     id           text not null primary key,
     tenant       text not null check (tenant <> '' and tenant <> '*'),
@@ -684,6 +696,8 @@ CREATE INDEX api_refusals_by_age on api_refusals (tenant, at);
 
 CREATE INDEX api_refusals_by_tenant on api_refusals (tenant, id);
 
+CREATE INDEX api_requests_by_age on api_requests (tenant, began_at);
+
 CREATE INDEX api_sessions_by_actor on api_sessions (tenant, actor, id);
 
 CREATE INDEX api_sessions_by_age on api_sessions (tenant, expires_at);
@@ -749,11 +763,13 @@ CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition, coal
 
 CREATE INDEX instances_by_next_step on instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
 
-CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
+CREATE INDEX instances_by_parent on instances (parent, status, id) where parent is not null;
 
 CREATE INDEX instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
 
 CREATE INDEX instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+
+CREATE INDEX instances_by_reason on instances (tenant, reason, id) where ended_at is not null and reason <> '';
 
 CREATE INDEX instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
 
@@ -960,3 +976,11 @@ begin select raise(abort, 'HF102 a suspension is lifted by another line, and nev
 CREATE TRIGGER task_decisions_applied before update of applied on task_decisions
 when old.applied is not null and new.applied is not old.applied
 begin select raise(abort, 'HF137 an approval is used up or void once and for all'); end;
+
+CREATE TRIGGER task_decisions_never_change before update of actor, on_behalf_of, outcome, document_version, decided_at on task_decisions
+when (old.actor, old.on_behalf_of, old.outcome, old.document_version, old.decided_at) is not (new.actor, new.on_behalf_of, new.outcome, new.document_version, new.decided_at)
+begin select raise(abort, 'HF138 what somebody decided never changes'); end;
+
+CREATE TRIGGER task_decisions_never_go before delete on task_decisions
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF138 what somebody decided never changes'); end;

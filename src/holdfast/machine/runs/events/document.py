@@ -42,6 +42,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     """The other document whose step has made it, as type/id; empty if none has."""
     content_hash: str = ""
     """The hash of the content as it was written, if values of it were redacted since."""
+    hands: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """Those who wrote the document that it amends."""
 
 
 @message(name="document_changed")

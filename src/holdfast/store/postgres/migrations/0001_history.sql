@@ -103,6 +103,8 @@ where created_at > '-infinity';
 create index instances_by_status on holdfast.instances (tenant, kind, status, begun, greatest(id)) where created_at < 'infinity';
 create index instances_of_partition on holdfast.instances (tenant, partition, kind, definition, status, begun, greatest(id))
 where partition is not null and created_at <> 'infinity';
+-- For lists of those that have ended for a reason, which most have not.
+create index instances_by_reason on holdfast.instances (tenant, reason, greatest(id)) where ended_at is not null and reason <> '';
 -- For lists by search attribute.
 create index instances_by_attribute on holdfast.instances using gin (attributes jsonb_path_ops) where attributes is not null;
 -- For lists of processes: by status within a part of the tenant, and by who started them. Row-level security lets a planner use a `case` where it
@@ -115,7 +117,7 @@ create index instances_expiring on holdfast.instances (deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_expiring_of_tenant on holdfast.instances (tenant, deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
-create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
+create index instances_by_parent on holdfast.instances (parent, status, greatest(id)) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
 -- For lists of what is paused, all of it or for one reason: those that were paused last first.
@@ -526,6 +528,12 @@ when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance:
 create trigger task_decisions_applied before update of applied on holdfast.task_decisions for each row
 when (old.applied is not null and new.applied is distinct from old.applied)
 execute function holdfast.refuse('HF137', 'an approval is used up or void once and for all');
+create trigger task_decisions_never_change
+before update of actor, on_behalf_of, outcome, document_version, decided_at on holdfast.task_decisions for each row
+when ((old.actor, old.on_behalf_of, old.outcome, old.document_version, old.decided_at) is distinct from (new.actor, new.on_behalf_of, new.outcome, new.document_version, new.decided_at))
+execute function holdfast.refuse('HF138', 'what somebody decided never changes');
+create trigger task_decisions_never_go before delete on holdfast.task_decisions for each row
+when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance::text) execute function holdfast.refuse('HF138', 'what somebody decided never changes');
 
 create table holdfast.task_comments (
     instance    uuid not null,
@@ -893,6 +901,7 @@ execute function holdfast.refuse('HF102', 'a suspension is lifted by another lin
 
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
+-- `api_requests` are those that may be sent again, with what was answered to them, for a day.
 
 create table holdfast.api_keys (
     id           text not null primary key,
@@ -946,6 +955,19 @@ create table holdfast.api_refusals (
 );
 create index api_refusals_by_tenant on holdfast.api_refusals (tenant, id);
 create index api_refusals_by_age on holdfast.api_refusals (tenant, at);
+
+create table holdfast.api_requests (
+    tenant   text not null check (tenant <> '' and tenant <> '*'),
+    actor    text not null,
+    key      text not null check (key <> ''),
+    mark     bytea not null,
+    began_at timestamptz not null,
+    status   integer,
+    headers  text not null,
+    body     bytea,
+    primary key (tenant, actor, key)
+);
+create index api_requests_by_age on holdfast.api_requests (tenant, began_at);
 
 -- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
 -- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
@@ -1094,4 +1116,5 @@ create policy shared on holdfast.blueprints for select to holdfast_tenant using 
 select holdfast.wall_off('api_keys');
 select holdfast.wall_off('api_sessions');
 select holdfast.wall_off('api_refusals');
+select holdfast.wall_off('api_requests');
 revoke delete on holdfast.api_keys from holdfast_engine;

@@ -61,3 +61,20 @@ update holdfast.api_sessions set ended_at = ?::timestamptz where id in (
 delete from holdfast.api_sessions where id in (
     select id from holdfast.api_sessions where tenant = ?::text and actor = ?::text and credential = ?::text and id <> ?::text
     order by created_at desc, id desc offset ?::int8)
+
+-- name: begin_request
+insert into holdfast.api_requests (tenant, actor, key, mark, began_at, status, headers, body)
+values (?::text, ?::text, ?::text, ?::bytea, ?::timestamptz, ?::int, ?::text, ?::bytea) on conflict (tenant, actor, key) do nothing
+
+-- name: forget_requests
+delete from holdfast.api_requests where tenant = ?::text and began_at < ?::timestamptz
+
+-- name: request
+select tenant, actor, key, mark, began_at, status, headers, body from holdfast.api_requests where tenant = ?::text and actor = ?::text and key = ?::text
+
+-- name: answer_request
+update holdfast.api_requests set status = ?::int, headers = ?::text, body = ?::bytea
+where tenant = ?::text and actor = ?::text and key = ?::text and status is null
+
+-- name: forget_request
+delete from holdfast.api_requests where tenant = ?::text and actor = ?::text and key = ?::text and status is null

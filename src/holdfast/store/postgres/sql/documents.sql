@@ -40,3 +40,11 @@ select workflow from holdfast.blueprints b where tenant = $3::text and type = $2
     and not coalesce((select s.is_suspended from holdfast.suspensions s
         where s.tenant = $1::text and s.type = $2::text and s.workflow = b.workflow order by s.number desc limit 1), false)
 order by version desc limit 1
+
+-- name: touched_by
+select u.id from unnest($2::uuid[]) as u (id)
+where (
+        exists (select 1 from holdfast.mutations m where m.instance = u.id and m.tenant = $1::text and (m.actor = any ($3::text[]) or m.on_behalf_of = any ($3::text[])))
+        or exists (select 1 from holdfast.documents d where d.instance = u.id and d.tenant = $1::text and d.amended_from <> '')
+    )
+    and ($4::text = '' or exists (select 1 from holdfast.instances p where p.id = u.id and p.partition = $4::text))

@@ -3,27 +3,42 @@
 select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant', %s, true)
 
 -- name: instances_of_parent
-select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
-from holdfast.instances i
-where i.parent = $12::uuid and i.tenant = $1::text and ($15::text is null or coalesce(i.partition, '') = $15::text) and ($13::text = '' or i.key = $13::text)
-    and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
-    and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
-    and (
-        $6::bool is null
-        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
-            = $6::bool
-    )
-    and i.id >= $7::uuid and i.id < $8::uuid
-    and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
-    and ($14::text = '' or i.attributes @> $14::text::jsonb)
-order by i.id desc limit $11::int8
+-- From one status to the next along the index, each newest first, and then the newest of all.
+with recursive s (status) as (
+    select ''
+    union all
+    select f.status from s cross join lateral (
+        select i.status from holdfast.instances i where i.parent = $12::uuid and i.tenant = $1::text and i.status > s.status
+        order by i.status limit 1
+    ) as f
+)
+select n.* from s
+cross join lateral (
+    select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
+    from holdfast.instances i
+    where i.parent = $12::uuid and i.tenant = $1::text and i.status = s.status
+        and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid
+        and ($14::text is null or coalesce(i.partition, '') = $14::text) and ($13::text = '' or i.attributes @> $13::text::jsonb)
+        and ($2::text = '' or i.definition = $2::text) and ($4::text[] = '{}' or i.kind = any ($4::text[]))
+        and ($5::text = '' or i.definition_version = $5::text)
+        and (
+            $6::bool is null
+            or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+                = $6::bool
+        )
+        and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    order by greatest(i.id) desc limit $11::int8
+) as n
+where $3::text[] = '{}' or s.status = any ($3::text[])
+order by n.id desc limit $11::int8
 
 -- name: instances_by_key
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from holdfast.instances i
 where i.tenant = $1::text and i.key = $12::text and ($14::text is null or coalesce(i.partition, '') = $14::text)
+    and ($15::uuid is null or i.parent = $15::uuid)
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
@@ -35,6 +50,29 @@ where i.tenant = $1::text and i.key = $12::text and ($14::text is null or coales
     and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
     and ($13::text = '' or i.attributes @> $13::text::jsonb)
 order by i.id desc limit $11::int8
+
+-- name: instances_by_reason
+-- Those that have ended for each of these reasons, newest first.
+select n.* from unnest($12::text[]) as r (reason)
+cross join lateral (
+    select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
+    from holdfast.instances i
+    where i.tenant = $1::text and i.reason = r.reason and i.ended_at is not null and i.reason <> ''
+        and greatest(i.id) >= $7::uuid and greatest(i.id) < $8::uuid
+        and ($16::text is null or coalesce(i.partition, '') = $16::text) and ($13::uuid is null or i.parent = $13::uuid)
+        and ($14::text = '' or i.key = $14::text) and ($15::text = '' or i.attributes @> $15::text::jsonb)
+        and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
+        and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
+        and (
+            $6::bool is null
+            or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+                = $6::bool
+        )
+        and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    order by greatest(i.id) desc limit $11::int8
+) as n
+order by n.id desc limit $11::int8
 
 -- name: instances_by_attribute
 -- Those that have the values are found by an index first, and then sorted: they are meant to be few.

@@ -82,6 +82,8 @@ create unique index instances_by_key on instances (tenant, key, definition, coal
 create index instances_by_definition on instances (tenant, definition, definition_version, status, begun, id);
 create index instances_by_status on instances (tenant, kind, status, begun, id);
 create index instances_of_partition on instances (tenant, partition, kind, definition, status, begun, id) where partition is not null;
+-- For lists of those that have ended for a reason, which most have not.
+create index instances_by_reason on instances (tenant, reason, id) where ended_at is not null and reason <> '';
 -- For lists by search attribute: the few that have any, newest first.
 create index instances_by_attribute on instances (tenant, id) where attributes is not null;
 -- For lists of processes: by status within a part of the tenant, and by who started them.
@@ -92,7 +94,7 @@ create index instances_expiring on instances (deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_expiring_of_tenant on instances (tenant, deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
-create index instances_by_parent on instances (parent, id) where parent is not null;
+create index instances_by_parent on instances (parent, status, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
 -- For lists of what is paused, all of it or for one reason: those that were paused last first.
@@ -489,6 +491,12 @@ begin select raise(abort, 'HF136 the audit is never rewritten'); end;
 create trigger task_decisions_applied before update of applied on task_decisions
 when old.applied is not null and new.applied is not old.applied
 begin select raise(abort, 'HF137 an approval is used up or void once and for all'); end;
+create trigger task_decisions_never_change before update of actor, on_behalf_of, outcome, document_version, decided_at on task_decisions
+when (old.actor, old.on_behalf_of, old.outcome, old.document_version, old.decided_at) is not (new.actor, new.on_behalf_of, new.outcome, new.document_version, new.decided_at)
+begin select raise(abort, 'HF138 what somebody decided never changes'); end;
+create trigger task_decisions_never_go before delete on task_decisions
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF138 what somebody decided never changes'); end;
 
 create table task_comments (
     instance    text not null,
@@ -861,6 +869,7 @@ begin select raise(abort, 'HF102 a suspension is lifted by another line, and nev
 
 -- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
 -- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
+-- `api_requests` are those that may be sent again, with what was answered to them, for a day.
 
 create table api_keys (
     id           text not null primary key,
@@ -914,3 +923,16 @@ create table api_refusals (
 ) strict;
 create index api_refusals_by_tenant on api_refusals (tenant, id);
 create index api_refusals_by_age on api_refusals (tenant, at);
+
+create table api_requests (
+    tenant   text not null check (tenant <> '' and tenant <> '*'),
+    actor    text not null,
+    key      text not null check (key <> ''),
+    mark     blob not null,
+    began_at text not null,
+    status   integer,
+    headers  text not null,
+    body     blob,
+    primary key (tenant, actor, key)
+) strict, without rowid;
+create index api_requests_by_age on api_requests (tenant, began_at);

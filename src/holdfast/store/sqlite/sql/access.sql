@@ -58,3 +58,20 @@ update api_sessions set ended_at = ? where id in (
 delete from api_sessions where id in (
     select id from api_sessions where tenant = ? and actor = ? and credential = ? and id <> ?
     order by created_at desc, id desc limit -1 offset ?);
+
+-- name: begin_request
+insert into api_requests (tenant, actor, key, mark, began_at, status, headers, body)
+values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (tenant, actor, key) do nothing;
+
+-- name: forget_requests
+delete from api_requests where tenant = ? and began_at < ?;
+
+-- name: request
+select tenant, actor, key, mark, began_at, status, headers, body from api_requests where tenant = ? and actor = ? and key = ?;
+
+-- name: answer_request
+update api_requests set status = ?, headers = ?, body = ?
+where tenant = ? and actor = ? and key = ? and status is null;
+
+-- name: forget_request
+delete from api_requests where tenant = ? and actor = ? and key = ? and status is null;

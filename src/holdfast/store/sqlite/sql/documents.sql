@@ -39,3 +39,14 @@ select workflow from blueprints b where tenant = :owner and type = :type and kin
     and not coalesce((select s.is_suspended from suspensions s
         where s.tenant = :tenant and s.type = :type and s.workflow = b.workflow order by s.number desc limit 1), 0)
 order by version desc limit 1;
+
+-- name: touched_by
+select i.value from json_each(:instances) as i
+where (
+        exists (
+            select 1 from mutations m where m.instance = i.value and m.tenant = :tenant
+                and (m.actor in (select value from json_each(:names)) or m.on_behalf_of in (select value from json_each(:names)))
+        )
+        or exists (select 1 from documents d where d.instance = i.value and d.tenant = :tenant and d.amended_from <> '')
+    )
+    and (:partition = '' or exists (select 1 from instances p where p.id = i.value and p.partition = :partition));

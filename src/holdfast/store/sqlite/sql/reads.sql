@@ -1,11 +1,10 @@
 -- name: instances_of_parent
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
-from instances
-where parent = :parent and tenant = :tenant and (:partition is null or coalesce(partition, '') = :partition) and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
-    and (:definition_version = '' or definition_version = :definition_version)
+from instances indexed by instances_by_parent
+where parent = :parent and status = :at_status and tenant = :tenant and (:partition is null or coalesce(partition, '') = :partition)
+    and (:definition = '' or definition = :definition) and (:definition_version = '' or definition_version = :definition_version)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
-    and (:statuses is null or status in (select value from json_each(:statuses)))
     and (:begun is null or :begun = (begun or exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     )))
@@ -25,6 +24,32 @@ select id, tenant, definition, definition_version, kind, key, status, reason, be
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances
 where tenant = :tenant and key = :key and (:partition is null or coalesce(partition, '') = :partition) and (:definition = '' or definition = :definition)
+    and (:parent is null or parent = :parent)
+    and (:definition_version = '' or definition_version = :definition_version)
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
+    and (:statuses is null or status in (select value from json_each(:statuses)))
+    and (:begun is null or :begun = (begun or exists (
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+    )))
+    and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+    and (:attributes is null or not exists (
+        select 1 from json_each(:attributes) as w where not exists (
+            select 1 from json_each(instances.attributes) as a
+            where a.key = w.key and a.value = w.value and (a.type = w.type or (
+                a.type in ('integer', 'real') and w.type in ('integer', 'real')
+            ))
+        )
+    ))
+order by id desc limit :limit;
+
+-- name: instances_by_reason
+-- Those that have ended for a reason, newest first.
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
+from instances indexed by instances_by_reason
+where tenant = :tenant and reason = :reason and ended_at is not null and reason <> ''
+    and (:partition is null or coalesce(partition, '') = :partition) and (:parent is null or parent = :parent)
+    and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
@@ -124,6 +149,11 @@ order by n.id desc limit :limit;
 select definition_version as at_version, status as at_status from instances indexed by instances_by_definition
 where tenant = :tenant and definition = :definition and (definition_version, status, begun) > (:at_version, :at_status, 2)
 order by definition_version, status limit 1;
+
+-- name: next_of_parent
+-- The same of the status of an instance's children: no id is behind `~`.
+select status as at_status from instances indexed by instances_by_parent
+where parent = :parent and (status, id) > (:at_status, '~') order by status limit 1;
 
 -- name: next_of_status
 -- The same of kind and status.

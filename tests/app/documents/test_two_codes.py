@@ -1,0 +1,59 @@
+"""Processes that know different workflows of one type of documents: what one of them has published holds in the other too."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.documents.blueprints import of
+from app.documents.test_visibility import ANN, AUDITOR, CONTRACT, FIELDS, GIVEN, leaks
+from holdfast import ConfigurationError, PayloadError
+from holdfast.app.document_views import MASKED
+from support.engines import Place
+
+OPEN = FIELDS.replace("visible_to: [hr]", "sensitive: false")
+NEWER = (
+    CONTRACT.format(version=2, fields=FIELDS)
+    .replace("lifecycle:", "actions:\n  - {name: file.stamp, handler: stamp}\nlifecycle:")
+    .replace("  version: 1\n  initial", "  version: 2\n  initial")
+)
+
+
+@pytest.mark.row("E-831", "E-240")
+def test_an_old_process_goes_by_the_newer_contract_within_a_moment(place: Place) -> None:
+    """It hides what that hides, takes no mask for a value, and lays nothing over the data that a handler computes, which it does not have."""
+    old, new = place.engine(), place.engine()
+    old.contracts.publish(CONTRACT.format(version=1, fields=OPEN))
+    mine = of(old, ANN).documents
+    mine.create("file", GIVEN, id="F-1")
+    assert "HIDDEN-MEMO" in leaks(of(old, AUDITOR).documents.list("file"))
+    new.handle("stamp", lambda: {"title": "stamped"})
+    new.contracts.publish(NEWER, force=True)
+    mine.create("file", GIVEN, id="F-2")
+    for _ in range(2):  # At once, when the old one goes by what it knows, and a moment later.
+        with pytest.raises(ConfigurationError, match="not registered in this process"):
+            mine.mutate("file", "F-2", {"title": "forged"}, action="stamp")
+        old.advance(timedelta(seconds=3))
+    assert leaks(of(old, AUDITOR).documents.list("file")) == ["CODE-1", "IBAN-1"]
+    with pytest.raises(PayloadError, match="leave the field out"):
+        mine.mutate("file", "F-2", {"memo": MASKED})
+    assert of(new, ANN).documents.mutate("file", "F-2", {}, action="stamp").data["title"] == "stamped"
+    assert mine.get("file", "F-2").version == 2
+
+
+def test_an_action_has_the_handler_that_the_workflow_of_its_document_gives_it(place: Place) -> None:
+    """A document that follows an older workflow, in which the action has none, is changed by what is given."""
+    engine = place.engine()
+    older = NEWER.replace("version: 2", "version: 1").replace(", handler: stamp", "")
+    engine.contracts.publish(older)
+    mine = of(engine, ANN).documents
+    mine.create("file", GIVEN, id="F-1")
+    engine.contracts.publish(NEWER, force=True)
+    engine.handle("stamp", lambda: {"title": "stamped"})
+    mine.create("file", GIVEN, id="F-2")
+    told = [
+        mine.mutate("file", name, {"title": "y"}, action="stamp", idempotency_key="once").data["title"]
+        for name in ("F-1", "F-2", "F-1")
+    ]
+    assert (told, mine.get("file", "F-1").version) == (["y", "stamped", "y"], 2)

@@ -1,0 +1,80 @@
+"""Whose a document is: who may not approve it, in whose inbox it is not, and what those are told whose matter it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.documents.blueprints import BODY, CLERK, GIVEN, of, opened, published
+from app.documents.test_visibility import ANN, HR
+from app.documents.test_visibility import opened as with_files
+from holdfast import Actor, ForbiddenError, RejectedError
+from support.engines import Place
+
+MIA, MAX = (
+    Actor(id=name, roles=frozenset({"manager"}), capabilities=frozenset({"invoice.*"})) for name in ("mia", "max")
+)
+EVE = Actor(id="eve")
+
+
+@pytest.mark.row("E-673", "E-667")
+def test_who_wrote_a_document_approves_no_amendment_of_it_and_has_none_in_their_inbox(place: Place) -> None:
+    """An amendment goes on with what they wrote; what four eyes keep them from is not among their questions, and is among those of a colleague."""
+    engine = opened(place)
+    published(engine)
+    mine, theirs = of(engine, MIA), of(engine, CLERK)
+    mine.documents.create("invoice", GIVEN, id="I-1")
+    theirs.documents.transition("invoice", "I-1", "submit")
+    theirs.documents.amend("invoice", "I-1", {"note": "a word"}, new_id="I-2")
+    theirs.documents.transition("invoice", "I-2", "submit")
+    theirs.documents.create("invoice", GIVEN, id="I-3")
+    mine.documents.mutate("invoice", "I-3", {"note": "another"})
+    theirs.documents.transition("invoice", "I-3", "submit")
+    theirs.documents.create("invoice", GIVEN, id="I-4")
+    theirs.documents.transition("invoice", "I-4", "submit")
+    assert [each.key for each in mine.tasks.list(mine=True)] == ["I-4"]
+    asked = {each.key: each for each in of(engine, MAX).tasks.list(mine=True)}
+    assert asked.keys() == {"I-2", "I-3", "I-4"}
+    for name in ("I-2", "I-3"):
+        with pytest.raises(RejectedError, match="wrote this document"):
+            mine.tasks.decide(asked[name], "approved", document_version=asked[name].document_version)
+    of(engine, MAX).tasks.decide(asked["I-2"], "approved", document_version="1")
+    assert theirs.documents.get("invoice", "I-2").status == "active"
+
+
+def test_a_hash_is_for_those_who_see_all_that_it_is_of() -> None:
+    """Whoever does not see a field cannot try values of it against the hash of the whole content."""
+    engine = with_files()
+    mine, hers = of(engine, ANN).documents, of(engine, HR).documents
+    (full,) = hers.versions("file", "F-1")
+    assert len(full.data_hash) == 64
+    assert [each.data_hash for each in (*mine.versions("file", "F-1"), mine.version("file", "F-1", 1))] == ["", ""]
+    assert [full.data_hash in each.page("file", "F-1") for each in (mine, hers)] == [False, True]
+    mine.create("file", {"title": "open"}, id="F-2")
+    assert mine.version("file", "F-2", 1).data_hash
+
+
+@pytest.mark.row("E-239")
+def test_whether_a_document_has_ended_is_told_to_those_who_may_ask_something_of_it() -> None:
+    """Others hear the same of it as of one that lives."""
+    engine = opened()
+    published(engine, BODY)
+    mine = of(engine, CLERK).documents
+    for name in ("I-1", "I-2", "I-3"):
+        mine.create("invoice", GIVEN, id=name)
+    mine.transition("invoice", "I-2", "cancel")
+    mine.transition("invoice", "I-3", "submit")
+    mine.amend("invoice", "I-3", {"note": "x"}, new_id="I-4")
+    hers, told = of(engine, EVE).documents, set()
+    for name in ("I-1", "I-2", "I-3"):
+        for ask in (
+            lambda name=name: hers.mutate("invoice", name, {"note": "y"}),
+            lambda name=name: hers.transition("invoice", name, "submit"),
+            lambda name=name: hers.amend("invoice", name, {"note": "y"}),
+        ):
+            with pytest.raises(ForbiddenError) as caught:
+                ask()  # type: ignore[no-untyped-call]
+            told.add(str(caught.value).replace(name, "I"))
+    assert len(told) == 3
+    for name in ("I-2", "I-3"):
+        with pytest.raises(RejectedError, match=r"final|taken the place"):
+            mine.mutate("invoice", name, {"note": "y"})
