@@ -199,6 +199,7 @@ def test_a_late_commit_is_not_skipped(pair: tuple[Desk, Desk]) -> None:
     late, early = born(), born()
     with slow.writer.unit() as unit:
         unit.write([late], NOW)
+        unit.causes([late.header.id], [])  # Whatever is asked, what was written is sent before it.
         quick.commit(early)
         assert quick.feed.read(after=0, limit=9) == []
         assert quick.feed.advance("totals", limit=9, apply=ignore, now=NOW) == 0

@@ -11,7 +11,8 @@ import pytest
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.opening import open_store
 from holdfast.store.postgres.connections import Connection, Line
-from holdfast.store.postgres.pipeline import Call, Statement, drop_prepared, send
+from holdfast.store.postgres.pipeline import Call, Statement, send
+from holdfast.store.postgres.prepared import drop_prepared
 from holdfast.store.postgres.units import opened
 from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import EffectClaim

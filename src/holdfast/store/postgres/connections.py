@@ -25,6 +25,7 @@ from holdfast.errors import ConfigurationError, StoreError, StoreUnavailableErro
 from holdfast.store.port import EndedTransactionError, LostRaceError
 from holdfast.store.postgres import packing as columns
 from holdfast.store.postgres.faults import is_transient, translate
+from holdfast.store.postgres.prepared import drop_prepared
 from holdfast.store.shapes import Borrower
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -120,8 +121,13 @@ class Line:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """The connection inside a transaction: committed at the end of the block, rolled back when it raises."""
-        with self.use() as connection, connection.transaction():
-            yield connection
+        with self.use() as connection:
+            try:
+                with connection.transaction():
+                    yield connection
+            except BaseException:
+                drop_prepared(connection)
+                raise
 
     def close(self) -> None:
         """Hang up."""

@@ -44,7 +44,7 @@ class PostgresDefinitions:
         self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
     ) -> StoredDefinition:
         """Store a definition unless its version exists; what is stored."""
-        with self._turn, self._line.use() as connection, connection.transaction():
+        with self._turn, self._line.transaction() as connection:
             # Whoever publishes the same at this moment is waited for, and then it is read what stands.
             if publish_within(connection, definition, now):
                 for event in triggers:
@@ -66,7 +66,7 @@ class PostgresDefinitions:
     def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
         """Take a version out of use, or back."""
         status = "retired" if is_archived else "published"
-        with self._turn, self._line.use() as connection, connection.transaction():
+        with self._turn, self._line.transaction() as connection:
             return connection.execute(_sql.archive, [status, tenant, name, version]).rowcount > 0
 
     def archived(self) -> list[Archived]:

@@ -7,7 +7,6 @@ to leave before the next one is made.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 from collections.abc import Generator, Iterable
@@ -21,6 +20,7 @@ from psycopg.adapt import Transformer
 from psycopg.waiting import Ready, Wait
 
 from holdfast.store.postgres.connections import Connection
+from holdfast.store.postgres.prepared import Names, names_of, prepare_no_more
 
 
 class Statement:
@@ -43,10 +43,6 @@ class Call(NamedTuple):
 _PLACEHOLDER = re.compile(r"\$\d+")
 _numbers = itertools.count()
 _CALL_OFF = b"select holdfast.require(false)"
-_prepared: WeakKeyDictionary[Connection, dict[Statement, bytes] | None] = WeakKeyDictionary()
-"""The names under which the servers behind the connections know statements; None where they were dropped under our hands. No name is
-used twice."""
-_UNSEEN: dict[Statement, bytes] = {}
 _readers: WeakKeyDictionary[Connection, Reading] = WeakKeyDictionary()
 """What reads the answers of connections; it remembers how types are read, so it is made once for each."""
 
@@ -78,7 +74,7 @@ def send(
     if connection.closed:
         raise psycopg.OperationalError("the connection is closed")
     pgconn = connection.pgconn
-    sending = _Sending(pgconn, _known(connection))
+    sending = _Sending(pgconn, names_of(connection))
     trouble: Exception | None = None
     try:
         pgconn.enter_pipeline_mode()
@@ -98,38 +94,18 @@ def send(
         raise
     if isinstance(refusal, psycopg.errors.InvalidSqlStatementName):
         # Somebody to whom the connection was lent has rolled back to a savepoint, and may do so again.
-        _prepared[connection] = None
+        prepare_no_more(connection)
     if trouble is not None or refusal is not None:
         raise trouble or refusal  # type: ignore[misc]
-
-
-def drop_prepared(connection: Connection) -> None:
-    """Begin anew after a rollback: with its own prepared statements, if it has any, the driver drops ours too."""
-    if not _prepared.get(connection):
-        return
-    del _prepared[connection]
-    if not connection.closed and connection.info.transaction_status == pq.TransactionStatus.IDLE:
-        with contextlib.suppress(psycopg.Error):  # Whoever uses the connection next finds out.
-            connection.execute("deallocate all", prepare=False)
-
-
-def _known(connection: Connection) -> dict[Statement, bytes] | None:
-    """The statements that are prepared behind a connection; None where nothing can be, as behind a pooler."""
-    if connection.prepare_threshold is None:
-        return None
-    known = _prepared.get(connection, _UNSEEN)
-    if known is _UNSEEN:
-        known = _prepared[connection] = {}
-    return known
 
 
 class _Sending:
     """One pipeline."""
 
-    def __init__(self, pgconn: pq.abc.PGconn, known: dict[Statement, bytes] | None) -> None:
+    def __init__(self, pgconn: pq.abc.PGconn, known: Names | None) -> None:
         self._pgconn = pgconn
         self._known = known
-        self._new: dict[Statement, bytes] = {}
+        self._new: Names = {}
         self._sent: list[Statement | None] = []
         """What results will come for: statements to be prepared, and None for those to be carried out."""
 

@@ -30,7 +30,8 @@ from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.matches import MatchReads
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
-from holdfast.store.postgres.pipeline import Call, Statement, ask, drop_prepared, rows_of
+from holdfast.store.postgres.pipeline import Call, Statement, ask, rows_of
+from holdfast.store.postgres.prepared import drop_prepared
 from holdfast.store.postgres.records import S, selecting, selecting_page
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPausedInstances

@@ -19,7 +19,8 @@ from holdfast.store.postgres import loading
 from holdfast.store.postgres.calls import accept, calls_of
 from holdfast.store.postgres.commit_parts import Part, consumed_parts, parts_of, receipts_part
 from holdfast.store.postgres.connections import RETURN, Connection, Loan, check_marker, lent
-from holdfast.store.postgres.pipeline import Call, Statement, ask, drop_prepared, rows_of, send
+from holdfast.store.postgres.pipeline import Call, Statement, ask, rows_of, send
+from holdfast.store.postgres.prepared import drop_prepared
 from holdfast.store.postgres.records import record_parts
 from holdfast.store.postgres.rewriting import empty, redact
 from holdfast.store.postgres.rows import Row
