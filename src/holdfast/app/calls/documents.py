@@ -63,6 +63,7 @@ T = TypeVar("T")
 Data = dict[str, object]
 
 _MOST_VERSIONS = 2**31 - 1
+_FOLLOWED = {Refusal.AMENDMENT_REQUIRED.value: amend, Refusal.HANDLER_REQUIRED.value: act}
 
 
 class FutureDocuments:
@@ -164,11 +165,8 @@ class FutureDocuments:
             return failed(error)
 
         def amended(error: BaseException) -> Reply[DocumentView]:
-            if isinstance(error, RejectedError) and error.reason == Refusal.AMENDMENT_REQUIRED:
-                return self._made(lambda: amend(self._desk, (name, key), command, repeated))
-            if isinstance(error, RejectedError) and error.reason == Refusal.HANDLER_REQUIRED:
-                return self._made(lambda: act(self._desk, (name, key), command, repeated))
-            return failed(error)
+            follow = _FOLLOWED.get(error.reason) if isinstance(error, RejectedError) else None
+            return self._made(lambda: follow(self._desk, (name, key), command, repeated)) if follow else failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
 
