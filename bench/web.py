@@ -20,6 +20,7 @@ from bench.callers import CALLERS, Answers
 ROOT = Path(__file__).resolve().parent.parent
 _PATIENCE_SECONDS = 60.0
 _OK = 300
+_UNKEPT = "PYTHONDONTWRITEBYTECODE"
 _LIMITS = {"HOLDFAST_SERVE_REQUESTS_PER_SECOND": "1000000", "HOLDFAST_SERVE_BURST": "1000000"}
 
 
@@ -121,7 +122,8 @@ def worker(url: str, app: str) -> Iterator[None]:
 @contextmanager
 def program(command: Sequence[str], word: str, more: Mapping[str, str] | None = None) -> Iterator[str]:
     """A program, as long as the block lasts; what it says behind a word on standard error."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    # Where nothing that was compiled is kept, every program would compile all of it anew before it begins.
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", _UNKEPT))}
     environment = {**others, **(more or {})}
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:

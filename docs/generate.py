@@ -499,7 +499,7 @@ def http_page() -> str:
     lines += table(("code", "status", "meaning"), rows)
     lines += ["", "## Roles", "", "What a role stands for, unless `HttpOptions.roles` says otherwise:", ""]
     lines += table(("role", "capabilities"), [(f"`{x}`", ", ".join(f"`{y}`" for y in sorted(ROLES[x]))) for x in ROLES])
-    for name in ("HttpOptions", "Issuer", "InboundHook"):
+    for name in ("HttpOptions", "Issuer", "LoginProvider", "InboundHook"):
         lines += ["", f"## {name}", ""]
         lines += table(("option", "default", "meaning"), declared_fields("http/options.py", name))
     return "\n".join(lines) + "\n"

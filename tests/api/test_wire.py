@@ -13,8 +13,8 @@ from fastapi import FastAPI
 
 from api.serving import served, serving, spoken
 from api.world import ACME, RIVAL, registered
-from holdfast import ConfigurationError, Engine
-from holdfast.http import HttpOptions, create_app
+from holdfast import ConfigurationError, Engine, HoldfastError
+from holdfast.http import HttpOptions, answer_error, create_app
 from holdfast.http.serving import configuration, is_loopback
 from support.engines import Live
 from support.waiting import eventually
@@ -108,6 +108,7 @@ def test_who_is_too_far_behind_reads_anew(scene: Scene) -> None:
         assert next(events(response)).name == "resync"
 
 
+@pytest.mark.row("G-17")
 def test_a_list_is_told_of_changes_of_its_tenant(scene: Scene) -> None:
     """Those who look at the list are told which runs have changed, of their own tenant and part alone; who comes back is told what he missed."""
     eve = httpx.Client(base_url=scene.address, headers=key(scene.engine, RIVAL, "eve"), timeout=30)
@@ -236,7 +237,7 @@ def test_without_security_only_this_machine_comes_in(live: Live) -> None:
 
 
 def test_it_is_mounted_into_another_application(live: Live) -> None:
-    """Mounted into an application of FastAPI, its addresses begin there, and those of the application stay as they are."""
+    """Mounted into an application of FastAPI, its addresses begin there, those of the application stay as they are, and what the engine refuses there is answered alike."""
     engine = live.engine()
     registered(engine)
     app = FastAPI()
@@ -245,9 +246,19 @@ def test_it_is_mounted_into_another_application(live: Live) -> None:
     def hello() -> str:
         return "hello"
 
+    @app.get("/ui/status/{run}")
+    def status(run: str) -> str:
+        return engine.run(run).describe().status
+
+    app.add_exception_handler(HoldfastError, answer_error)
     app.mount("/holdfast", create_app(engine))
     with serving(app) as address, httpx.Client(base_url=address, headers=key(engine)) as ann:
         assert ann.get("/hello").json() == "hello"
+        own = ann.get("/ui/status/0193a2b4-0000-7000-8000-000000000001")
+        assert (own.status_code, own.json()["code"], bool(own.json()["remedy"])) == (404, "not_found", True)
+        wrong = ann.get("/ui/status/x")
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "bad_payload")
+        assert wrong.headers["content-type"] == "application/problem+json"
         run = ann.post(f"/holdfast{RUNS}", json={"definition": "order"})
         assert run.status_code == 201
         assert ann.get(f"/holdfast{RUNS}/{run.json()['id']}").status_code == 200

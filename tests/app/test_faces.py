@@ -334,6 +334,8 @@ def test_tenants_do_not_see_one_another_by_any_face(place: Place) -> None:
         assert not hasattr(calls, "projections")
     with pytest.raises(PayloadError, match="give an Actor here, or ask the engine itself"):
         red.acting(RequestContext(tenant="blue", actor=Actor(id="ann")))  # type: ignore[arg-type]
+    with pytest.raises(PayloadError, match="the actor must be an Actor, or an id as text"):
+        red.acting({"id": "ann"})  # type: ignore[arg-type]
 
 
 def test_a_request_is_repeated_by_its_key(place: Place) -> None:

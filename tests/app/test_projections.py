@@ -65,7 +65,7 @@ def read(store: Store) -> list[tuple[str, int]]:
     return [(row[0], row[1]) for row in rows]
 
 
-@pytest.mark.row("D-093")
+@pytest.mark.row("D-093", "G-17")
 def test_a_projection_sees_every_event_once_and_in_order(place: Place) -> None:
     """The model and its checkpoint are one commit, so feeding it in pieces and by several engines adds up."""
     totals = prepared(place.store)

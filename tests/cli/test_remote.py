@@ -21,6 +21,7 @@ from holdfast import Engine, cli
 from holdfast.app.faces import blocking
 from holdfast.cli import (
     remote,
+    remote_access,
     remote_directory,
     remote_documents,
     remote_people,
@@ -333,6 +334,7 @@ def test_the_plant_is_looked_at(asked: Remote) -> None:
     assert asked.same("projections", "list")
 
 
+@pytest.mark.row("EO-39")
 def test_what_is_behind_the_scenes_is_seen_to(asked: Remote, tmp_path: Path) -> None:
     """Instances, commands that wait, seals, reports, and what receivers have seen: the same there as here."""
     there, same = asked.there, asked.same
@@ -386,6 +388,8 @@ def test_runs_are_mended(asked: Remote) -> None:
     assert "token" in there("cancel-branch", waits, "0/9", "--reason", "gone", code=Exit.REFUSED).stderr
     assert there("move-back", waits, "--reason", "again", code=Exit.REFUSED).stderr
     assert "charge" in same("fork", waits, "2", "--preview")
+    assert "payment" in same("resume-options", waits)
+    assert there("reenqueue", waits, "charge", "--reason", "gone", code=Exit.REFUSED).stderr
     assert same("fork", waits, "2", "--preview", "--json")
     assert "--preview" in there("fork", waits, "2", code=Exit.WRONG).stderr
     born = there("fork", waits, "2", "--reason", "once more", "--key", "twin").stdout.strip()
@@ -394,6 +398,32 @@ def test_runs_are_mended(asked: Remote) -> None:
     there("fail", waits, "--reason", "bankrupt", "--wait", "50ms", code=Exit.UNAVAILABLE)
     asked.stage.engine.drain()
     assert asked.stage.status(waits) == "failed"
+
+
+def test_who_came_and_what_they_were_told(asked: Remote) -> None:
+    """Sessions are listed and ended, refusals and notifications read, and settings put by whoever has seen them."""
+    there, same = asked.there, asked.same
+    opened = [asked.stage.engine.acting("zoe").sessions.open(credential="key:x").session.id for _ in range(2)]
+    assert opened[0] in same("sessions", "list")
+    assert opened[0] not in same("sessions", "list", "--of", "zoe", "--after", opened[0])
+    assert opened[0] not in same("sessions", "list", "--of", "nobody", "--json")
+    assert there("sessions", "end", opened[0]).stdout == f"session {opened[0]} has ended\n"
+    weak = asked.stage.engine.keys.create("weak", actor="weak", capabilities=["execution:read"]).secret
+    Holdfast()("keys", "list", *asked.place[:2], "--api-key", weak, code=Exit.FORBIDDEN)
+    assert "not_permitted" in same("refusals")
+    assert same("refusals", "--limit", "1", "--json")
+    there("notifications", "list", "--unread")
+    assert "are read now" in there("notifications", "read", "--all").stdout
+    assert "--all" in there("notifications", "read", code=Exit.WRONG).stderr
+    assert "notification" in there("notifications", "read", "999999", code=Exit.NOT_FOUND).stderr
+    assert (
+        there("charters", "put", "settings", '{"limit": 5}', "--replaces", "0").stdout == "settings is at version 1\n"
+    )
+    there("charters", "put", "settings", '{"limit": 6}', "--replaces", "7", code=Exit.CONFLICT)
+    there("charters", "put", "settings", "[]", code=Exit.WRONG)
+    there("charters", "show", "nonsense", code=Exit.WRONG)
+    for words in (("list",), ("show", "settings"), ("show", "settings", "--version", "1", "--json")):
+        assert same("charters", *words)
 
 
 def test_many_questions_are_answered_in_one_word(asked: Remote) -> None:
@@ -550,6 +580,10 @@ def _is_there(subject: object, call: str) -> bool:
         (remote_plant.RemoteInvariants, blocking.Invariants),
         (remote_plant.RemoteInbox, blocking.Inbox),
         (remote_proofs.RemoteReports, blocking.Reports),
+        (remote_access.RemoteSessions, blocking.Sessions),
+        (remote_access.RemoteRefusals, blocking.Refusals),
+        (remote_access.RemoteNotifications, blocking.Notifications),
+        (remote_access.RemoteCharters, blocking.Charters),
         (remote_proofs.RemoteSeals, blocking.Seals),
         (remote_proofs.RemoteWorkflows, blocking.Workflows),
         (remote.RemoteKeys, blocking.Keys),

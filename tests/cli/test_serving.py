@@ -209,7 +209,7 @@ def test_a_project_that_is_written_runs(holdfast: Holdfast, monkeypatch: pytest.
     tried = [test for name, test in vars(importlib.import_module("test_workflows")).items() if name.startswith("test_")]
     for test in tried:
         test()
-    assert len(tried) == 4
+    assert len(tried) == 6
     monkeypatch.chdir("shop")
     with holdfast_program("dev", "--port", "0") as program:
         address = program.hear(r"holdfast is at (\S+)")[1]

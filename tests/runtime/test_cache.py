@@ -45,7 +45,7 @@ def test_an_instance_is_in_one_hand_at_a_time(place: Place) -> None:
     made = tracked(place, "c-1")
     memory.keep(made)
     assert memory.take(made.header.id) is None
-    made.release()
+    made.free.append(None)
     assert memory.take(made.header.id) is made
     assert memory.take(made.header.id) is None
     assert memory.header(made.header.id) is made.header

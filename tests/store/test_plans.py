@@ -222,7 +222,7 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
 }
 
 
-@pytest.mark.row("E-334")
+@pytest.mark.row("E-334", "G-10")
 def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
     """Whatever narrows a list, from either end, what is left out is not read; the answer has as many rows as it should, in order."""
     crowd(desk)
@@ -645,6 +645,21 @@ def test_events_that_can_be_deleted_are_found_at_once(desk: Desk) -> None:
     with effort.of(desk.keeper):
         found = desk.keeper.expired(ended_before=LATER, limit=9, kind="event")
     assert ([each.instance for each in found], effort.is_small) == ([over.id], True), effort.spent
+
+
+def test_a_page_of_the_versions_of_a_document_reads_no_others(desk: Desk) -> None:
+    """However often it was edited, a page of its versions, and one version, are found by their numbers."""
+    kept = [
+        VersionKept(version=number, status="draft", data=b"{}", data_hash="h", mutation=1) for number in range(MANY)
+    ]
+    change = born(records=kept)
+    desk.commit(change)
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        found = desk.reader.rows(DOCUMENT_VERSIONS, change.header.id, after=MANY // 2, limit=FEW)
+    assert [each.version for each in found] == [MANY // 2 + 1, MANY // 2 + 2, MANY // 2 + 3]
+    assert effort.is_small, f"{effort.spent}"
+    assert len(desk.reader.rows(DOCUMENT_VERSIONS, change.header.id, after=MANY - FEW)) == FEW - 1
 
 
 def handled(desk: Desk) -> InstanceId:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
+from holdfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked, PersonMoved
 from holdfast.kernel.publications import PublicationKept
@@ -73,7 +73,10 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "headers": lambda reader, one: reader.headers([one]),
     "events": lambda reader, one: reader.events(one),
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
-    "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
+    "rows": lambda reader, one: [
+        *(row for kind in kinds() for row in reader.rows(kind, one)),
+        *reader.rows(DOCUMENT_VERSIONS, one, limit=9),
+    ],
     "with_rows": lambda reader, one: [
         row for kind in kinds() for found in [reader.with_rows(kind, one)] for row in (found[0], *found[1]) if row
     ],

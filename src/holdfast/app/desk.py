@@ -329,6 +329,8 @@ def checked_actor(given: object) -> Actor:
             "a request names a tenant, and these calls stay with theirs: "
             "give an Actor here, or ask the engine itself with `engine.acting(request)`"
         )
+    if not isinstance(given, Actor | str):
+        raise PayloadError(f"the actor must be an Actor, or an id as text, not {brief(given)}")
     return given if isinstance(given, Actor) else Actor(id=checked_key(given, "actor"))
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Never, TypeAlias
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_key
+from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -22,11 +22,12 @@ from holdfast.app.document_views import (
 from holdfast.app.rights import check_reader
 from holdfast.app.visibility import changes_shown, compared, listed, unseen, visible
 from holdfast.app.workflow_reads import folded_workflow
-from holdfast.errors import NotFoundError, RejectedError
+from holdfast.errors import NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.document_records import AUDIT, DOCUMENT_VERSIONS, MUTATIONS, StoredDocument, StoredVersion
 from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.kernel.program import Program
+from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.machine import GraphMachine
@@ -52,6 +53,7 @@ Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 _MOST_TOLD, _LONGEST_TOLD = 8, 60
+_MOST_VERSIONS = 2**31 - 1
 """Fields, and characters of a value, that a refusal shows."""
 
 
@@ -251,10 +253,20 @@ def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
 # -- what it was
 
 
-def versions_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentVersion]:
-    """All versions of a document, the first one first."""
+def number(given: object, what: str) -> int:
+    """A number such as that of a version; PayloadError for what is none."""
+    if not is_whole(given, least=1, most=_MOST_VERSIONS) or isinstance(given, bool) or not isinstance(given, int):
+        raise PayloadError(f"the {what} must be a whole number from 1 on, not {given!r}")
+    return given
+
+
+def versions_of(desk: Desk, reader: Reader, known: Found, page: tuple[object, object]) -> list[DocumentVersion]:
+    """The versions of a document behind one of them, so many, or all if that is None; the first one first."""
     spec, actor = known.parts.spec, desk.request.actor
-    return [_version(each, spec, actor) for each in reader.rows(DOCUMENT_VERSIONS, known.header.id)]
+    after, limit = page
+    most = None if limit is None else checked_limit(limit)
+    found = reader.rows(DOCUMENT_VERSIONS, known.header.id, after=checked_after(after), limit=most)
+    return [_version(each, spec, actor) for each in found]
 
 
 def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> DocumentVersion:
@@ -265,7 +277,7 @@ def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> Documen
 
 def kept_version(reader: Reader, known: Found, number: int) -> StoredVersion:
     """The row of a version; NotFoundError if the document never had it."""
-    for each in reader.rows(DOCUMENT_VERSIONS, known.header.id):
+    for each in reader.rows(DOCUMENT_VERSIONS, known.header.id, after=number - 1, limit=1):
         if each.version == number:
             return each
     raise NotFoundError("version", f"{number} of {known.document.type}/{known.document.id}")

@@ -138,12 +138,31 @@ def standing_of(desk: Desk, identity: InstanceId) -> str:
             tracked = folded_workflow(desk, reader, identity)
             state = cast("State", tracked.state)
             held = _MAINTAINED if desk.service.maintenance else told(holds_on(desk, tracked.header, state))
-            return standing(state, graph_of(desk, tracked.header), work=work, held=held)
+            found = standing(state, graph_of(desk, tracked.header), work=work, held=held)
+            lacking = _lacking(desk, reader, identity) if work in {"here", "elsewhere"} and not held else ""
+            return lacking or found
 
     try:
         return desk.read(look).result(_LOOK_SECONDS)
     except (HoldfastError, TimeoutError) as error:
         return f"where it stands could not be found out: {error}"
+
+
+def _lacking(desk: Desk, reader: Reader, identity: InstanceId) -> str:
+    """Which handlers work of a run waits for that no live worker has, in words; empty if somebody has them all."""
+    effects, _ = reader.work(identity)
+    service = desk.service
+    wanted = {each.handler for each in effects if each.owner is None}
+    if service.has_worker:  # What it has been given just now, its row does not say yet.
+        wanted = {each for each in wanted if each not in service.shared.handlers}
+    if not wanted:
+        return ""
+    moment = service.shared.clock.judge()
+    for worker in service.survey(lambda parts: parts.workers().live(moment)):
+        wanted -= set(worker.handlers)
+    names = ", ".join(map(repr, sorted(wanted)))
+    remedy = "register it with engine.handle, or start a worker that has it"
+    return f"no live worker has the handler {names}: {remedy}" if names else ""
 
 
 def _work(desk: Desk) -> Work:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from holdfast.cli.access import list_refusals, notifications, sessions
 from holdfast.cli.authoring import graph, validate
 from holdfast.cli.batches import batch
 from holdfast.cli.beginning import dev, init
 from holdfast.cli.benching import bench
 from holdfast.cli.chains import chains
+from holdfast.cli.charters import charters
 from holdfast.cli.completing import completion
 from holdfast.cli.config import config
 from holdfast.cli.contracts import contracts
@@ -22,7 +24,16 @@ from holdfast.cli.events import events
 from holdfast.cli.expr import expr
 from holdfast.cli.frame import Root
 from holdfast.cli.keys import keys
-from holdfast.cli.mending import cancel_branch, change_data, complete, fail, fork, move_back
+from holdfast.cli.mending import (
+    cancel_branch,
+    change_data,
+    complete,
+    fail,
+    fork,
+    move_back,
+    reenqueue,
+    resume_options,
+)
 from holdfast.cli.migrate import migrate
 from holdfast.cli.pauses import pauses
 from holdfast.cli.processes import processes
@@ -54,16 +65,20 @@ def main() -> None:
 main.add_section("Beginning", init, dev)
 main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
 main.add_section("Runs", start, list_runs, show, watch, history, why)
-main.add_section("Stopping runs", cancel, abort, pause, resume, signal)
-main.add_section("Mending runs", retry, skip, complete, requeue, change_data, cancel_branch, move_back, fail, fork)
+main.add_section("Stopping runs", cancel, abort, pause, resume, resume_options, signal)
+main.add_section(
+    "Mending runs", retry, skip, complete, requeue, reenqueue, change_data, cancel_branch, move_back, fail, fork
+)
 main.add_section("Many runs", schedules, batch, report)
-main.add_section("Documents", docs, contracts, bodies)
-main.add_section("People", tasks, decide, processes, advance, directory, chains)
+main.add_section("Documents", docs, contracts, bodies, charters)
+main.add_section("People", tasks, decide, processes, advance, directory, chains, notifications)
 main.add_section(
     "The engine",
     worker,
     server,
     keys,
+    sessions,
+    list_refusals,
     migrate,
     drop,
     config,

@@ -96,7 +96,7 @@ def _serve(engine: Engine, options: HttpOptions, *, port: int, where: str, app: 
   see the runs      curl {address}/api/v1/executions
   or with           {called()} list --server {address}
   every address     {address}/openapi.json
-  it runs           {app or "samples: order, expense, purchases.approval, trial"}
+  it runs           {app or "samples: order, expense, purchases.approval, discount, claim, trial"}
   login             none: everybody on this machine may do everything, and nobody else can reach it
   the data          {where}
 

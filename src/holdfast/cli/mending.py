@@ -8,16 +8,25 @@ from typing import Final
 import click
 
 from holdfast.app.forking import ForkPreview
+from holdfast.app.pause_views import ResumeOption
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import end, verb
 from holdfast.cli.options import Json, JsonObject, needed_reason_option
-from holdfast.cli.output import json_option, print_fields, print_json
+from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.cli.repairs import numbered, step_argument, wait_option
 from holdfast.cli.runs import run_argument
 from holdfast.errors import ConfigurationError
 
 _ID: Final = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
+OPTIONS: Columns[ResumeOption] = {
+    "ACTION": lambda each: each.action,
+    "STEP": lambda each: each.step_name,
+    "CHOICES": lambda each: ", ".join(each.choices),
+    "ROLE": lambda each: each.role,
+    "CAPABILITY": lambda each: each.capability,
+    "STEP ID": lambda each: each.step_id,
+}
 
 
 @verb("complete", f"holdfast complete {_ID} ship --output '{{\"parcel\": 77}}' --reason 'confirmed by phone'")
@@ -32,6 +41,30 @@ def complete(place: Place, *, run: str, step: str, given: object, reason: str) -
         number = numbered(calls, run, step)
         calls.run(run).complete_step(number, given, reason=reason)
     click.echo(f"step {number} of {run} is completed")
+
+
+@verb("reenqueue", f"holdfast reenqueue {_ID} ship --reason 'its host is gone'")
+@run_argument
+@step_argument
+@needed_reason_option
+@placed
+def reenqueue(place: Place, *, run: str, step: str, reason: str) -> None:
+    """Take a step from a worker that is gone, and have another one call it. STEP is its name or its number."""
+    with place.calls() as calls:
+        number = numbered(calls, run, step)
+        calls.run(run).reenqueue(number, reason=reason)
+    click.echo(f"step {number} of {run} waits for another worker")
+
+
+@verb("resume-options", f"holdfast resume-options {_ID}")
+@run_argument
+@json_option
+@placed
+def resume_options(place: Place, *, run: str, as_json: bool) -> None:
+    """What would bring a run on, and who may do that."""
+    with place.calls() as calls:
+        found = calls.run(run).resume_options()
+    print_list(found, OPTIONS, as_json=as_json)
 
 
 @verb("change-data", f"holdfast change-data {_ID} '{{\"city\": \"Bern\"}}' --reason 'the customer has moved'")

@@ -19,8 +19,10 @@ from holdfast.app.forking import ForkPreview
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import DeadLetter
 from holdfast.app.past import PastState
+from holdfast.app.pause_views import ResumeOption
 from holdfast.app.places import written
 from holdfast.app.reasons import Why
+from holdfast.cli.remote_access import RemoteCharters, RemoteNotifications, RemoteRefusals, RemoteSessions
 from holdfast.cli.remote_directory import RemoteChains, RemoteDirectory
 from holdfast.cli.remote_documents import RemoteBodies, RemoteContracts, RemoteDocuments
 from holdfast.cli.remote_lists import (
@@ -117,6 +119,12 @@ class RemoteRun(Missing):
 
     def skip(self, step: int, *, reason: str, outcome: str = "") -> None:
         self._client.skip_step(self.id, step, reason=reason, outcome=outcome)
+
+    def reenqueue(self, step: int, *, reason: str) -> None:
+        self._client.reenqueue_step(self.id, step, reason=reason)
+
+    def resume_options(self) -> list[ResumeOption]:
+        return self._client.list_resume_options(self.id)
 
     def complete_step(self, step: int, output: object = None, *, reason: str) -> None:
         self._client.complete_step(self.id, step, output=output, reason=reason)
@@ -342,6 +350,10 @@ class RemoteCalls(Missing):
         self.reports = RemoteReports(client)
         self.seals = RemoteSeals(client)
         self.workflows = RemoteWorkflows(client)
+        self.sessions = RemoteSessions(client)
+        self.refusals = RemoteRefusals(client)
+        self.notifications = RemoteNotifications(client)
+        self.charters = RemoteCharters(client)
 
     @property
     def request(self) -> RequestContext:

@@ -200,11 +200,24 @@ class Sent:
 def refusal(error: Exception, request: Request, trace: Trace) -> Response:
     """The answer to a request that was refused, or failed."""
     path = request.scope.get("path", "").removeprefix(request.scope.get("root_path", ""))
-    problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=path.startswith(_PROCESSES))
+    return _told(error, request, trace, is_of_processes=path.startswith(_PROCESSES))
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    """Answer an error of the engine in an application of your own as the API does: status, stable code, remedy.
+
+    For FastAPI and Starlette: `app.add_exception_handler(HoldfastError, answer_error)`.
+    """
+    return _told(error, request, trace_of(request.headers), is_of_processes=False)
+
+
+def _told(error: Exception, request: Request, trace: Trace, *, is_of_processes: bool) -> Response:
+    problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=is_of_processes)
+    where = request.method, request.scope.get("path", ""), trace.trace_id
     if problem.status >= _SERVER_FAULT and problem.retryable:  # There may be many of them while a database is away.
-        _log.warning("%s %r cannot be answered now, trace %s: %s", request.method, path, trace.trace_id, error)
+        _log.warning("%s %r cannot be answered now, trace %s: %s", *where, error)
     elif problem.status >= _SERVER_FAULT:
-        _log.error("%s %r failed, trace %s", request.method, path, trace.trace_id, exc_info=error)
+        _log.error("%s %r failed, trace %s", *where, exc_info=error)
     headers = headers_of(error)
     return Response(_encode(problem), status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
 

@@ -75,8 +75,11 @@ class Work(Protocol):
         """What the instance waits for: its live effects and timers."""
         ...
 
-    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
-        """The rows of a declared kind that an instance has, in the order of their keys."""
+    def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
+        """The rows of a declared kind that an instance has, in the order of their keys.
+
+        They may be those behind a number, with which the key begins, and no more than so many.
+        """
         ...
 
     def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:

@@ -22,7 +22,6 @@ DEFAULT_TENANT = "default"
 SHARED_TENANT = "*"
 """Owns definitions that belong to the code and serve all tenants."""
 
-
 _decode_attributes = msgspec.json.Decoder(dict[str, Attribute]).decode
 
 
@@ -481,12 +480,11 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     definition: str = ""
     definition_version: str = ""
     kinds: tuple[str, ...] = ()
-    """Empty means all, as for statuses."""
+    """Empty means all, as for statuses, and for the reasons for which they have ended: by these they are looked for first."""
     statuses: tuple[str, ...] = ()
+    ended_for: tuple[str, ...] = ()
     begun: bool | None = None
     """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
-    ended_for: tuple[str, ...] = ()
-    """Only instances that have ended for one of these reasons; empty means all. They are looked for first, before anything else is."""
     key: str = ""
     partition: str | None = None
     """Only those of one part of the tenant, or of none if it is empty; None means all that the reader sees."""

@@ -23,7 +23,16 @@ from app.documents.blueprints import (
     published,
 )
 from holdfast import Actor
-from holdfast.authoring.document import Body, Contract, export_yaml, read_body, ready_contract
+from holdfast.app.calls import contracts
+from holdfast.authoring.document import (
+    Body,
+    Contract,
+    Effective,
+    compile_effective,
+    export_yaml,
+    read_body,
+    ready_contract,
+)
 from holdfast.authoring.document.contract_format import LifecycleState
 from holdfast.errors import DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from support.engines import Place
@@ -368,6 +377,30 @@ def test_what_is_exported_is_taken_back(place: Place) -> None:
 
 
 # -- contracts
+
+
+@pytest.mark.row("E-107")
+@pytest.mark.parametrize("title", ["", "Bill"])
+def test_the_same_contract_is_published_by_two_processes_at_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch, title: str
+) -> None:
+    """As when several of them start with it: both have published it, and there is one. Another one of this version is refused."""
+    here, there = opened(place), place.engine()
+    given = contract(2)
+
+    def meanwhile(*args: Any, **named: Any) -> Effective:
+        monkeypatch.undo()
+        there.contracts.publish(contract(2, title=title) if title else given)
+        return compile_effective(*args, **named)
+
+    monkeypatch.setattr(contracts, "compile_effective", meanwhile)
+    if title:
+        with rejected("CONTRACT_VERSION_REUSED"):
+            here.contracts.publish(given)
+    else:
+        assert here.contracts.publish(given).id == there.contracts.get("invoice").id
+    assert [each.version for each in here.contracts.versions("invoice")] == [1, 2]
+    assert of(here, CLERK).documents.create("invoice", GIVEN, id="I-1").workflow_version == "2-std"
 
 
 @pytest.mark.row("E-107", "E-109", "E-110", "E-006", "E-004", "EH-04")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from app.documents.blueprints import BODY, BOTH, CLERK, DORA, GIVEN, PAUL, of, opened, published
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError
+from holdfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
 OPERATOR = Actor(id="olga", capabilities=frozenset({"bodies:publish", "execution:*"}))
+OFFICER = Actor(id="olaf", capabilities=frozenset({"documents:redact", "execution:*"}))
 BOARD = Actor(id="ben", roles=frozenset({"board"}))
 MANAGER = Actor(id="mia", roles=frozenset({"manager"}))
 
@@ -118,6 +119,10 @@ def test_documents_are_moved_to_another_version(place: Place) -> None:
     assert operator.workflows.move("invoice", "1-org", "2-org", nodes=names, reason="again").items == []
     seen = mine.get("invoice", "I-1")
     assert (seen.workflow_version, seen.places, seen.status) == ("2-org", [f"{SLOT}boss"], "submitted")
+    with pytest.raises(
+        ConflictError, match=r"under way .*boss"
+    ):  # It is looked at by the workflow that it follows now.
+        of(engine, OFFICER).documents.redact("invoice", "I-1", ["number"], reason="a request")
     assert decide(engine, "I-1") == "submitted"
     (task,) = [each for each in operator.tasks.list() if each.key == "I-1"]
     assert task.name == f"{SLOT}board"

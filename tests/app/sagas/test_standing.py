@@ -158,6 +158,16 @@ def test_the_result_of_work_that_nobody_does_names_the_call_that_starts_a_worker
     engine.run(instance).result(LONG_SECONDS)
 
 
+def test_the_result_of_work_that_no_worker_has_a_handler_for(live: Live) -> None:
+    """A worker runs, and whoever waits is not told that the work goes on."""
+    engine = live.engine().register(Saga("order").step("ship", "depot.ship").build()).start_worker()
+    instance = engine.start("order").id
+    told = told_late(engine.futures.run(instance).result())
+    assert told.startswith("no live worker has the handler 'depot.ship': register it with engine.handle")
+    engine.handle("depot.ship", lambda: {"parcel": 7})
+    assert engine.run(instance).result(LONG_SECONDS) == {"parcel": 7}
+
+
 def test_the_result_of_work_that_another_process_does(live: Live) -> None:
     """The work goes on, but not here."""
     stage, gate = Stage(), Gate()

@@ -163,6 +163,9 @@ def test_exports_read_back_as_what_they_were() -> None:
         {APPROVE: patch([ask("a", shows={str(at): json.dumps(text) for at, text in enumerate(odd)})])}, description="no"
     )
     assert same(read_body(export_yaml(tricky)), tricky)
+    for text in (*odd, "a\x85b", "a\u2028b", "\u2029", "\ufeff", "'\""):
+        named = body({}, name=text, context={f"x{text}": "any"})
+        assert same(read_body(export_yaml(named)), named)
 
 
 def same(one: msgspec.Struct, other: msgspec.Struct) -> bool:

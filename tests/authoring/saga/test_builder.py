@@ -237,6 +237,14 @@ def test_an_option_that_does_not_exist_is_refused(add: Any) -> None:
     assert ("unknown_option", "b") in findings(saga)
 
 
+def test_the_option_is_told_that_was_meant() -> None:
+    """Of a step and of a question; there are so many that a list of them hides it."""
+    with pytest.raises(DefinitionError, match="'attempt', which does not exist; did you mean 'attempts'"):
+        Saga("s").step("a", H, attempt=3).build()  # type: ignore[call-arg]
+    with pytest.raises(DefinitionError, match="'roles', which does not exist; did you mean 'role'"):
+        Saga("s").human("a", roles="boss").build()  # type: ignore[call-arg]
+
+
 @pytest.mark.row("F-017")
 @pytest.mark.parametrize("options", [{"once": True}, {"no_idempotent": True}, {"no_idempotent": True, "attempts": 1}])
 def test_what_must_not_be_repeated_is_called_once(options: Any) -> None:

@@ -50,7 +50,6 @@ from holdfast.app.step_handlers import plain_data
 from holdfast.app.visibility import refuse_masks
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
-from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 from holdfast.machine.runs.refusals import Refusal
@@ -62,7 +61,6 @@ from holdfast.store.reading import Reader
 T = TypeVar("T")
 Data = dict[str, object]
 
-_MOST_VERSIONS = 2**31 - 1
 _FOLLOWED = {Refusal.AMENDMENT_REQUIRED.value: amend, Refusal.HANDLER_REQUIRED.value: act}
 
 
@@ -127,7 +125,7 @@ class FutureDocuments:
             command = CreateDocument(
                 data=plain_data(data, "data", limit=self._desk.payload_limit),
                 status=checked_key(status, "status"),
-                version=_number(version, "version"),
+                version=d.number(version, "version"),
                 reason=checked_text(reason, "reason"),
                 org=self._org(),
                 related=related_to(self._desk, (name, ""), data),
@@ -232,7 +230,7 @@ class FutureDocuments:
         return Mutate(
             action=verb,
             payload=self._given(name, {} if changes is None else changes, "changes"),
-            expected_version=None if expected is None else _number(expected, "expected version"),
+            expected_version=None if expected is None else d.number(expected, "expected version"),
             reason=checked_text(reason, "reason"),
             rules=self._rules(name, verb),
             org=self._org() or None,
@@ -259,7 +257,7 @@ class FutureDocuments:
             key = checked_key(id, "document id")
             command = RequestTransition(
                 transition=checked_key(transition, "transition"),
-                expected_version=None if expected_version is None else _number(expected_version, "expected version"),
+                expected_version=None if expected_version is None else d.number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, transition),
                 org=self._org() or None,
@@ -290,7 +288,7 @@ class FutureDocuments:
             key = checked_key(id, "document id")
             command = Mutate(
                 payload=self._given(name, changes, "changes"),
-                expected_version=None if expected_version is None else _number(expected_version, "expected version"),
+                expected_version=None if expected_version is None else d.number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "amend"),
                 org=self._org() or None,
@@ -342,21 +340,30 @@ class FutureDocuments:
         """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
         return self._look(type, id, lambda _, known: d.view_of(self._desk, known))
 
-    def versions(self, type: str, id: str) -> Reply[builtins.list[DocumentVersion]]:  # noqa: A002 - see get
-        """Every version that a document had, the first one first."""
-        return self._look(type, id, lambda reader, known: d.versions_of(self._desk, reader, known))
+    def versions(
+        self,
+        type: str,  # noqa: A002 - see get
+        id: str,  # noqa: A002 - see get
+        *,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> Reply[builtins.list[DocumentVersion]]:
+        """Every version that a document had, the first one first; with a limit so many of them, behind the number of the last page's last one."""
+        return self._look(type, id, lambda reader, known: d.versions_of(self._desk, reader, known, (after, limit)))
 
     def version(self, type: str, id: str, version: int) -> Reply[DocumentVersion]:  # noqa: A002 - see get
         """One version of a document, exactly as it was: what an approver of that version decides on."""
         return self._look(
-            type, id, lambda reader, known: d.version_of(self._desk, reader, known, _number(version, "version"))
+            type,
+            id,
+            lambda reader, known: d.version_of(self._desk, reader, known, d.number(version, "version")),
         )
 
     def page(self, type: str, id: str, version: int | None = None) -> Reply[str]:  # noqa: A002 - see get
         """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
 
         def read(reader: Reader, known: d.Found) -> str:
-            return page_of(self._desk, reader, known, None if version is None else _number(version, "version"))
+            return page_of(self._desk, reader, known, None if version is None else d.number(version, "version"))
 
         return self._look(type, id, read)
 
@@ -366,7 +373,7 @@ class FutureDocuments:
             type,
             id,
             lambda reader, known: d.differences(
-                self._desk, reader, known, (_number(old, "version"), _number(new, "version"))
+                self._desk, reader, known, (d.number(old, "version"), d.number(new, "version"))
             ),
         )
 
@@ -492,9 +499,3 @@ def _names(given: Sequence[str]) -> list[str]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise PayloadError(f"fields are a list of names, not {given!r:.200}")
     return [checked_key(each, "field") for each in given]
-
-
-def _number(given: object, what: str) -> int:
-    if not is_whole(given, least=1, most=_MOST_VERSIONS) or isinstance(given, bool) or not isinstance(given, int):
-        raise PayloadError(f"the {what} must be a whole number from 1 on, not {given!r}")
-    return given

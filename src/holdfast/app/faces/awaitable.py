@@ -678,9 +678,11 @@ class AsyncDocuments:
         """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
         return await self._futures.get(type, id)
 
-    async def versions(self, type: str, id: str) -> builtins.list[DocumentVersion]:
-        """Every version that a document had, the first one first."""
-        return await self._futures.versions(type, id)
+    async def versions(
+        self, type: str, id: str, *, after: int = 0, limit: int | None = None
+    ) -> builtins.list[DocumentVersion]:
+        """Every version that a document had, the first one first; with a limit so many of them, behind the number of the last page's last one."""
+        return await self._futures.versions(type, id, after=after, limit=limit)
 
     async def version(self, type: str, id: str, version: int) -> DocumentVersion:
         """One version of a document, exactly as it was: what an approver of that version decides on."""

@@ -13,6 +13,8 @@ from holdfast.authoring.document.contract_loading import content_hash
 from holdfast.authoring.files.scalars import value_of
 
 _WIDTH: Final = 120
+_BREAKS: Final = frozenset("\x85\u2028\u2029")
+"""What YAML takes for the end of a line where it is not quoted."""
 
 
 def export_yaml(part: Contract | Body) -> str:
@@ -32,7 +34,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.Node:
-    style = None if value_of(text) == text and not isinstance(value_of(text), int | float) else '"'
+    is_plain = value_of(text) == text and not isinstance(value_of(text), int | float) and _BREAKS.isdisjoint(text)
+    style = None if is_plain else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.authoring.definition import Function
 from holdfast.authoring.saga.options import NAME_IT, NO_OPTIONS, SAME_OPTIONS, StepOptions, handler_name
 from holdfast.errors import Diagnostic
+from holdfast.expressions.suggestions import suggestion
 from holdfast.machine.graphs.graph import BRANCH, Edge, Node
 
 Loose = tuple[str, str]
@@ -54,8 +55,9 @@ class Parts:
         """Look at the options of a call, and remember a handler that was given as a function, so that it can be registered."""
         known = StepOptions.__annotations__
         for unknown in sorted(options.keys() - known.keys()):
-            remedy = NO_OPTIONS.get(unknown, f"there are {', '.join(known)}")
-            self.find("unknown_option", f"{step!r} has the option {unknown!r}, which does not exist; {remedy}", step)
+            told = suggestion(unknown, known) or f"; there are {', '.join(known)}"
+            remedy = f"; {NO_OPTIONS[unknown]}" if unknown in NO_OPTIONS else told
+            self.find("unknown_option", f"{step!r} has the option {unknown!r}, which does not exist{remedy}", step)
         for name, other in SAME_OPTIONS:
             if name in options and other in options:
                 self.find("same_option", f"{name!r} and {other!r} of {step!r} are one option; give one of them", step)

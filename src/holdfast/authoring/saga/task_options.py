@@ -11,6 +11,7 @@ from holdfast.authoring.saga.notices import texts
 from holdfast.authoring.saga.options import Duration, milliseconds
 from holdfast.authoring.saga.parts import Parts
 from holdfast.authoring.saga.questions import AskOptions
+from holdfast.expressions.suggestions import suggestion
 from holdfast.machine.graphs.graph import Human, Plain, Rung, Times
 from holdfast.machine.graphs.kinds.notice import ROLE
 
@@ -58,7 +59,8 @@ def with_options(parts: Parts, name: str, op: Human, options: TaskOptions) -> Hu
     """A question with its options; what is wrong with them becomes a finding."""
     known = TaskOptions.__annotations__
     for unknown in sorted(options.keys() - known.keys()):
-        message = f"{name!r} has the option {unknown!r}, which does not exist; there are {', '.join(known)}"
+        told = suggestion(unknown, known) or f"; there are {', '.join(known)}"
+        message = f"{name!r} has the option {unknown!r}, which does not exist{told}"
         parts.find("unknown_option", message, name)
     times = Times(
         due_ms=_optional(options.get("due")),

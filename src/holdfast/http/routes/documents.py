@@ -238,8 +238,9 @@ async def redact_document(call: Call[NoQuery, RedactDocument]) -> Redaction:
 
 async def list_document_versions(call: Call[Paged, None]) -> Listing[DocumentVersion]:
     """List every version that a document had, the first one first."""
-    found = await call.calls.documents.versions(call.path["type"], call.path["document"])
-    return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
+    size, behind = call.page(call.query.limit), cursors.counted(call.query.cursor)
+    found = await call.calls.documents.versions(call.path["type"], call.path["document"], after=behind, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.version)
 
 
 async def get_document_version(call: Call[NoQuery, None]) -> DocumentVersion:

@@ -90,11 +90,6 @@ class Batch:
         self.kept += other.kept
         self.doubtful += other.doubtful
 
-    def release(self) -> None:
-        """Let others have the instances: nobody looks at their states any more."""
-        for each in self.kept:
-            each.release()
-
     def decide(self, submissions: Iterable[Submission], found: Found) -> list[Draft]:
         """Decide commands for the instances that were found; the drafts to write. The answers hold once those are written."""
         for each in submissions:

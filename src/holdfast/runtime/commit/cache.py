@@ -19,9 +19,9 @@ class CachedInstance:
     """An instance as it was at its last known commit."""
 
     __slots__ = (
-        "_free",
         "bytes_since",
         "events_since",
+        "free",
         "header",
         "is_fresh",
         "program",
@@ -42,20 +42,9 @@ class CachedInstance:
         self.snapshot_bytes = 0
         self.is_fresh = True
         """Whether it was read for this very batch; otherwise it comes from memory and may be old."""
-        self._free: list[None] = []
-        """Empty while somebody has its state in hand, who may change it: at first whoever made it."""
-
-    def take(self) -> bool:
-        """Have its state in hand; False if somebody else has, and then only its row can be relied on. Any thread may try."""
-        try:
-            self._free.pop()  # Of two threads one gets it.
-        except IndexError:
-            return False
-        return True
-
-    def release(self) -> None:
-        """Let others have it; for whoever has it in hand, once."""
-        self._free.append(None)
+        self.free: list[None] = []
+        """Empty while somebody has the state in hand, and may change it: at first whoever made it. Of two threads that pop what is there
+        one gets it; whoever has it appends it again, once. While it is gone only the row can be relied on."""
 
     @classmethod
     def of(cls, loaded: Loaded, program: Program) -> CachedInstance:
@@ -152,7 +141,12 @@ class InstanceCache:
     def take(self, identity: InstanceId) -> CachedInstance | None:
         """An instance that is remembered and that nobody has in hand; any thread may ask, and has it from then on. It may be old."""
         tracked = self._by_id.get(identity.int)
-        return None if tracked is None or not tracked.take() else tracked
+        try:
+            if tracked is not None:
+                tracked.free.pop()
+        except IndexError:
+            return None
+        return tracked
 
     def keep(self, tracked: CachedInstance) -> None:
         """Remember an instance, and forget the one that was not used for the longest time."""

@@ -98,12 +98,15 @@ class Committer:
             if each.address in found:
                 continue
             tracked = self._cache.find(each.address)
-            if (
-                tracked is not None
-                and not (standing.shifting and tracked.timers and standing.moves_timers(tracked.header))
-                and tracked.take()
+            if tracked is not None and not (
+                standing.shifting and tracked.timers and standing.moves_timers(tracked.header)
             ):
-                found[each.address] = tracked
+                try:
+                    tracked.free.pop()
+                except IndexError:  # A handler commits to it just now.
+                    missing[each.address] = None
+                else:
+                    found[each.address] = tracked
             else:
                 missing[each.address] = None
         if missing:

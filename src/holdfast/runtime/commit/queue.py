@@ -355,7 +355,8 @@ class CommitQueue:
             if isinstance(error, HeldError) and self._is_put_off(submission):
                 continue
             self._tell(submission, outcome, error)
-        batch.release()
+        for kept in batch.kept:  # From now on others may change the states.
+            kept.free.append(None)
 
     def _is_put_off(self, submission: Submission) -> bool:
         """Have a command wait whose instance another transaction holds, unless its caller waits no longer."""

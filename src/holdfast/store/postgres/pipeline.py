@@ -51,19 +51,10 @@ _readers: WeakKeyDictionary[Connection, Reading] = WeakKeyDictionary()
 """What reads the answers of connections; it remembers how types are read, so it is made once for each."""
 
 
-def send(connection: Connection, calls: Iterable[Call], *, at_once: bool = True) -> None:
-    """Carry out statements; the error of the first one that fails, and then none of them was carried out.
-
-    Each is sent as soon as it is there: the database works on it while the next one is being made. That is worth its while where much has
-    to be made; else they leave together.
-    """
-    _send(connection, calls, None, at_once=at_once)
-
-
 def ask(connection: Connection, calls: Iterable[Call]) -> list[pq.abc.PGresult]:
     """Carry out statements that leave together; what the database said to each, to be read by `rows_of`."""
     said: list[pq.abc.PGresult] = []
-    _send(connection, calls, said, at_once=False)
+    send(connection, calls, said, at_once=False)
     return said
 
 
@@ -76,7 +67,14 @@ def rows_of(connection: Connection, result: pq.abc.PGresult) -> list[tuple[Any, 
     return reading.load_rows(0, result.ntuples, tuple)
 
 
-def _send(connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGresult] | None, *, at_once: bool) -> None:
+def send(
+    connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGresult] | None = None, *, at_once: bool = True
+) -> None:
+    """Carry out statements; the error of the first one that fails, and then none of them was carried out.
+
+    Each is sent as soon as it is there: the database works on it while the next one is being made. That is worth its while where much has
+    to be made; else they leave together. `said` gets what the database says.
+    """
     if connection.closed:
         raise psycopg.OperationalError("the connection is closed")
     pgconn = connection.pgconn
@@ -93,7 +91,7 @@ def _send(connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGres
             trouble = error
             sending.call_off()
         pgconn.pipeline_sync()
-        refusal = connection.wait(sending.results(said))
+        refusal = connection.wait(sending.results([] if said is None else said))
         pgconn.exit_pipeline_mode()
     except BaseException:
         connection.close()  # Nobody knows what is still on its way.
@@ -156,15 +154,15 @@ class _Sending:
         self._pgconn.send_query_params(_CALL_OFF, None)
         self._sent.append(None)
 
-    def results(self, said: list[pq.abc.PGresult] | None) -> Generator[Wait, Ready | int, psycopg.Error | None]:
-        """Read the results up to the sync, and keep them if somebody wants them; the first error among them."""
+    def results(self, said: list[pq.abc.PGresult]) -> Generator[Wait, Ready | int, psycopg.Error | None]:
+        """Read the results up to the sync, and keep what is said; the first error among them."""
         pgconn, sent = self._pgconn, iter(self._sent)
         yield from self._flush()
         error: psycopg.Error | None = None
         while True:
             while pgconn.is_busy():
-                if (yield Wait.R):
-                    pgconn.consume_input()
+                yield Wait.R
+                pgconn.consume_input()
             result = pgconn.get_result()
             if result is None:  # The end of one statement's results.
                 if pgconn.status == pq.ConnStatus.BAD:
@@ -175,16 +173,10 @@ class _Sending:
             statement = next(sent)
             if result.status == pq.ExecStatus.FATAL_ERROR:
                 error = error or _error(pgconn, result)
-            else:
-                self._note(statement, result, said)
-
-    def _note(self, statement: Statement | None, result: pq.abc.PGresult, said: list[pq.abc.PGresult] | None) -> None:
-        """Remember that a statement is prepared, or what was said to one."""
-        if statement is None:
-            if said is not None:
+            elif statement is None or self._known is None:
                 said.append(result)
-        elif self._known is not None and result.status == pq.ExecStatus.COMMAND_OK:
-            self._known[statement] = self._new[statement]
+            elif result.status == pq.ExecStatus.COMMAND_OK:
+                self._known[statement] = self._new[statement]
 
     def _flush(self) -> Generator[Wait, Ready | int, None]:
         while self._pgconn.flush():

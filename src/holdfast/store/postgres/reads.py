@@ -31,7 +31,7 @@ from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.matches import MatchReads
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
 from holdfast.store.postgres.pipeline import Call, Statement, ask, drop_prepared, rows_of
-from holdfast.store.postgres.records import S, selecting
+from holdfast.store.postgres.records import S, selecting, selecting_page
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPausedInstances
 from holdfast.store.postgres.rows import Row
@@ -156,9 +156,12 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
-    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
+    def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
         """The rows of a kind."""
-        return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
+        if not after and limit is None:
+            return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
+        values = [instance, self._tenant, self._partition, Int8(after), Int8(_NO_LIMIT if limit is None else limit)]
+        return [*map(reading_rows(kind), self._all(selecting_page(kind), values))]
 
     def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
         """The row of an instance, and its rows of a kind, in one round trip."""

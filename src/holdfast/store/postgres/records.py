@@ -91,6 +91,13 @@ def selecting(kind: RowKind[Record]) -> str:
 
 
 @cache
+def selecting_page(kind: RowKind[Record]) -> str:
+    """The same of those behind a number, with which their key begins, up to a limit."""
+    behind = f" and {kind.key[0]} > $4::int8 order by "
+    return f"{selecting(kind).replace(' order by ', behind)} limit $5::int8"
+
+
+@cache
 def selecting_many(kind: RowKind[Record]) -> str:
     """The statement that finds the rows of several instances, each looked up by its id: see `surveying.sql`."""
     words = ", ".join(f"'{word}'" for word in kind.own_words)

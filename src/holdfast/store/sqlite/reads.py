@@ -36,7 +36,7 @@ from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.documents import DocumentReads
 from holdfast.store.sqlite.matches import MatchReads
-from holdfast.store.sqlite.records import S, reading, selecting
+from holdfast.store.sqlite.records import S, reading, selecting, selecting_page
 from holdfast.store.sqlite.resuming import SQLitePausedInstances
 from holdfast.store.sqlite.rows import Row, text, text_or_none
 from holdfast.store.sqlite.surveying import SurveyReads
@@ -137,9 +137,12 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
-    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
+    def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
         """The rows of a kind."""
-        return [*map(reading(kind), self._of(instance, selecting(kind)))]
+        if not after and limit is None:
+            return [*map(reading(kind), self._of(instance, selecting(kind)))]
+        values = {**self._named(instance), "after": after, "limit": _NO_LIMIT if limit is None else limit}
+        return [*map(reading(kind), self._all(selecting_page(kind), values))]
 
     def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
         """The row of an instance, and its rows of a kind."""

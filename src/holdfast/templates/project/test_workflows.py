@@ -1,7 +1,7 @@
 """How the workflows of this project are tried: no server, no waiting. Run it with pytest."""
 
 from holdfast.testing import ManualEngine, given
-from workflows import Subscribe, Subscribed, Trial, register
+from workflows import Subscribe, Subscribed, Trial, publish, register
 
 
 def opened() -> ManualEngine:
@@ -44,3 +44,24 @@ def test_finance_approves_an_expense() -> None:
     engine.tasks.approve(task)
     engine.drain()
     assert run.describe().status == "completed"
+
+
+def test_a_small_discount_is_allowed_and_a_large_one_waits() -> None:
+    """Rules decide by the data."""
+    engine = opened()
+    small, large = (engine.start("discount", {"customer": "bob", "percent": each}) for each in (5, 30))
+    engine.drain()
+    assert (small.describe().status, large.describe().status) == ("completed", "paused")
+
+
+def test_finance_approves_a_claim() -> None:
+    """A document that is submitted waits for its approval, and cannot be changed afterwards."""
+    engine = opened()
+    publish(engine)
+    engine.documents.create("claim", {"number": "C-1", "grand_total": 5}, id="C-1")
+    engine.documents.transition("claim", "C-1", "submit")
+    engine.drain()
+    [task] = engine.tasks.list()
+    engine.tasks.approve(task, document_version=task.document_version)
+    engine.drain()
+    assert engine.documents.get("claim", "C-1").status == "approved"

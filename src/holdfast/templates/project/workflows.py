@@ -1,4 +1,4 @@
-"""The workflows of this project: a saga, one that asks people, a process of a file, and a decider.
+"""The workflows of this project: a saga, one that asks people, a process of a file, rules, documents, and a decider.
 
 `holdfast dev` and `holdfast worker` call `register`. Change anything here, and see `test_workflows.py` for how it is tried.
 """
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Decider, Decision, EffectContext, Engine, Ignored, Moment, Saga, load_processes
+from holdfast import Decider, Decision, EffectContext, Engine, Ignored, Moment, Saga, load_processes, load_rules
 
 # -- A saga: steps in a row, each with what undoes it. Functions take what they need from the data, and return what they add to it.
 
@@ -64,6 +64,53 @@ PURCHASES = load_processes(Path(__file__).with_name("purchases.yaml").read_text(
 def place_purchase(item: str = "") -> dict[str, str]:
     """What the step `order` of a purchase does."""
     return {"number": f"po-{item}"}
+
+
+# -- Rules: conditions and what follows from them, as data. What is too dear waits for a manager, for a day at most.
+
+DISCOUNT = load_rules(
+    {
+        "workflow_id": "discount",
+        "version": "1.0.0",
+        "steps": [
+            {
+                "id": "dear",
+                "type": "condition",
+                "condition": {"field": "percent", "operator": "gte", "value": 20},
+                "on_true": "ask",
+                "on_false": "allow",
+            },
+            {
+                "id": "ask",
+                "type": "action",
+                "action": "block",
+                "reason": "May {customer} have {percent} percent?",
+                "requires": {"type": "approval", "role": "manager", "timeout": "24h"},
+            },
+            {"id": "allow", "type": "action", "action": "allow"},
+        ],
+    }
+)
+
+# -- Documents: a type with its lifecycle, in a file, and what this organisation puts into the slot that it leaves open.
+
+CLAIMS = Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8")
+APPROVAL = {
+    "base": {"entity_type": "claim", "envelope_version": 1},
+    "name": "Finance approves",
+    "slots": {
+        "slot:submitted_to_approved": {
+            "nodes": [{"id": "sign", "type": "approval", "approvers": [{"role": "finance"}]}]
+        }
+    },
+}
+
+
+def publish(engine: Engine) -> None:
+    """Have documents of the type known. It is done once, not by every worker; the same again changes nothing."""
+    engine.contracts.publish(CLAIMS)
+    if not any(each.type == "claim" for each in engine.bodies.list()):
+        engine.bodies.publish(engine.bodies.save(APPROVAL).id)
 
 
 # -- A decider: three pure functions of your own, for whatever no graph can draw.
@@ -148,6 +195,7 @@ def register(engine: Engine) -> None:
     for definition in PURCHASES:
         engine.register(definition)
     engine.handle("purchases.place", place_purchase)
+    engine.register(DISCOUNT)
     engine.register(Trial(), say_goodbye)
 
 
@@ -157,4 +205,9 @@ def begin(engine: Engine) -> None:
     engine.start("order", {"sku": "free lunch", "amount": 0}, idempotency_key="sample-failure")
     engine.start("expense", {"who": "ann", "amount": 80}, idempotency_key="sample-expense")
     engine.start("purchases.approval", {"item": "chair"}, idempotency_key="sample-purchase")
+    engine.start("discount", {"customer": "bob", "percent": 30}, idempotency_key="sample-discount")
     engine.deciders.execute(Trial, Subscribe("ann"), command_id="sample-trial")
+    publish(engine)
+    claim = {"number": "C-1", "traveller": "ann", "grand_total": 12000}
+    engine.documents.create("claim", claim, id="C-1", idempotency_key="sample-claim")
+    engine.documents.transition("claim", "C-1", "submit", idempotency_key="sample-submission")

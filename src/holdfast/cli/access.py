@@ -1,0 +1,113 @@
+"""`holdfast sessions`, `refusals` and `notifications`: who came in with a browser, who was turned away, and what people were told."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.app.access_views import RefusedRequest, Session
+from holdfast.app.workflow_views import Notification
+from holdfast.cli.frame import verb, verbs
+from holdfast.cli.options import listed, number_after, page_of
+from holdfast.cli.output import Columns, print_list
+from holdfast.cli.place import Place, placed
+from holdfast.errors import ConfigurationError
+
+SESSIONS: Columns[Session] = {
+    "ID": lambda each: each.id,
+    "ACTOR": lambda each: each.actor,
+    "CAME WITH": lambda each: each.credential,
+    "SINCE": lambda each: each.created_at,
+    "USED": lambda each: each.last_used_at,
+    "UNTIL": lambda each: each.expires_at,
+    "ENDED": lambda each: each.ended_at,
+}
+REFUSALS: Columns[RefusedRequest] = {
+    "ID": lambda each: each.id,
+    "AT": lambda each: each.at,
+    "ACTOR": lambda each: each.actor,
+    "CAME WITH": lambda each: each.credential,
+    "ASKED": lambda each: f"{each.method} {each.path}",
+    "CODE": lambda each: each.code,
+    "DETAIL": lambda each: each.detail,
+}
+TOLD: Columns[Notification] = {
+    "ID": lambda each: each.id,
+    "AT": lambda each: each.told_at,
+    "TO": lambda each: each.to,
+    "SUBJECT": lambda each: each.subject,
+    "RUN": lambda each: each.instance,
+    "READ": lambda each: each.read_at,
+}
+
+
+@verbs("sessions")
+def sessions() -> None:
+    """Sessions of browsers."""
+
+
+@sessions.command("list", examples=["holdfast sessions list", "holdfast sessions list --of ann --json"])
+@click.option("--of", "whose", default="", metavar="ACTOR", help="Only those of this one.")
+@listed
+@placed
+def list_sessions(place: Place, *, whose: str, as_json: bool, limit: int, after: str) -> None:
+    """Those who came in with a browser, oldest first, sessions that have ended too."""
+    with place.calls() as calls:
+        found = calls.sessions.list(actor=whose, after=after, limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: each.id)
+    print_list(shown, SESSIONS, as_json=as_json, after=more)
+
+
+@sessions.command("end", examples=["holdfast sessions end 0193a2b4000070008000000000000004"])
+@click.argument("session")
+@placed
+def end_session(place: Place, *, session: str) -> None:
+    """Send a browser away, for good. Other servers believe it for a few seconds more."""
+    with place.calls() as calls:
+        calls.sessions.end(session)
+    click.echo(f"session {session} has ended")
+
+
+@verb("refusals", "holdfast refusals", "holdfast refusals --json --limit 500")
+@listed
+@placed
+def list_refusals(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+    """Requests that were refused because of who asked, newest first."""
+    with place.calls() as calls:
+        found = calls.refusals.list(before=number_after(after) or None, limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: each.id)
+    print_list(shown, REFUSALS, as_json=as_json, after=more)
+
+
+@verbs("notifications")
+def notifications() -> None:
+    """What people were told in the application."""
+
+
+@notifications.command(
+    "list", examples=["holdfast notifications list --as ann", "holdfast notifications list --unread"]
+)
+@click.option("--unread", is_flag=True, help="Only what was not read.")
+@listed
+@placed
+def list_notifications(place: Place, *, unread: bool, as_json: bool, limit: int, after: str) -> None:
+    """What the actor was told, newest first."""
+    with place.calls() as calls:
+        found = calls.notifications.mine(unread=unread, after=number_after(after) or None, limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: each.id)
+    print_list(shown, TOLD, as_json=as_json, after=more)
+
+
+@notifications.command("read", examples=["holdfast notifications read 7 --as ann", "holdfast notifications read --all"])
+@click.argument("number", type=click.IntRange(1), required=False)
+@click.option("--all", "is_all", is_flag=True, help="All of it.")
+@placed
+def mark_read(place: Place, *, number: int | None, is_all: bool) -> None:
+    """Have one read, by its NUMBER, or all."""
+    if (number is None) != is_all:
+        raise ConfigurationError("name one by its number, or say --all")
+    with place.calls() as calls:
+        if number is None:
+            click.echo(f"{calls.notifications.mark_all_read()} are read now")
+            return
+        calls.notifications.mark_read(number)
+    click.echo(f"{number} is read")
