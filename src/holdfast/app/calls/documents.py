@@ -25,6 +25,7 @@ from holdfast.app.document_views import (
     FieldDifference,
 )
 from holdfast.app.document_writing import (
+    FOLLOWED,
     Amendment,
     act,
     address_of,
@@ -60,8 +61,6 @@ from holdfast.store.reading import Reader
 
 T = TypeVar("T")
 Data = dict[str, object]
-
-_FOLLOWED = {Refusal.AMENDMENT_REQUIRED.value: amend, Refusal.HANDLER_REQUIRED.value: act}
 
 
 class FutureDocuments:
@@ -163,7 +162,7 @@ class FutureDocuments:
             return failed(error)
 
         def amended(error: BaseException) -> Reply[DocumentView]:
-            follow = _FOLLOWED.get(error.reason) if isinstance(error, RejectedError) else None
+            follow = FOLLOWED.get(error.reason) if isinstance(error, RejectedError) else None
             return self._made(lambda: follow(self._desk, (name, key), command, repeated)) if follow else failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
