@@ -45,7 +45,7 @@ for _ in range(20):
 """
 READING = ("msgspec.convert", "msgspec.json.decode", "msgspec.msgpack.decode")
 """Functions that read; what they read it as is the second that they are given."""
-BUILT_IN = {"dict", "list", "str", "object", "float", "UUID", "TYPES", "kind"}
+BUILT_IN = {"dict", "list", "str", "object", "bool", "int", "float", "UUID", "TYPES", "kind"}
 """What msgspec has nothing to look at for."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import cast
+from typing import Final, cast
 from uuid import UUID, uuid5
 
 import msgspec
@@ -19,6 +19,7 @@ from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import CompleteStep, RunStep
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, SupersedeDocument
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.handlers import EffectContext, Handler
@@ -360,3 +361,7 @@ def changes_of(output: object, action: str) -> Data:
 def verb_of(name: str, action: str) -> str:
     """What is done, without the type that may stand before it: `invoice.post` is `post`."""
     return action.removeprefix(f"{name}.")
+
+
+FOLLOWED: Final = {Refusal.AMENDMENT_REQUIRED.value: amend, Refusal.HANDLER_REQUIRED.value: act}
+"""What is done instead of an edit that was refused for a reason."""

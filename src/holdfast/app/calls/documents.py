@@ -25,6 +25,7 @@ from holdfast.app.document_views import (
     FieldDifference,
 )
 from holdfast.app.document_writing import (
+    FOLLOWED,
     Amendment,
     act,
     address_of,
@@ -161,11 +162,8 @@ class FutureDocuments:
             return failed(error)
 
         def amended(error: BaseException) -> Reply[DocumentView]:
-            if isinstance(error, RejectedError) and error.reason == Refusal.AMENDMENT_REQUIRED:
-                return self._made(lambda: amend(self._desk, (name, key), command, repeated))
-            if isinstance(error, RejectedError) and error.reason == Refusal.HANDLER_REQUIRED:
-                return self._made(lambda: act(self._desk, (name, key), command, repeated))
-            return failed(error)
+            follow = FOLLOWED.get(error.reason) if isinstance(error, RejectedError) else None
+            return self._made(lambda: follow(self._desk, (name, key), command, repeated)) if follow else failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
 
