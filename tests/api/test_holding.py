@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -41,6 +42,19 @@ def test_who_says_nothing_is_sent_away(engine: Engine, monkeypatch: pytest.Monke
         again = spoken(address, asked + b"GET /healthz HTTP/1.1\r\nconnection: close\r\n")
         assert again.startswith(b"HTTP/1.1 200")
         assert httpx.get(f"{address}/healthz").status_code == 200
+
+
+def test_nobody_hides_a_request_in_another_one(engine: Engine) -> None:
+    """What follows a request that says two lengths of itself is not answered: a proxy may have taken it for a part of the first."""
+    hidden = b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    head = b"POST /hooks/x HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n"
+    with served(engine) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as line:
+            line.sendall(head + b"0\r\n\r\n" + hidden)
+            heard = b"".join(iter(lambda: line.recv(65_536), b""))
+    assert heard.startswith(b"HTTP/1.1 401")
+    assert heard.count(b"HTTP/1.1") == 1
 
 
 def test_who_reads_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:

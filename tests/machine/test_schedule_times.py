@@ -88,6 +88,13 @@ def test_what_is_a_little_late_is_on_time() -> None:
     assert (due.times, due.missed) == ([NOON], None)
 
 
+def test_the_first_instant_of_all_is_made_up_for() -> None:
+    """Nothing can have been missed before it."""
+    first = datetime.min.replace(tzinfo=UTC)
+    due = Clockwork("s", Plan(workflow="w", at=first), NOON).due(first, NOON)
+    assert (due.times, due.missed, due.following) == ([first], None, None)
+
+
 def test_a_year_of_minutes_is_dealt_with_in_pieces() -> None:
     """However much was missed, one commit deals with a hundred times, and the rest comes next."""
     plan = Plan(workflow="w", cron="* * * * *", catch_up="all", window_ms=366 * DAY // MS)

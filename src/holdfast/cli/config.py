@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import NamedTuple
 
 import click
@@ -13,11 +12,10 @@ from holdfast.cli.output import Columns, json_option, print_list
 from holdfast.cli.place import Place, hidden_password, placed
 from holdfast.errors import NotFoundError
 from holdfast.expressions.suggestions import suggestion
-from holdfast.runtime.environment import variable_of
+from holdfast.runtime.environment import text_of, variable_of
 
 _SECRET = ("api_key",)
 """What is not shown to whoever looks over a shoulder."""
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
 
 class Value(NamedTuple):
@@ -66,24 +64,4 @@ def config(place: Place, *, name: str, said: bool, as_json: bool) -> None:
 
 def _shown(value: object) -> str:
     """A value as it would be written in a variable; the password of an address is left out."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "true" if value else "false"
-        case timedelta():
-            return _duration(value)
-        case tuple():
-            return ",".join(map(str, value))
-        case str():
-            return hidden_password(value)
-        case _:
-            return str(value)
-
-
-def _duration(value: timedelta) -> str:
-    rest, told = round(value.total_seconds() * 1000), ""
-    for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
-        told += f"{count}{unit}" if count else ""
-    return told or "0s"
+    return hidden_password(value) if isinstance(value, str) else text_of(value)

@@ -17,7 +17,7 @@ from holdfast.cli.logs import begin_logs, log_option, tell_calls
 from holdfast.cli.place import Place, located
 from holdfast.cli.programs import start_worker
 from holdfast.cli.supervising import supervise
-from holdfast.runtime.environment import variable_of
+from holdfast.runtime.environment import text_of, variable_of
 
 _MARGIN_SECONDS = 10.0
 """What a worker may take beyond the time that its handlers have when it stops."""
@@ -75,7 +75,7 @@ def _environment(place: Place) -> Mapping[str, str]:
     told = dict(os.environ)
     for path, value, origin in place.source.values():
         if origin.startswith("--"):
-            told[variable_of(path)] = str(value)
+            told[variable_of(path)] = text_of(value)
     if place.file is not None:
         told[FILE_VARIABLE] = place.file
     return told

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from types import NoneType
+from typing import get_args
 
 from holdfast.app.configuration import Configuration, configured
 from holdfast.cli import main
 from holdfast.errors import ConfigurationError
 from holdfast.expressions.suggestions import suggestion
-from holdfast.runtime.environment import PREFIX, Impossible, fields_of, value_of, variable_of
+from holdfast.runtime.environment import PREFIX, Impossible, fields_of, text_of, value_of, variable_of
 
 
 def variables_of(told: Mapping[str, object]) -> dict[str, str]:
@@ -20,12 +21,14 @@ def variables_of(told: Mapping[str, object]) -> dict[str, str]:
     """
     fields, found = fields_of(Configuration), dict[str, str]()
     for path, value in _leaves(told):
-        name, text = ".".join(path), _written(value)
+        name, text = ".".join(path), text_of(value)
         if path not in fields:
             alike = suggestion(path[-1], sorted({each[-1] for each in fields}))
             raise ConfigurationError(
                 f"there is no setting {name!r}{alike or '; `holdfast config` lists those that there are'}"
             )
+        if value is None and NoneType not in get_args(fields[path]):
+            continue  # As if it had not been said.
         try:
             value_of(text, fields[path])
         except Impossible as wrong:
@@ -42,15 +45,6 @@ def _leaves(told: Mapping[str, object], *path: str) -> Iterator[tuple[tuple[str,
             yield from _leaves(value, *path, name)
         else:
             yield (*path, name), value
-
-
-def _written(value: object) -> str:
-    """A value of Python as a variable says it."""
-    if isinstance(value, timedelta):
-        return f"{value.total_seconds():f}s"
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(map(str, value))
-    return str(value)
 
 
 def configuration_of(told: Mapping[str, object]) -> Configuration:

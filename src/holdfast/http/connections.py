@@ -1,4 +1,4 @@
-"""How long a client may hold a connection: while it does not ask, and while it does not read what it is answered.
+"""How long a client may hold a connection: while it does not ask, while it does not read what it is answered, and after a request of two lengths.
 
 uvicorn waits for both without end. Whoever opens as many connections as there may be, and says nothing, would keep everybody else out.
 """
@@ -14,6 +14,9 @@ _HEAD_SECONDS: Final = 15.0
 """How long a client may take to say what it wants."""
 _UNREAD_SECONDS: Final = 30.0
 """How long a client may read nothing of what was sent to it."""
+
+_FRAMES: Final = frozenset({b"content-length", b"transfer-encoding"})
+"""Whoever says both may have told a proxy of another end of the request than the server sees: what comes after it is not believed."""
 
 
 class Connection(H11Protocol):
@@ -35,6 +38,8 @@ class Connection(H11Protocol):
         cycle: RequestResponseCycle | None = self.cycle  # There is none before the first request.
         if cycle is not None and not cycle.response_complete:
             self._forget_head()
+            if {name for name, _ in self.headers} >= _FRAMES:
+                cycle.keep_alive = False
         elif self._head is None:
             self._await_head()
 

@@ -175,6 +175,25 @@ def value_of(text: str, kind: object) -> object:
     return _READERS[plain](text, hint)
 
 
+def text_of(value: object) -> str:
+    """A value as a variable says it: what is read of the text is the value again."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case timedelta():
+            rest, told = round(value.total_seconds() * 1000), ""
+            for unit, size in _SIZES:
+                count, rest = divmod(rest, size)
+                told += f"{count}{unit}" if count else ""
+            return told or "0s"
+        case list() | tuple() | set() | frozenset():
+            return ",".join(map(str, value))
+        case _:
+            return str(value)
+
+
 def _duration(text: str, hint: str) -> timedelta:
     if not _DURATION.fullmatch(text):
         raise Impossible(f"give a duration such as 24h, 5m, 1h30m or 500ms, with the units d, h, m, s and ms{hint}")
@@ -211,6 +230,8 @@ def _list(text: str, hint: str) -> tuple[str, ...]:
     return found
 
 
+_SIZES: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
+"""Units of durations with their milliseconds, the longest first."""
 _READERS: Final[Mapping[object, Callable[[str, str], object]]] = {
     str: lambda text, _hint: text,
     int: _whole,

@@ -446,15 +446,7 @@ class FutureDocuments:
         given = self._desk.registry.charters.org_of(self._desk.tenant)
         return plain_data(given, "organisation", limit=self._desk.payload_limit)
 
-    def _done(
-        self,
-        name: str,
-        key: str,
-        command: d.Spoken,
-        repeated: str,
-        *,
-        version: str = "",
-    ) -> Reply[DocumentView]:
+    def _done(self, name: str, key: str, command: d.Spoken, repeated: str, *, version: str = "") -> Reply[DocumentView]:
         """Have a command carried out; the document as it is then: whoever was let do that may look at it."""
         checked_key(repeated, "idempotency key", may_be_empty=True)
         if self._desk.is_within:

@@ -149,7 +149,8 @@ class Clockwork(NamedTuple):
         while following is not None and self.begins(following) <= now and len(times) < MOST_AT_ONCE:
             times.append(following)
             following = self.after(following)
-        last = self.until((floor if made_up is None else made_up) - _INSTANT) if time < floor else None
+        edge = floor if made_up is None else made_up
+        last = self.until(_before(edge)) if time < min(floor, edge) else None
         return Due(times, (time, last) if last is not None and last >= time else None, following)
 
     def _made_up(self, time: datetime, on_time: datetime, now: datetime) -> datetime | None:
