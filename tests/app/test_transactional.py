@@ -22,6 +22,7 @@ from holdfast import (
     EffectContext,
     Engine,
     Moment,
+    Rejection,
     RetryPolicy,
     Saga,
     Settings,
@@ -29,7 +30,7 @@ from holdfast import (
 )
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.cache import CachedInstance
-from holdfast.runtime.telemetry import EffectEnded, WorkLost
+from holdfast.runtime.telemetry import CommandRefused, EffectEnded, WorkLost
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
 from holdfast.store.shapes import Loaded, Wanted
@@ -193,6 +194,33 @@ def test_a_claim_that_is_lost_during_the_call_undoes_it(place: Place, *, answers
     zombie.wake()
     assert written(place.store) == ["heir"]
     assert zombie.engine.deciders.state(Puppet, "p-1") == (("x", "done") if answers else ("x",))
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_whoever_lost_its_claim_hears_that_and_not_that_it_is_refused(place: Place) -> None:
+    """What the heir did makes the answer of the other one impossible: that is no failure of the call."""
+    told: list[object] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what in state:
+            return Rejection(code="twice", message="it is done")
+        decision = Decision.event(Noted(command.what))
+        return decision if command.what == "done" else decision.with_effect(Act("x"), transactional=True)
+
+    def register(engine: ManualEngine, name: str) -> None:
+        def handle(context: EffectContext, effect: Act) -> Do:
+            if name == "zombie":
+                zombie.lose()
+            return Do("p-1", "done")
+
+        engine.register(Puppet(choose), handle)
+
+    zombie = Zombie(place, register)
+    zombie.engine.listen(told.append)
+    zombie.engine.deciders.execute(Puppet, Do("p-1", "x"))
+    zombie.claim("puppet")
+    zombie.wake()
+    assert [type(each) for each in told if isinstance(each, WorkLost | CommandRefused)] == [WorkLost]
 
 
 # -- What others do at the same time.

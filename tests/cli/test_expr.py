@@ -176,3 +176,9 @@ def test_help_names_the_exit_codes() -> None:
     """The help says what the exit codes mean."""
     text = CliRunner().invoke(main, ["expr", "--help"]).stdout
     assert "Exit code 0" in text
+
+
+def test_the_data_may_be_given_itself(run: Run) -> None:
+    """As with every other command: an object, or a file behind an @."""
+    assert run("total > 3", "--data", '{"total": 5}').exit_code == 0
+    assert "what was given is not JSON" in run("total > 3", "--data", '{"total": ').stderr

@@ -455,6 +455,10 @@ def test_keys_are_made_shown_once_rotated_and_revoked(asked: Remote) -> None:
     made = asked.there(
         "keys", "create", "shop", "--actor", "shop", "--scope", "execution:read", "--for", "1h", "--json"
     )
+    assert made.stderr == ""
+    odd = asked.there("keys", "create", "odd", "--actor", "x", "--scope", "exection:read", "--scope", "lamps:*").stderr
+    assert "asks for 'exection:read'; if that is no word of yours, did you mean 'execution:read'?" in odd
+    assert "lamps" not in odd
     secret = made.stdout.split('"secret": "')[1].partition('"')[0]
     key = secret.split("_")[1]
     assert secret not in asked.same("keys", "list", "--json")

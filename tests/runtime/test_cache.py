@@ -6,10 +6,11 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from holdfast import Decider, Decision, Moment, Settings
+from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.commit.cache import CachedInstance, InstanceCache
 from holdfast.store.shapes import Address
 from support.engines import Place
-from support.samples import Add, Added, Answer, Counter, Do, Puppet
+from support.samples import Add, Added, Answer, Counter, Do, Noted, Notes, Puppet
 
 
 def address(key: str, tenant: str = "default") -> Address:
@@ -49,6 +50,26 @@ def test_an_instance_is_in_one_hand_at_a_time(place: Place) -> None:
     assert memory.take(made.header.id) is made
     assert memory.take(made.header.id) is None
     assert memory.header(made.header.id) is made.header
+
+
+def test_nobody_takes_what_a_committer_has_in_hand(place: Place) -> None:
+    """From the reading of an instance until everybody was told of its commit; who takes it then leaves nothing but the database to others."""
+    taken: list[object] = []
+    named: list[InstanceId] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        named.append(moment.instance)
+        taken.append(engine.service.committer.take(moment.instance))
+        return Decision.event(Noted(command.what))
+
+    engine = place.engine().register(Puppet(choose))
+    for what in "abc":
+        engine.deciders.execute(Puppet, Do("p-1", what))
+    assert taken == [None, None, None]
+    mine = engine.service.committer.take(named[0])
+    assert mine is not None
+    engine.deciders.execute(Puppet, Do("p-1", "d"))
+    assert (mine.state, engine.deciders.state(Puppet, "p-1")) == (("a", "b", "c"), ("a", "b", "c", "d"))
 
 
 def test_memory_knows_tenants_apart(place: Place) -> None:

@@ -304,6 +304,23 @@ def test_what_is_known_is_not_read_again(desk: Desk) -> None:
     assert positions == sorted(positions)
 
 
+@pytest.mark.parametrize("known", [0, 2])
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_an_old_transaction_writes_behind_what_it_has_waited_for(desk: Desk, known: int) -> None:
+    """Its number is as old as its first writing, and the events of an instance lie in their order all the same, known or read."""
+    head = desk.born(born())
+    with desk.writer.unit() as unit:
+        with unit.lend() as lent:
+            connection: Any = lent
+            connection.execute("select pg_current_xact_id()")
+        later = moved(head)
+        desk.store.line().writer().write([later], now=NOW)
+        unit.load([by_id(head.id)], known=known)
+        unit.write([moved(later.header)], NOW)
+    positions = [event.position for event in desk.loaded(head.id).events]
+    assert positions == sorted(positions)
+
+
 def test_a_commit_can_be_only_observations(desk: Desk) -> None:
     """Observations of inputs that changed nothing are written without a change."""
     head = desk.born(born())

@@ -85,6 +85,7 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
         for query in (TaskQuery(), TaskQuery(people=BOSS), TaskQuery(key="o-1"), TaskQuery(definition="order"))
         for task in reader.open_tasks(query)
     ],
+    "touched_by": lambda reader, one: reader.touched_by(["ada", "bob", "system", ""], [one]),
     "decisions_by": lambda reader, one: reader.decisions_by("ada"),
     "count_tasks": lambda reader, one: reader.count_tasks(BOSS),
     "count_overdue": lambda reader, one: [reader.count_overdue(BOSS, LATER) or None],
@@ -257,6 +258,17 @@ def test_an_instance_is_read_as_it_is_loaded(desk: Desk) -> None:
 
 
 @pytest.mark.row("D-121")
+def test_a_look_that_ends_badly_spoils_no_other(desk: Desk) -> None:
+    """Whoever raises in the midst of a look, as one who finds nothing does, has its transaction rolled back: those who ask next are answered."""
+    change = born()
+    desk.commit(change)
+    for _ in range(8):  # As many connections as there may be.
+        assert desk.reader.with_rows(STEPS, change.header.id)[0] is not None
+        with pytest.raises(KeyError), desk.reader.look() as reader:
+            raise KeyError(reader.headers([change.header.id])[0].id)
+    assert desk.reader.with_rows(STEPS, change.header.id)[0] is not None
+
+
 def test_a_history_is_paged(desk: Desk) -> None:
     """Events come in order, after a number and up to a limit."""
     head = desk.born(born(events=5))

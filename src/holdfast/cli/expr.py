@@ -25,10 +25,13 @@ from holdfast.expressions.characters import visible
 @verb(
     "expr",
     "holdfast expr 'order.total > 100' --data order.json",
+    "holdfast expr 'total > 3' --data '{\"total\": 5}'",
     "echo '{\"total\": 5}' | holdfast expr 'total > 3' --data -",
 )
 @click.argument("expression")
-@click.option("--data", "file", metavar="FILE", help="JSON object to read variables from; - is standard input.")
+@click.option(
+    "--data", "file", metavar="FILE", help="JSON object to read variables from: a file, the object itself, or -."
+)
 @click.option(
     "--spelling", type=click.Choice(get_args(Spelling)), default="native", show_default=True, help="How it is written."
 )
@@ -81,18 +84,23 @@ def _exit_code(explanation: Explanation) -> int:
 
 
 def _read_data(file: str) -> dict[str, object]:
-    """The JSON object in a file or on standard input; ends the command with a clear message if there is none."""
-    name = "standard input" if file == STANDARD_INPUT else file
+    """The JSON object that is given, in a file or on standard input; ends the command with a clear message if there is none."""
+    is_object = file.lstrip().startswith("{")
+    name = "what was given" if is_object else "standard input" if file == STANDARD_INPUT else file
     try:
-        content = sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file).read_bytes()
-        data = json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        content = file if is_object else _content(file).decode("utf-8-sig")
+        data = json.loads(content, parse_constant=_refuse_constant)
     except OSError as error:
-        _fail(f"{name} cannot be read: {error.strerror}")
+        _fail(f"{name} cannot be read: {error.strerror}; give a file, an object such as '{{\"total\": 5}}', or -")
     except (ValueError, RecursionError) as error:
         _fail(f"{name} is not JSON: {error}")
     if not isinstance(data, dict):
         _fail(f'{name} must hold a JSON object, such as {{"order": {{"total": 250}}}}')
     return data
+
+
+def _content(file: str) -> bytes:
+    return sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file.removeprefix("@")).read_bytes()
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -14,6 +15,8 @@ from holdfast.cli.options import Duration, Instant, listed, page_of
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.errors import ConfigurationError, RejectedError
+from holdfast.expressions.characters import visible
+from holdfast.expressions.suggestions import nearest
 
 LISTING: Columns[ApiKey] = {
     "ID": lambda each: each.id,
@@ -80,6 +83,21 @@ def create(  # noqa: PLR0913 - what can be said of a key
             expires_at=_end(expires, lasts),
         )
     _print_new(made, as_json=as_json)
+    for told in _doubts(scopes):
+        click.echo(told, err=True)
+
+
+def _doubts(scopes: Sequence[str]) -> Iterator[str]:
+    """What is probably misspelt of what a key may do; definitions ask for words of their own, so that none is refused."""
+    try:
+        from holdfast.http.routes import ROUTES
+    except ImportError:  # Without the server nobody knows what its routes ask for.
+        return
+    known = sorted({each.permission for each in ROUTES})
+    for scope in scopes:
+        meant = "" if scope in known or scope.endswith("*") else nearest(scope, known)
+        if meant:
+            yield f"no address of a server asks for {visible(scope)!r}; if that is no word of yours, did you mean {meant!r}?"
 
 
 @keys.command("list", examples=["holdfast keys list", "holdfast keys list --json"])

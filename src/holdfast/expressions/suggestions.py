@@ -15,8 +15,14 @@ _MOST: Final = 100
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The end of a message: `; did you mean 'total'?`, or nothing when no known word is near."""
+    near = nearest(word, known)
+    return f"; did you mean '{near}'?" if near else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that is nearest; empty if none is near."""
     if len(word) > _LONGEST:
         return ""
     compared = (each for each in known if len(each) <= _LONGEST)
     near = get_close_matches(word, list(islice(compared, _MOST)), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    return near[0] if near else ""

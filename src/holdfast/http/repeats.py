@@ -24,7 +24,8 @@ from holdfast.http.routing import Call, Route
 
 _log = logging.getLogger("holdfast.http")
 _TOLD: Final = ("location", "etag", "content-type")
-_LARGEST: Final = 1_000_000
+_LARGEST: Final = 100_000
+"""Answers that are longer are not kept: whoever sends keys must not fill the database."""
 _PATIENCE: Final = timedelta(minutes=2)
 """No request takes longer: one that has told nothing by then never will."""
 _AGAIN: Final = {"idempotency-replayed": "true"}
@@ -39,7 +40,7 @@ async def once(
     route: Route, call: Call[object, object], request: Request, work: Callable[[], Awaitable[Response]], *, key: str
 ) -> Response:
     """The answer to a request, be it the first under its key or not."""
-    mark = _mark(request, call)
+    mark = _mark(route, request, call)
     known = await call.calls.repeats.begin(key, mark)
     if known is not None:
         if known.mark != mark:
@@ -75,13 +76,7 @@ def _may_be_done(error: Exception) -> bool:
     return isinstance(error, StoreError)
 
 
-def _mark(request: Request, call: Call[object, object]) -> bytes:
+def _mark(route: Route, request: Request, call: Call[object, object]) -> bytes:
     """What a request is about: everything but who asks, and when."""
-    told = (
-        request.method,
-        request.url.path,
-        request.url.query,
-        call.identity.partition,
-        request.headers.get("if-match", ""),
-    )
-    return hashlib.sha256("\x1f".join(told).encode("utf-8", "surrogatepass") + b"\x1e" + call.raw).digest()
+    told = [route.method, route.path, dict(call.path), request.url.query, request.headers.get("if-match", "")]
+    return hashlib.sha256(msgspec.json.encode(told) + call.raw).digest()

@@ -48,7 +48,7 @@ class FutureRepeats:
                 raise PayloadError("the mark of a request is bytes, such as a hash of it")
             begun = StoredRequest(
                 tenant=self._desk.tenant,
-                actor=self._desk.request.actor.id,
+                actor=self._who,
                 key=checked_key(key, "idempotency key"),
                 mark=mark,
                 began_at=now,
@@ -71,7 +71,7 @@ class FutureRepeats:
         """Keep what was answered to a request that was begun; without its body if that is None."""
 
         def write() -> None:
-            tenant, actor, name = self._desk.tenant, self._desk.request.actor.id, checked_key(key, "idempotency key")
+            tenant, actor, name = self._desk.tenant, self._who, checked_key(key, "idempotency key")
             self._desk.service.operate(
                 lambda parts: parts.access().answer_request(
                     tenant, actor, name, status=status, headers=headers, body=body
@@ -84,7 +84,13 @@ class FutureRepeats:
         """Have the key of a request free again that was begun, and that nothing came of."""
 
         def write() -> None:
-            tenant, actor, name = self._desk.tenant, self._desk.request.actor.id, checked_key(key, "idempotency key")
+            tenant, actor, name = self._desk.tenant, self._who, checked_key(key, "idempotency key")
             self._desk.service.operate(lambda parts: parts.access().forget_request(tenant, actor, name))
 
         return self._desk.read(write)
+
+    @property
+    def _who(self) -> str:
+        """Whose keys these are: what an actor did in one part of the tenant is no business of another part."""
+        request = self._desk.request
+        return msgspec.json.encode([request.partition, request.actor.id]).decode()

@@ -105,7 +105,11 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
 def _taken(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
     try:
         with translated(url), pool.connection() as connection:
-            yield connection
+            try:
+                yield connection
+            except BaseException:
+                drop_prepared(connection)  # The pool rolls back, and the driver drops with its own statements ours too.
+                raise
     except PoolTimeout as error:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import cast
 
@@ -114,7 +114,7 @@ class PostgresUnit:
     def end(self) -> None:
         """Commit."""
         if self._marker:
-            self._ask()  # Nothing is written before it is clear that this is still the transaction that was lent.
+            self._ask()  # Nothing is committed before it is clear that this is still the transaction that was lent.
         if self._is_begun or self._waiting:
             send(self._connection, chain(self._first(), *self._waiting, [_COMMIT]), at_once=False)
 
@@ -127,12 +127,11 @@ class PostgresUnit:
     ) -> Iterator[Connection]:
         """The connection, for a handler."""
         self._loan = Loan(self._connection)
-        with lent(
-            self._loan, borrower, enter=lambda text, values: self._enter(text, values, claim), owe=self._owe
-        ) as it:
-            yield it
+        owe = self._owe if self._may_wait else None
+        with lent(self._loan, borrower, enter=partial(self._enter, claim), owe=owe) as connection:
+            yield connection
 
-    def _enter(self, text: str, values: list[str], claim: Claim | None) -> None:
+    def _enter(self, claim: Claim | None, text: str, values: list[str]) -> None:
         """Begin a loan, unless the claim that it is for is void."""
         setting = Call(_lending(text), [value.encode() for value in values])
         question = None if claim is None else loading.holding(claim)
