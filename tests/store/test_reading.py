@@ -107,6 +107,7 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "resume_requests": lambda reader, one: reader.resume_requests(one),
     "transitions": lambda reader, one: reader.transitions("order"),
     "document": lambda reader, one: [reader.document("invoice", "I-1")],
+    "touched_by": lambda reader, one: reader.touched_by(["bob"], [one]),
     "in_force": lambda reader, one: [reader.in_force("invoice")],
     "stand_in": lambda reader, one: [reader.stand_in("invoice", InForce("2", "published", False, 2, True)) or None],
     "documents": lambda reader, one: [
@@ -138,7 +139,7 @@ def full(desk: Desk, tenant: str = "default", partition: str = "") -> InstanceId
         ResumeExecuted(id=new_id(), triggered_by="manual"),
         DocumentOpened(type="invoice", id="I-1", status="draft", version=1, data=b"{}", requester="bob"),
         VersionKept(version=1, status="draft", data=b"{}", data_hash="h", mutation=1),
-        MutationMade(sequence=1, kind="business", action="create", version_before=0, version_after=1),
+        MutationMade(sequence=1, kind="business", action="create", version_before=0, version_after=1, actor="bob"),
         AuditMade(sequence=1, who="bob", what="create", which="invoice/I-1@1"),
     ]
     change = born(

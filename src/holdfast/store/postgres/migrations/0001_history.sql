@@ -530,7 +530,8 @@ when (old.applied is not null and new.applied is distinct from old.applied)
 execute function holdfast.refuse('HF137', 'an approval is used up or void once and for all');
 create trigger task_decisions_never_change
 before update of actor, on_behalf_of, outcome, document_version, decided_at on holdfast.task_decisions for each row
-when ((old.actor, old.on_behalf_of, old.outcome, old.document_version, old.decided_at) is distinct from (new.actor, new.on_behalf_of, new.outcome, new.document_version, new.decided_at))
+when (old.actor is distinct from new.actor or old.on_behalf_of is distinct from new.on_behalf_of or old.outcome is distinct from new.outcome
+    or old.document_version is distinct from new.document_version or old.decided_at is distinct from new.decided_at)
 execute function holdfast.refuse('HF138', 'what somebody decided never changes');
 create trigger task_decisions_never_go before delete on holdfast.task_decisions for each row
 when (coalesce(current_setting('holdfast.retention', true), '') <> old.instance::text) execute function holdfast.refuse('HF138', 'what somebody decided never changes');
