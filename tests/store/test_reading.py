@@ -107,7 +107,6 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "resume_requests": lambda reader, one: reader.resume_requests(one),
     "transitions": lambda reader, one: reader.transitions("order"),
     "document": lambda reader, one: [reader.document("invoice", "I-1")],
-    "touched_by": lambda reader, one: reader.touched_by(["bob"], [one]),
     "in_force": lambda reader, one: [reader.in_force("invoice")],
     "stand_in": lambda reader, one: [reader.stand_in("invoice", InForce("2", "published", False, 2, True)) or None],
     "documents": lambda reader, one: [
