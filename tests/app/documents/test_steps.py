@@ -74,6 +74,20 @@ def test_a_document_that_no_way_is_open_to_waits_for_an_operator(place: Place) -
     assert (status, run, reason) == ("submitted", "paused", "no_edge")
 
 
+def test_a_condition_that_cannot_be_answered_is_named(place: Place) -> None:
+    """Nobody goes on by a way behind it either, although that one has no condition; whoever looks is told what is missing, and no value."""
+    engine = place.engine()
+    ways = "{from: which, to: small, when: entity.customer in org.friends, priority: 1}, {from: which, to: out}, {from: small, to: out}"
+    sent(engine, body(SLOT, "{id: which, type: condition}, {id: small, type: script, formula: 1}", ways))
+    assert stood(engine) == ("submitted", "paused", "no_edge")
+    (run,) = engine.runs.list().items
+    told = engine.run(run.id).why().words
+    assert (
+        "the condition of the way to 'usr:slot:submitted_to_approved:small' cannot be answered: there is no 'org.friends'"
+        in told
+    )
+
+
 @pytest.mark.row("E-420", "E-426", "E-953", "E-466", "E-472", "ED-14")
 def test_a_handler_and_its_change_are_one_commit_and_it_may_be_tried_again(place: Place) -> None:
     """What a call wrote that failed is gone; the one that goes well counts once, as one version, and changes of the workflow start nothing."""

@@ -168,12 +168,26 @@ def stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
         case "complete":
             end(turn, token)
         case "pause":
-            turn.pause("no_edge", f"no edge leads on from {node!r} by {outcome!r}")
+            turn.pause("no_edge", _no_way(turn, token, node, outcome))
             turn.emit(TokenHeld(token=token.id, node=node, outcome=outcome))
         case "fail" if turn.state.pause is not None:
             turn.emit(TokenHeld(token=token.id, node=node, outcome=outcome))
         case "fail":
-            roll_back(turn, f"no edge leads on from {node!r} by {outcome!r}")
+            roll_back(turn, _no_way(turn, token, node, outcome))
+
+
+def _no_way(turn: Turn, token: Token, node: str, outcome: str) -> str:
+    """Why a run stays where it is; whoever mends it is told of the first condition that cannot be answered, if there is one."""
+    told = f"no edge leads on from {node!r} by {outcome!r}"
+    asked = turn.data_for(token, node)
+    for edge in turn.routes.ways(node, outcome):
+        guard = turn.routes.guard(edge)
+        try:
+            if guard is not None:
+                guard.holds(asked)
+        except ExpressionError as error:
+            return f"{told}, because the condition of the way to {edge.target!r} cannot be answered: {error}"
+    return told
 
 
 def end(turn: Turn, token: Token, outcome: str = "", why: str = "") -> None:
