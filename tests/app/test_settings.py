@@ -36,7 +36,7 @@ from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.store.port import Unit
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Borrower
+from holdfast.store.shapes import Address, Borrower, Claim
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from outbound.serving import serving
@@ -210,9 +210,11 @@ def _role_that_a_call_is_lent_a_connection_for(live: Live, settings: Settings) -
             kind: Any = type(unit)
         lend = kind.lend
 
-        def spied(unit: Unit, limit: float | None = None, borrower: Borrower | None = None) -> object:
+        def spied(
+            unit: Unit, limit: float | None = None, borrower: Borrower | None = None, claim: Claim | None = None
+        ) -> object:
             roles.append("" if borrower is None else borrower.role)
-            return lend(unit, limit, borrower)
+            return lend(unit, limit, borrower, claim)
 
         patch.setattr(kind, "lend", spied)
         engine.deciders.execute(Puppet, Do("p-1", "x"))
