@@ -193,28 +193,27 @@ class Endings:
         turns.end()
 
     def _look_at_tenant(self, tenant: str, partition: str, instances: Sequence[InstanceId]) -> None:
+        keys = [(tenant, partition, instance) for instance in instances]
+        with self._lock:
+            asked = {key: list(self._waiting.get(key, ())) for key in keys}
         found = {header.id: header for header in self._lookup(tenant, partition, instances)}
-        for instance in instances:
-            header = found.get(instance)
+        for key in keys:
+            header = found.get(key[2])
             if header is None:
-                self._tell_missing((tenant, partition, instance))
+                self._tell_missing(key, asked[key])
             elif header.ended_at is not None:
-                self._tell((tenant, partition, instance), Ending(header))
+                self._tell(key, Ending(header))
 
     def _tell(self, key: _Key, ending: Ending) -> None:
-        for reply, bring in self._taken(key):
-            bring(ending, reply)
-
-    def _tell_missing(self, key: _Key) -> None:
-        """It was not there when it was looked for; it may be by now, which whoever came since then waits for."""
-        _, partition, instance = key
-        with self._lock:
-            is_asked_anew = key in self._fresh or self._is_running(instance, partition)
-        if not is_asked_anew:
-            for reply, _ in self._taken(key):
-                reply.set_error(NotFoundError("instance", instance))
-
-    def _taken(self, key: _Key) -> list[tuple[EndReply[Any], Bring[Any]]]:
         with self._lock:
             waiting = self._waiting.pop(key, None)
-        return list(waiting.items()) if waiting else []
+        for reply, bring in list(waiting.items()) if waiting else ():
+            bring(ending, reply)
+
+    def _tell_missing(self, key: _Key, asked: Sequence[EndReply[Any]]) -> None:
+        """It was not there when it was looked for. It may be by now, and whoever came since then waits for that."""
+        with self._lock:
+            waiting = self._waiting.get(key)
+            told = [] if waiting is None else [reply for reply in asked if waiting.pop(reply, None) is not None]
+        for reply in told:
+            reply.set_error(NotFoundError("instance", key[2]))
