@@ -272,12 +272,9 @@ def test_hanging_handlers_do_not_starve_the_others(live: Live) -> None:
         engine.deciders.execute(Doll, Do(f"d-{number}", str(number)))
     eventually(lambda: len(good.entries) == 4)
     assert {Act(str(number)) for number in range(4)} == set(good.entries)
-    assert [each.attempts for key in range(4) for each in engine.deciders.get(Puppet, f"p-{key}").effects] == [
-        1,
-        1,
-        0,
-        0,
-    ]
+    puppets = [f"p-{number}" for number in range(4)]
+    stuck = [each.attempts for key in puppets for each in engine.deciders.get(Puppet, key).effects]
+    assert sorted(stuck) == [0, 0, 1, 1]  # Whose turn comes first among instances is nobody's promise.
     gate.set()
 
 
