@@ -11,6 +11,7 @@ from holdfast.app.blueprint_views import (
     ContractVersion,
     PublishingRules,
 )
+from holdfast.app.copying import Copied, copy_database
 from holdfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -156,6 +157,7 @@ __all__ = [
     "ConflictError",
     "ContractCheck",
     "ContractVersion",
+    "Copied",
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",
@@ -292,6 +294,7 @@ __all__ = [
     "Written",
     "WrittenPage",
     "ask",
+    "copy_database",
     "event",
     "handler",
     "load_processes",

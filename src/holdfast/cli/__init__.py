@@ -14,6 +14,7 @@ from holdfast.cli.charters import charters
 from holdfast.cli.completing import completion
 from holdfast.cli.config import config
 from holdfast.cli.contracts import contracts
+from holdfast.cli.copying import copy
 from holdfast.cli.dead_letters import dlq, requeue
 from holdfast.cli.deciding import tasks
 from holdfast.cli.directory import directory
@@ -80,6 +81,7 @@ main.add_section(
     sessions,
     list_refusals,
     migrate,
+    copy,
     drop,
     config,
     doctor,
