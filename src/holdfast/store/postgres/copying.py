@@ -23,6 +23,7 @@ from holdfast.store.statements import read_numbered
 
 
 class _Sql(msgspec.Struct, frozen=True):
+    place: str
     try_lock: str
     patient: str
     snapshot: str
@@ -84,6 +85,11 @@ class PostgresCopyable:
     def __init__(self, line: Line) -> None:
         self.url = line.url
         self._line = line
+
+    def place(self) -> str:
+        """Which database of which server, as long as that runs."""
+        with self._line.use() as connection:
+            return str(_one(connection, _sql.place))
 
     def bring_up(self, *, may_migrate: bool) -> None:
         """See to it that it has the schema of this code."""
