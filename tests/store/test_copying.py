@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -35,6 +36,7 @@ from holdfast.store.opening import open_copyable, open_store
 from holdfast.store.passage import JSON
 from holdfast.store.postgres.copying import TYPES
 from holdfast.testing import ManualEngine
+from store.test_security import login
 from support.databases import Databases
 
 KILLED = -signal.SIGKILL
@@ -380,6 +382,23 @@ def test_positions_numbers_and_months_go_on(site: Site, tmp_path: Path, postgres
     newest = store.feed().newest()
     store.close()
     assert newest >= max(found)
+
+
+def test_a_plain_owner_can_copy(shop: Site, postgres_server: Databases) -> None:
+    """A user who owns the database and has made the roles, as servers of others give one: no superuser, and walls hold for him too."""
+    with postgres_server.empty() as admin, login(admin) as dsn:
+        user, database = urlsplit(dsn).username, urlsplit(dsn).path[1:]
+        # What a server gives to a user who makes a role: he may grant it, and has nothing of it himself.
+        Site(admin).ask(f"grant holdfast_engine, holdfast_tenant to {user} with admin true, inherit false, set false")
+        Site(admin).ask(f"alter database {database} owner to {user}")
+        assert copy_database(shop.url, dsn).verified == 1
+        assert copy_database(dsn, f"{shop.url}.back").verified == 1
+        with (
+            login(admin, "holdfast_engine") as worker,
+            pytest.raises(ConfigurationError, match="the user that migrates"),
+        ):
+            copy_database(worker, f"{shop.url}.other")
+        Site(admin).ask(f"alter database {database} owner to current_user")
 
 
 def test_a_row_may_be_huge(shop: Site, site: Site) -> None:

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.types.numeric import Int8
 
-from holdfast.errors import PayloadError, StoreUnavailableError
+from holdfast.errors import ConfigurationError, PayloadError, StoreUnavailableError
 from holdfast.store.copyable import Columns, Row, Value
 from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.connections import Connection, Line
@@ -114,7 +114,12 @@ class PostgresCopyable:
                 )
             tables = PostgresTables(connection, self.url)
             names = sql.SQL(", ").join(sql.Identifier(_SCHEMA, name) for name in tables.columns())
-            connection.execute(sql.SQL("lock table {} in share row exclusive mode").format(names))
+            try:
+                connection.execute(sql.SQL("lock table {} in share row exclusive mode").format(names))
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise ConfigurationError(
+                    f"{self.url}: only who owns the tables can keep others from writing them; connect as the user that migrates"
+                ) from error
             yield tables
 
     def close(self) -> None:
