@@ -103,6 +103,12 @@ def _checked(source: Copyable, *, may_work: bool, codec: Codec | None, must_read
     return codec or _CODECS.get(name, JsonCodec)()
 
 
+def copies_of(engine: Engine) -> tuple[str, str]:
+    """From where a database has a copy that was not verified to its end, and where everything of it was copied to; empty if neither."""
+    origin, place = engine.service.survey(lambda parts: [parts.keeper().noted(each) for each in ("copying", "copied")])
+    return origin, place
+
+
 class _Move:
     """One copy, from its checks to its end."""
 
