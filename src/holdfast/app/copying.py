@@ -26,6 +26,7 @@ from holdfast.store.copying import (
     Transfer,
     check_apart,
     check_source,
+    check_still,
     closed,
     codec_of,
     copy_tables,
@@ -159,6 +160,8 @@ class _Move:
             original.note(closed(self._target))
         try:
             yield transfer
+            with self._source.reading() as original:
+                check_still(original, transfer, self._target)
         except BaseException:
             with self._source.writing() as original:
                 original.note(reopened(before))
