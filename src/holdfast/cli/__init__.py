@@ -44,6 +44,7 @@ from holdfast.cli.runs import history, list_runs, show, start, watch, why
 from holdfast.cli.schedules import schedules
 from holdfast.cli.seals import seals
 from holdfast.cli.serving import server
+from holdfast.cli.suppositions import dry_run
 from holdfast.cli.suspending import bodies
 from holdfast.cli.tasks import decide
 from holdfast.cli.templates import template
@@ -63,7 +64,7 @@ def main() -> None:
 
 
 main.add_section("Beginning", init, dev)
-main.add_section("Writing workflows", validate, graph, diff, publish, definitions, template, expr)
+main.add_section("Writing workflows", validate, graph, dry_run, diff, publish, definitions, template, expr)
 main.add_section("Runs", start, list_runs, show, watch, history, why)
 main.add_section("Stopping runs", cancel, abort, pause, resume, resume_options, signal)
 main.add_section(
