@@ -33,6 +33,8 @@ class EdgeCode(StrEnum):
     """The address is there, but not for this method; the header `Allow` names those that are."""
     MALFORMED = "malformed"
     """The body is no JSON, or lacks a field, or has one of another type or name than the route takes."""
+    REPEATED_NAME = "repeated_name"
+    """A name stands twice in one object of the body, so that nobody can tell which of the two fields is meant."""
     BAD_QUERY = "bad_query"
     """A parameter in the address has a value or a name that the route does not take."""
     BAD_CURSOR = "bad_cursor"
@@ -79,6 +81,7 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.NO_ROUTE: (404, "look at /openapi.json for the addresses that there are"),
     EdgeCode.METHOD_NOT_ALLOWED: (405, "use one of the methods in the header `Allow`"),
     EdgeCode.MALFORMED: (400, "send what /openapi.json says of this route"),
+    EdgeCode.REPEATED_NAME: (400, "say each name once in each object"),
     EdgeCode.BAD_QUERY: (400, "send what /openapi.json says of this route"),
     EdgeCode.BAD_CURSOR: (400, "give `next` of the page before as it is, or leave the cursor out"),
     EdgeCode.BAD_HEADER: (400, "correct or leave out the header that the message names"),

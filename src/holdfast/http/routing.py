@@ -159,6 +159,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """A body."""
     texts: tuple[str, ...] = ()
     """Media types of other bodies that it takes, as they are: the handler reads `raw`."""
+    is_signed: bool = False
+    """Whether the body is read by the handler, once it knows who has sent it."""
     takes_condition: bool = False
     """Whether it understands `If-Match`."""
     takes_key: bool = False
@@ -201,6 +203,7 @@ class More(TypedDict, total=False):
     also: tuple[int, ...]
     example: object
     texts: tuple[str, ...]
+    is_signed: bool
     takes_condition: bool
     takes_key: bool
     tells_secret: bool
