@@ -125,6 +125,9 @@ class Endpoint:
     async def _call(self, route: Route, request: Request, trace: Trace, identity: Identity) -> Call[object, object]:
         if not route.takes_condition and "if-match" in request.headers:
             raise EdgeError(EdgeCode.CONDITION_UNSUPPORTED, "this route does not understand If-Match")
+        if route.method != "GET" and "if-none-match" in request.headers:
+            told = 'If-None-Match is understood where something is looked at; where something is put, If-Match: "v0" is for what is new'
+            raise EdgeError(EdgeCode.CONDITION_UNSUPPORTED, told)
         query = _query(route, request.query_params)
         raw = await read_body(request, self._server.options) if route.method != "GET" else b""
         context = RequestContext(

@@ -56,7 +56,7 @@ class EdgeCode(StrEnum):
     CHANGED_MEANWHILE = "changed_meanwhile"
     """What `If-Match` names has changed; look at it again."""
     CONDITION_UNSUPPORTED = "condition_unsupported"
-    """The route cannot promise that nothing changes meanwhile: leave out `If-Match`."""
+    """The route cannot promise what `If-Match` or `If-None-Match` demands: leave it out."""
     KEY_UNDER_WAY = "key_under_way"
     """The first request with this `Idempotency-Key` has not been answered yet."""
     KEY_UNTOLD = "key_untold"
@@ -92,7 +92,7 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.TOO_MANY_REQUESTS: (429, "wait as long as the header `Retry-After` says"),
     EdgeCode.TOO_MANY_STREAMS: (429, "close a stream first"),
     EdgeCode.CHANGED_MEANWHILE: (412, "look at it again, and send its new ETag"),
-    EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out `If-Match`"),
+    EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out the condition that the message names"),
     EdgeCode.KEY_UNDER_WAY: (409, "send it again in a moment"),
     EdgeCode.KEY_UNTOLD: (409, "look whether it was done, and give what is to be done anew a key of its own"),
     EdgeCode.BAD_SIGNATURE: (401, "sign the delivery anew, with the secret of this address and the present time"),
