@@ -384,6 +384,7 @@ def test_a_definition_by_hand_needs_no_more_than_it_says(place: Place) -> None:
 
 BAD_DATA: dict[str, tuple[Any, set[str]]] = {
     "no JSON": ("{", {"unreadable_graph"}),
+    "a name twice": (json.dumps(GOOD_DATA)[:-1] + ', "name": "y"}', {"duplicate_key"}),
     "no graph": ({"name": "x"}, {"unreadable_graph"}),
     "a word too much": ({**GOOD_DATA, "color": "red"}, {"unreadable_graph"}),
     "newer": ({**GOOD_DATA, "ir_version": 99}, {"unknown_ir_version"}),
