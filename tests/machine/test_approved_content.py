@@ -172,6 +172,12 @@ def check(case: Case) -> None:
                     op = case.host.graph.nodes[node].op
                     assert isinstance(op, Human)
                     assert content(versions[version], op.covers) == content(versions[current], op.covers)
+            case e.ApprovalsVoided(why="edited"):
+                for step in event.steps:  # Nobody is asked again whose fields are what they were.
+                    node, version = asked[step]
+                    op = case.host.graph.nodes[node].op
+                    assert isinstance(op, Human)
+                    assert content(versions[version], op.covers) != content(versions[current], op.covers) or not event.fields
             case e.TransitionRequested():
                 used = set()
             case e.DocumentMoved():
