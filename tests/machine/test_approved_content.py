@@ -177,7 +177,10 @@ def check(case: Case) -> None:
                     node, version = asked[step]
                     op = case.host.graph.nodes[node].op
                     assert isinstance(op, Human)
-                    assert content(versions[version], op.covers) != content(versions[current], op.covers) or not event.fields
+                    assert (
+                        content(versions[version], op.covers) != content(versions[current], op.covers)
+                        or not event.fields
+                    )
             case e.TransitionRequested():
                 used = set()
             case e.DocumentMoved():

@@ -548,7 +548,11 @@ def test_an_approval_that_was_kept_and_is_void_now_is_asked_for_when_the_way_com
     assert (case.edit(note="another"), case.decide("a", ANN), case.at) == ("", "", ["b"])
     again = [each for each in case.host.history if isinstance(each, e.StepCompleted) and each.outcome == "again"]
     assert len(again) == 1
-    assert (case.decide("b", ANN), case.document.status, case.applied) == ("", "submitted", [False, False, True, True, True])
+    assert (case.decide("b", ANN), case.document.status, case.applied) == (
+        "",
+        "submitted",
+        [False, False, True, True, True],
+    )
 
 
 @pytest.mark.row("EO-18")

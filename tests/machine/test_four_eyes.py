@@ -75,9 +75,13 @@ def test_a_name_makes_nobody_the_engine(actor: Actor, kind: str) -> None:
 
 
 @pytest.mark.row("E-684")
-@pytest.mark.parametrize(("who", "agree", "is_needed"), [((), None, True), (("carl",), "any", False), (("carl",), "all", True)])
+@pytest.mark.parametrize(
+    ("who", "agree", "is_needed"), [((), None, True), (("carl",), "any", False), (("carl",), "all", True)]
+)
 def test_who_is_asked_and_writes_another_field_is_waited_for_by_nobody(
-    who: tuple[str, ...], agree: Agree | None, is_needed: bool  # noqa: FBT001 - a parameter of the test
+    who: tuple[str, ...],
+    agree: Agree | None,
+    is_needed: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     """Their claim is gone, and if their answer is needed the run is held up until somebody else is asked in their place."""
     asked = approval("check", covers=["total"], self_approval=False)
@@ -88,7 +92,9 @@ def test_who_is_asked_and_writes_another_field_is_waited_for_by_nobody(
     assert case.code(case.tell(c.ClaimTask(step=step), ANN)) == ""
     assert (case.edit(ANN, note="as agreed"), case.at) == ("", ["check"])
     assert case.decide("check", ANN) == "self_approval"
-    assert (case.host.state.status, case.host.state.reason) == (("paused", "no_approver") if is_needed else ("running", ""))
+    assert (case.host.state.status, case.host.state.reason) == (
+        ("paused", "no_approver") if is_needed else ("running", "")
+    )
     assert case.code(case.tell(c.ReassignTask(step=step, who="ann", to="dora"), OLGA)) == ""
     assert case.host.state.status == "running"
     for each in ("dora", *who) if agree != "any" else who:

@@ -113,7 +113,7 @@ def test_people_are_not_kept_apart_by_what_nobody_has_kept() -> None:
 def test_what_is_asked_about_does_not_become_the_workflows_own(covers: list[str], told: str) -> None:
     """Its changes void no approval."""
     body = {APPROVE_SLOT: chain(approval("first", covers=covers))}
-    own = FIELDS | {"note": Field(type="string", system=True)}
+    own = {**FIELDS, "note": Field(type="string", system=True)}
     assert told in (found := switched(knowing(invoice(body), invoice(body, fields=own, version="2"))))
     assert bool(found) == bool(told)
 

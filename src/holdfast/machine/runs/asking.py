@@ -67,7 +67,9 @@ def look_at_authors(turn: Turn) -> None:
         lost = [seat.person for _, seat in question.counted if seat.is_free and _is_left_out(turn, step, seat.person)]
         if lost and not question.trouble and not _can_do_without(op, question, lost):
             names = ", ".join(map(shown, lost))
-            told = f"nobody can decide {step.node!r}: {names} may not any more, having written the document; reassign it"
+            told = (
+                f"nobody can decide {step.node!r}: {names} may not any more, having written the document; reassign it"
+            )
             turn.emit(PeopleAsked(step=number, trouble=told, stays=True))
             turn.pause(NO_APPROVER, told)
 
