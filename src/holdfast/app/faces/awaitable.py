@@ -839,9 +839,10 @@ class AsyncBodies:
         return await self._futures.archive(type, reason)
 
     async def recompile(self, type: str = "", *, dry_run: bool = False) -> builtins.list[BodyVersion]:
-        """Compile again what was compiled by another version of the compiler; those that were, or with `dry_run` would be.
+        """Compile again what was compiled by an older version of the compiler; those that were, or with `dry_run` would be.
 
-        Each becomes a new version of the workflow, for new documents.
+        Each becomes a new version of the workflow, for new documents. What a newer compiler made, and what is taken out of use
+        (`workflows.suspend`), is left alone; so is what somebody publishes or archives meanwhile.
         """
         return await self._futures.recompile(type, dry_run=dry_run)
 
