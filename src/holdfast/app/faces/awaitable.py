@@ -358,7 +358,10 @@ class AsyncRuns:
         )
 
     async def state_at(self, run: InstanceLike, at: int) -> PastState:
-        """A run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        """A run as it was after the event with this sequence: how it stood, its data, its steps.
+
+        The history is folded anew: from the newest snapshot where that is no later, else from the beginning up to that event.
+        """
         return await self._futures.state_at(run, at)
 
     async def partition_of(self, run: InstanceLike) -> str:

@@ -358,7 +358,10 @@ class Runs:
         ).result()
 
     def state_at(self, run: InstanceLike, at: int) -> PastState:
-        """A run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        """A run as it was after the event with this sequence: how it stood, its data, its steps.
+
+        The history is folded anew: from the newest snapshot where that is no later, else from the beginning up to that event.
+        """
         return self._futures.state_at(run, at).result()
 
     def partition_of(self, run: InstanceLike) -> str:
