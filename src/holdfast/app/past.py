@@ -15,6 +15,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.machine.runs.state import State
 from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address
 
 
 class PastState(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +48,7 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
         raise NotFoundError("event", at, hint=f"the history of {run} has the events 1 to {header.version}")
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
     (event,) = reader.events(header.id, after=at - 1, limit=1)
-    state = cast("State", _folded(desk, reader, program, run, at))
+    state = cast("State", _folded(reader, program, desk.address(instance=run), at))
     status = program.status(state)
     has_begun = header.begun and bool(state.executed or state.dead or state.frozen or status.is_terminal)
     # What a document held is told by its versions, each field to those whose eyes it is for.
@@ -67,10 +68,11 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
     )
 
 
-def _folded(desk: Desk, reader: Reader, program: Program, run: InstanceId, at: int) -> object:
+def _folded(reader: Reader, program: Program, address: Address, at: int) -> object:
     """The state after an event. The newest snapshot is the only one that is kept: what is older is folded from the beginning."""
-    loaded = reader.load(desk.address(instance=run))
-    kept = None if loaded is None else loaded.snapshot
+    loaded = reader.load(address)
+    assert loaded is not None, "its row was read"
+    run, kept = loaded.header.id, loaded.snapshot
     if kept is not None and kept.version <= at and kept.state_version == program.state_version:
         try:
             later = reader.events(run, after=kept.version, limit=at - kept.version) if at > kept.version else []
