@@ -161,7 +161,8 @@ def test_timers_and_messages_are_put_back_too(place: Place) -> None:
     ]
     found = engine.batches.get(batch.id)
     assert (found.status, found.counts.done, found.counts.failed) == ("completed", 4, 3)
-    assert sorted(engine.deciders.state(Puppet, "well")) == ["pay", "pay", "rang", "set"]
+    notes: Notes = engine.deciders.state(Puppet, "well")
+    assert sorted(notes) == ["pay", "pay", "rang", "set"]
     proved(engine, found)
 
 
