@@ -2906,6 +2906,7 @@ class Calls:
         version: str = "",
         input: dict[str, object] | None = None,
         computed: dict[str, str] | None = None,
+        document_id: str = "",
         cron: str = "",
         time_zone: str = "UTC",
         every_seconds: float | None = None,
@@ -2913,7 +2914,7 @@ class Calls:
         start_at: datetime | None = None,
         end_at: datetime | None = None,
         jitter_seconds: float = 0.0,
-        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] = "skip",
+        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] | None = None,
         catch_up: Literal["none", "one", "all"] = "one",
         window_seconds: float | None = None,
         note: str = "",
@@ -2932,6 +2933,7 @@ class Calls:
                         "version": version,
                         "input": input,
                         "computed": computed,
+                        "document_id": document_id,
                         "cron": cron,
                         "time_zone": time_zone,
                         "every_seconds": every_seconds,
@@ -2948,6 +2950,7 @@ class Calls:
                         "version": "",
                         "input": None,
                         "computed": None,
+                        "document_id": "",
                         "cron": "",
                         "time_zone": "UTC",
                         "every_seconds": None,
@@ -2955,7 +2958,7 @@ class Calls:
                         "start_at": None,
                         "end_at": None,
                         "jitter_seconds": 0.0,
-                        "overlap": "skip",
+                        "overlap": None,
                         "catch_up": "one",
                         "window_seconds": None,
                         "note": "",
@@ -3046,7 +3049,7 @@ class Calls:
         )
 
     def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
-        """List what became of the last times, the last one first."""
+        """List what became of each time, the last one first."""
         return self._line.ask(
             Request(
                 method="GET",
