@@ -95,8 +95,7 @@ class FutureDefinitions:
                 raise refused_file(name, prospects)
             for each in found:
                 self._desk.registry.check_free(each.graph)
-            for each in found:
-                self._desk.registry.library.publish(each, request=self._owner)
+            self._desk.registry.library.publish_all(found, request=self._owner)
             return FilePublication(is_published=True, workflows=prospects)
 
         return self._desk.read(write)

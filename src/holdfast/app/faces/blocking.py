@@ -359,7 +359,10 @@ class Runs:
         ).result()
 
     def state_at(self, run: InstanceLike, at: int) -> PastState:
-        """A run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        """A run as it was after the event with this sequence: how it stood, its data, its steps.
+
+        The history is folded anew: from the newest snapshot where that is no later, else from the beginning up to that event.
+        """
         return self._futures.state_at(run, at).result()
 
     def partition_of(self, run: InstanceLike) -> str:
@@ -2084,16 +2087,21 @@ class Schedules:
         start_at: datetime | None = None,
         end_at: datetime | None = None,
         jitter: timedelta | float = 0,
-        overlap: Overlap = "skip",
+        overlap: Overlap | None = None,
         catch_up: CatchUp = "one",
         window: timedelta | float | None = None,
+        document_id: str = "",
         note: str = "",
         expected_version: int | None = None,
     ) -> Schedule:
         """Have a workflow started at the times of `cron` (in `time_zone`), `every` so long, or once `at` an instant; a new schedule, or another content for it.
 
+        If the `definition` is a type of documents, each time creates one, with the `input` as its data. Its id is made of the schedule and
+        the time, or by the expression `document_id`, so that a time that comes again is the same document; it is told as `skipped` then.
+
         `computed` gives more of the input, by expressions that read `scheduled_at`, `scheduled_on` (the day, in the time zone), `started_at`,
-        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip`, `buffer_one`, `allow_all`, `cancel_running`. `catch_up` says
+        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip` (the default), `buffer_one`, `allow_all`, `cancel_running`; of documents `allow_all` alone, because
+        a time is over when its document is there. `catch_up` says
         which times are made up for that nobody was there for: `none`, the last `one`, or `all` of a `window`. `jitter` puts each start off
         by up to so much. It acts on behalf of whoever puts it, who must be allowed to start the workflow. `expected_version` is the
         `revision` that the caller has seen, 0 for a new one: RejectedError (`version_conflict`) if there is another by now.
@@ -2114,6 +2122,7 @@ class Schedules:
             overlap=overlap,
             catch_up=catch_up,
             window=window,
+            document_id=document_id,
             note=note,
             expected_version=expected_version,
         ).result()
@@ -2127,9 +2136,9 @@ class Schedules:
         return self._futures.list(workflow=workflow, after=after, limit=limit).result()
 
     def fires(self, schedule: str, *, after: int = 0, limit: int = 100) -> builtins.list[FireInfo]:
-        """What became of the last hundred times and of those that have not come to an end, the last one first.
+        """What became of each time, the last one first; give the last number as `after` for the next page.
 
-        Give the last number as `after` for the next page. All runs that a schedule has started are those whose parent is its `instance`.
+        The runs that a schedule has started are also those whose parent is its `instance`.
         """
         return self._futures.fires(schedule, after=after, limit=limit).result()
 
