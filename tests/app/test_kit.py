@@ -352,6 +352,13 @@ def test_engines_in_memory_share_nothing() -> None:
         assert second.instances.list() == []
 
 
+def test_an_engine_for_tests_serves_the_tenant_that_the_application_has() -> None:
+    """As an engine does, so that what the application asks for is found."""
+    with ManualEngine(tenant="acme").register(Counter()) as engine:
+        engine.deciders.execute(Counter, Add("c-1"))
+        assert [each.tenant for each in engine.as_tenant("acme").instances.list()] == ["acme"]
+
+
 def test_time_only_goes_forward() -> None:
     """A test's clock refuses to be set back."""
     with ManualEngine() as engine, pytest.raises(ValueError, match="backwards"):

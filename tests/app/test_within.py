@@ -37,6 +37,7 @@ from holdfast import (
     StoppedError,
 )
 from holdfast.store.opening import open_store
+from holdfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.inside import lanes_of
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act, done
@@ -198,6 +199,8 @@ def test_a_connection_to_another_database_is_refused(place: Place, shop: Any, tm
         for wrong in (elsewhere, object(), "postgresql://"):
             with pytest.raises(ConfigurationError):
                 tell(engine, wrong, "p-1", "x")
+    with ManualEngine() as of_a_test, pytest.raises(ConfigurationError, match=r"in memory.*ManualEngine\(url\)"):
+        tell(of_a_test.register(Puppet()), shop, "p-1", "x")
 
 
 def test_a_connection_without_a_transaction_is_refused(place: Place, shop: Any) -> None:
