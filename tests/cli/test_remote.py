@@ -103,6 +103,8 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("dlq", "list"),
         ("dlq", "list", "--definition", "import", "--json"),
         ("dlq", "groups", "--definition", "import"),
+        ("dry-run", "order", '{"amount": 7}'),
+        ("dry-run", "order", "--answer", 'charge={"id": 7}', "--json"),
     ):
         assert asked.same(*words)
     newest = [each["id"] for each in asked.here.json("list")["items"]]
@@ -312,7 +314,7 @@ def test_documents_go_their_way(asked: Remote, tmp_path: Path) -> None:
         ("bodies", "export", "invoice"),
         ("bodies", "templates"),
         ("bodies", "rules"),
-        ("bodies", "dry-run", "invoice", '{"grand_total": 500}'),
+        ("bodies", "dry-run", "invoice", '{"grand_total": 500}', "--decide", "manager=rejected"),
         ("docs", "list", "invoice"),
         ("docs", "versions", "invoice", "I/1"),
         ("docs", "diff", "invoice", "I/1", "1", "2"),

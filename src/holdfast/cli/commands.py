@@ -41,6 +41,11 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         ),
         Entry("graph", "authoring:graph", "Draw a workflow of FILE."),
         Entry(
+            "dry-run",
+            "suppositions:dry_run",
+            "Which way a run would take: of a published workflow, or of one in FILE, which takes no database.",
+        ),
+        Entry(
             "diff",
             "publishing:diff",
             "Compare a workflow of FILE with a published VERSION of it, the newest one if none is named.",

@@ -31,8 +31,8 @@ from holdfast.app.document_views import (
 from holdfast.app.redaction import Redaction
 from holdfast.authoring.document import Contract, ContractChange, ScenarioResult, export_yaml
 from holdfast.authoring.document.differences import Difference
-from holdfast.authoring.document.dry_run import DryRun
-from holdfast.cli.remote_lists import Missing, cursor_of, paged, place_in, whole
+from holdfast.authoring.rehearsal.dry_run import DryRun
+from holdfast.cli.remote_lists import Missing, cursor_of, in_json, paged, place_in, whole
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -252,23 +252,31 @@ class RemoteBodies(Missing):
         told = self._client.play_draft(draft) if draft else self._client.play_body(type, version=version)
         return told.results
 
-    def dry_run(
+    def dry_run(  # noqa: PLR0913 - as the engine has it
         self,
         type: str,
         data: Mapping[str, object] | None = None,
         *,
         document: str = "",
         draft: str = "",
-        decisions: Mapping[str, str] | None = None,
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
         answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
     ) -> DryRun:
         return self._client.dry_run_body(
             type,
             data=dict(data or {}),
             document=document,
             draft=draft,
-            decisions=dict(decisions or {}),
+            decisions=in_json(decisions),
+            forms=dict(forms or {}),
             answers=dict(answers or {}),
+            failing=failing,
+            events=dict(events or {}),
+            unanswered=unanswered,
         )
 
     def rules(self) -> PublishingRules:
