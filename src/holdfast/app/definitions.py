@@ -7,9 +7,18 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 from holdfast.authoring.definition import Definition
-from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError, RejectedError, StoppedError
+from holdfast.errors import (
+    ConfigurationError,
+    DefinitionError,
+    Diagnostic,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    StoppedError,
+)
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
@@ -18,8 +27,10 @@ from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.answers import hidden_name, hidden_told
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.service import Service
+from holdfast.runtime.settings import Settings
 from holdfast.store.definitions import ClashError, Definitions, Publication
 from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
@@ -28,6 +39,7 @@ _FRESH = timedelta(seconds=2)
 """How long a process goes by what it knows of versions that are out of use, and of the newest one of documents."""
 _MOST_NAMES = 50
 """Names that a message tells."""
+_MILLISECOND = timedelta(milliseconds=1)
 _ID = re.compile(r"(?=-v)")
 
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
@@ -332,6 +344,28 @@ def graph_of(program: Program) -> Graph:
 def asks_people(program: Program) -> bool:
     """Whether runs of a program, or those that they start, may ask somebody in particular."""
     return isinstance(program.decider, GraphMachine) and program.decider.asks_people
+
+
+class Patience(TypedDict, total=False):
+    """How long runs wait where their definition does not say."""
+
+    wait_ms: int
+    escalates: bool
+
+
+def patience_of(kind: str, settings: Settings) -> Patience:
+    """How long a workflow of rules waits where it does not say, and what becomes of its questions then: the settings tell."""
+    if kind != "rules":
+        return Patience()
+    waits = round(settings.resume_timeout / _MILLISECOND)
+    return Patience(wait_ms=waits, escalates=settings.resume_auto_escalate)
+
+
+def check_names(kind: str, data: object) -> None:
+    """What begins with an underscore is the engine's own in the state of a process."""
+    hidden = hidden_name(data) if kind == "process" else None
+    if hidden is not None:
+        raise PayloadError(hidden_told(hidden), reason=Refusal.INVALID_FORM)
 
 
 def version_age(version: str) -> tuple[tuple[int, int, str], ...]:

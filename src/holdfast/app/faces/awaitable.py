@@ -105,7 +105,8 @@ from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDeta
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.authoring.definition import Definition, I, R, TypedDefinition
-from holdfast.authoring.document import Contract, ContractChange, Difference, DryRun, ScenarioResult
+from holdfast.authoring.document import Contract, ContractChange, Difference, ScenarioResult
+from holdfast.authoring.rehearsal import DryRun
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
@@ -841,9 +842,10 @@ class AsyncBodies:
         return await self._futures.archive(type, reason)
 
     async def recompile(self, type: str = "", *, dry_run: bool = False) -> builtins.list[BodyVersion]:
-        """Compile again what was compiled by another version of the compiler; those that were, or with `dry_run` would be.
+        """Compile again what was compiled by an older version of the compiler; those that were, or with `dry_run` would be.
 
-        Each becomes a new version of the workflow, for new documents.
+        Each becomes a new version of the workflow, for new documents. What a newer compiler made, and what is taken out of use
+        (`workflows.suspend`), is left alone; so is what somebody publishes or archives meanwhile.
         """
         return await self._futures.recompile(type, dry_run=dry_run)
 
@@ -878,16 +880,28 @@ class AsyncBodies:
         *,
         document: str = "",
         draft: str = "",
-        decisions: Mapping[str, str] | None = None,
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
         answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
     ) -> DryRun:
         """Which way a document would take, with this content, or as one that is there has it: through what is in force, or through a draft.
 
-        Everybody who is asked agrees, unless `decisions` say otherwise, by node; handlers answer nothing, unless `answers` say what, by
-        handler. Rules and people are not looked up. Nothing is written.
+        What is supposed of the world is said as in `definitions.dry_run`. Rules and people are not looked up. Nothing is written.
         """
         return await self._futures.dry_run(
-            type, data, document=document, draft=draft, decisions=decisions, answers=answers
+            type,
+            data,
+            document=document,
+            draft=draft,
+            decisions=decisions,
+            forms=forms,
+            answers=answers,
+            failing=failing,
+            events=events,
+            unanswered=unanswered,
         )
 
     async def rules(self) -> PublishingRules:
@@ -1608,6 +1622,67 @@ class AsyncDefinitions:
         `trigger` asks for those of one of these words; PayloadError for any other.
         """
         return await self._futures.pause_points(definition, version, trigger=trigger)
+
+    async def dry_run(
+        self,
+        definition: DefinitionLike,
+        input: object = None,
+        *,
+        version: str | int = "",
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
+        answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+    ) -> DryRun:
+        """Which way a run of a workflow would take, with this input. Nothing is written, nobody is told anything, and no handler is called.
+
+        Everybody who is asked agrees, fills in nothing, and everything that is waited for comes at once and brings nothing; time goes by
+        where nothing else happens. Handlers and other workflows answer nothing. What is different is said by name: `decisions` by
+        step, an outcome or several of them in turn; `forms` by step, what is filled in; `answers` by handler or workflow, or by
+        the step that calls it; `failing` those of them that fail; `events` what events and signals bring; `unanswered` the steps where nobody decides, and the events and
+        signals that do not come. PayloadError for a name that the workflow does not have.
+        """
+        return await self._futures.dry_run(
+            definition,
+            input,
+            version=version,
+            decisions=decisions,
+            forms=forms,
+            answers=answers,
+            failing=failing,
+            events=events,
+            unanswered=unanswered,
+        )
+
+    async def dry_run_file(
+        self,
+        text: str | bytes,
+        input: object = None,
+        *,
+        workflow: str = "",
+        name: str = "the file",
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
+        answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+    ) -> DryRun:
+        """The same for a workflow of a file, which need not be published; `workflow` names it if there are several."""
+        return await self._futures.dry_run_file(
+            text,
+            input,
+            workflow=workflow,
+            name=name,
+            decisions=decisions,
+            forms=forms,
+            answers=answers,
+            failing=failing,
+            events=events,
+            unanswered=unanswered,
+        )
 
 
 class AsyncEvents:

@@ -95,10 +95,15 @@ async def list_schedules(call: Call[ScheduleQuery, None]) -> Listing[Schedule]:
 
 async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
     """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none."""
-    asked, expected = call.body, call.expected_version
+    asked, name = call.body, call.path["schedule"]
+
+    async def found_there() -> int:
+        return (await call.calls.schedules.get(name)).revision
+
+    expected = await call.replaced_version(found_there)
     try:
         found = await call.calls.schedules.put(
-            call.path["schedule"],
+            name,
             asked.workflow,
             asked.input,
             version=asked.version,
