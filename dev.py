@@ -139,6 +139,8 @@ def test(arguments: list[str]) -> int:
     long = "--long" in arguments
     rest = [word for word in arguments if word != "--long"]
     marks = [] if "-m" in rest else ["-m", "long or not long" if long else "not long"]
+    if long:
+        os.environ.setdefault("HOLDFAST_RACES", "200")
     if rest:
         return tool("pytest", *marks, *rest)
     # A test waits for a server or a clock for a part of its time, so one process more than there are processors keeps them busy.
