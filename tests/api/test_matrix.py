@@ -167,6 +167,7 @@ def test_roles_are_what_they_stand_for(scene: Scene) -> None:
 
 
 @pytest.mark.row("P-158", "E-576")
+@pytest.mark.row("G-14")
 def test_another_tenant_sees_nothing_there(scene: Scene) -> None:
     """What acme has looks to its rival, who may do everything, exactly as what nobody has: the same bytes, and 404 where it must be there."""
     before, wrong, rival = standing(scene), Wrong(), scene.world.client(tenant=RIVAL, actor="eve")

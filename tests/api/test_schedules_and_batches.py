@@ -126,6 +126,24 @@ def test_a_file_is_published_as_a_whole_or_not_at_all(own: World) -> None:
     assert own.client(tenant="rival", actor="eve").get("/api/v1/definitions/holidays.request").status_code == 404
 
 
+def test_a_workflow_is_tried_out_before_and_after_it_is_published(own: World) -> None:
+    """The way of a run, from a file and from what is published, with what is supposed; a misspelt name, and another tenant's workflow, are refused."""
+    client, base = own.client(), "/api/v1/definitions"
+    text = FILE.format(version=1, role="manager")
+    first = client.ask("POST", f"{base}/files/dry-run", json={"text": text})
+    assert (first.status_code, first.json()["ends"], first.json()["status"]) == (200, "ended", "completed")
+    client.ask("POST", f"{base}/files", content=text, headers=YAML)
+    address = f"{base}/holidays.request/dry-run"
+    second = client.ask("POST", address, json={"decisions": {"asked": ["rejected"]}, "input": {"days": 3}}).json()
+    asked = second["trail"][0]
+    assert (asked["node"], asked["outcome"], asked["is_assumed"]) == ("asked", "rejected", False)
+    wrong = client.ask("POST", address, json={"decisions": {"askd": "rejected"}})
+    assert (wrong.status_code, "did you mean 'asked'?" in problem(wrong)["detail"]) == (422, True)
+    assert client.ask("POST", address, json={"text": "x"}).status_code == 400
+    assert own.client(tenant="rival", actor="eve").ask("POST", address, json={}).status_code == 404
+    assert client.get("/api/v1/executions").json()["items"] == []
+
+
 def test_what_is_wrong_with_a_file_is_told_with_its_place(own: World) -> None:
     """Every finding has its line and column, whether it is asked for or met when publishing; another media type is refused with those that are taken."""
     client, address = own.client(), "/api/v1/definitions/files"
