@@ -126,7 +126,7 @@ def test_a_server_answers_what_it_has_begun_and_then_ends(filed: Holdfast) -> No
         line.sendall(START)
         assert line.recv(4096).startswith(b"HTTP/1.1 201")
         line.close()
-        eventually(lambda: not is_served(int(port)))
+        program.hear("requests are not taken any more")
         program.process.send_signal(signal.SIGTERM)  # It waits for the handler, and once more changes nothing.
         Path("gate").write_text("", encoding="utf-8")
         assert program.wait()[0] == 0
@@ -155,15 +155,6 @@ def test_ctrl_c_again_ends_it_at_once(filed: Holdfast, words: tuple[str, ...]) -
         eventually(insisted)
         assert program.wait()[0] == -signal.SIGINT
     assert filed.json("show", run)["run"]["status"] == "running"
-
-
-def is_served(port: int) -> bool:
-    """Whether somebody takes connections there."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
-    except OSError:
-        return False
-    return True
 
 
 class Listener:
