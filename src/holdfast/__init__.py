@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ContractVersion,
         PublishingRules,
     )
+    from holdfast.app.copying import Copied, copy_database
     from holdfast.app.document_views import (
         AuditLine,
         DocumentMutation,
@@ -172,6 +173,7 @@ __all__ = [
     "ConflictError",
     "ContractCheck",
     "ContractVersion",
+    "Copied",
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",
@@ -308,6 +310,7 @@ __all__ = [
     "Written",
     "WrittenPage",
     "ask",
+    "copy_database",
     "event",
     "handler",
     "load_processes",
@@ -321,6 +324,7 @@ _HOMES: Final = {
     "app.blueprint_views": (
         "BodyCheck BodyDraft BodyTemplate BodyVersion BrokenBody ContractCheck ContractVersion PublishingRules"
     ),
+    "app.copying": "Copied copy_database",
     "app.document_views": (
         "AuditLine DocumentMutation DocumentPage DocumentRound DocumentSummary DocumentVersion "
         "DocumentView EditCheck FieldDifference TransitionChoice"

@@ -189,6 +189,11 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
             "Bring the database at URL to the schema of this code; does nothing if it is there already.",
         ),
         Entry(
+            "copy",
+            "copying:copy",
+            "Copy everything of the database at SOURCE into the empty one at TARGET, SQLite or Postgres, and go on there.",
+        ),
+        Entry(
             "drop",
             "drop:drop",
             "Take away all tables of Holdfast in the database at URL, with everything in them; other tables there are not touched.",

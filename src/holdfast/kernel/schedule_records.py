@@ -34,7 +34,7 @@ class ScheduleOpened(Record, frozen=True, kw_only=True, gc=False):
     plan: bytes
     """What it says, as JSON."""
     standing: bytes
-    """Where it stands, as JSON: all of its state but the plan."""
+    """Where it stands, as JSON: all of its state but the plan, and of the owner the id alone."""
 
 
 class ScheduleChanged(Record, frozen=True, kw_only=True, gc=False):

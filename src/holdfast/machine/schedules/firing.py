@@ -14,6 +14,7 @@ from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message,
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record, merge
+from holdfast.kernel.schedule_records import FireStatus, Why
 from holdfast.machine.runs.commands import CancelWorkflow
 from holdfast.machine.runs.errands import OWN_HANDLER
 from holdfast.machine.schedules import words as w
@@ -103,7 +104,7 @@ class Turn:
 
     # -- fires
 
-    def fire(self, time: datetime, why: w.Why, overlap: Overlap) -> None:
+    def fire(self, time: datetime, why: Why, overlap: Overlap) -> None:
         """Start the workflow for a time, unless a run that has not ended stands against it."""
         state = self.state
         others = [each for each in state.running.values() if not each.backfill]
@@ -135,7 +136,7 @@ class Turn:
             run = InstanceId(UUID(fire.run))
             self._messages.append(Message(decider=fire.workflow, command=command, instance=run))
 
-    def _new(self, time: datetime, status: w.FireStatus, why: w.Why = "time") -> w.Fire:
+    def _new(self, time: datetime, status: FireStatus, why: Why = "time") -> w.Fire:
         assert self.state.plan is not None
         return w.Fire(
             number=self.state.count + 1,
