@@ -89,6 +89,13 @@ def test_a_command_that_is_not_there_is_answered_with_one_that_is(holdfast: Hold
     assert "holdfast --help lists" in holdfast("zzzzz", code=2).stderr
 
 
+def test_an_option_before_its_command_is_told_where_it_belongs(holdfast: Holdfast) -> None:
+    """As other programs take it there; what no command has is no option."""
+    told = "--database stands behind the command, as in: holdfast list --database …"
+    assert told in holdfast("--database", "sqlite:///x.db", "list", code=2).stderr
+    assert "No such option" in holdfast("--databse", "sqlite:///x.db", "list", code=2).stderr
+
+
 def test_the_version_is_told(holdfast: Holdfast) -> None:
     """By the name of the program and a number."""
     assert holdfast("--version").stdout.startswith("holdfast 0.")
@@ -97,7 +104,10 @@ def test_the_version_is_told(holdfast: Holdfast) -> None:
 def test_a_database_that_is_not_there_is_not_made(holdfast: Holdfast, tmp_path: Path) -> None:
     """A misspelt name of a file makes no file; the sentence says how one is made."""
     result = holdfast("definitions", "list", "--database", "sqlite:///nope.db", code=Exit.NOT_FOUND)
-    assert "`holdfast migrate sqlite:///nope.db` makes it [not_found]" in result.stderr
+    assert (
+        "`holdfast migrate sqlite:///nope.db` makes it [not_found]\n  → --database (or HOLDFAST_DATABASE"
+        in result.stderr
+    )
     assert not (tmp_path / "nope.db").exists()
 
 

@@ -257,7 +257,7 @@ def _fields(told: views.WorkflowInstance) -> dict[str, object]:
         "status": told.status,
         "reason": told.reason,
         "outcome": told.outcome,
-        "error": told.error,
+        "error": in_commands(told.error),
         "key": told.key,
         "parent": told.parent,
         "started": told.created_at,
