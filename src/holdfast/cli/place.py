@@ -92,7 +92,11 @@ class Place:
         if self.is_remote and self.source.rank("server") == FLAG:
             raise ConfigurationError(ON_DATABASES)
         if not is_there(self.url):
-            raise NotFoundError("database", self.url, hint=f"`holdfast migrate {self.url}` makes it")
+            raise NotFoundError(
+                "database",
+                self.url,
+                hint=f"`holdfast migrate {self.url}` makes it, and --database or HOLDFAST_DATABASE names another one",
+            )
         return Engine(self.url, settings=self.configuration.settings, migrate=False)
 
     @contextmanager

@@ -82,8 +82,6 @@ def next_step(error: errors.HoldfastError) -> str:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
             told = f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if notes else '--tenant'} says for whom"
             return f"{told}; {_PUBLISHING}" if kind == "workflow" else told
-        case errors.NotFoundError(kind="database"):
-            return f"{_DATABASE} names another one"
         case errors.ForbiddenError(reason="unauthenticated"):
             return f"say a key that holds by HOLDFAST_API_KEY; {_KEYS}{_trace(notes)}"
         case _ if notes:
