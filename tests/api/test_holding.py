@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +23,7 @@ from api.tokens import ISSUER
 from api.world import ACME, registered
 from holdfast import Engine
 from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app
+from holdfast.http import serving as serving_
 from holdfast.http.hub import Hub, Watcher
 from support.waiting import eventually
 
@@ -69,6 +71,57 @@ def test_nobody_hides_a_request_in_another_one(engine: Engine) -> None:
             heard = b"".join(iter(lambda: line.recv(65_536), b""))
     assert heard.startswith(b"HTTP/1.1 401")
     assert heard.count(b"HTTP/1.1") == 1
+
+
+def test_there_are_so_many_connections_and_no_more(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds no room is told so by a problem, and when to come back; there is room again once others have left."""
+    monkeypatch.setattr(serving_, "_MOST_REQUESTS", 2)
+    with served(engine) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))), socket.create_connection((host, int(port))):
+            assert eventually(lambda: httpx.get(f"{address}/healthz").status_code == 503)
+            refused = httpx.get(f"{address}/healthz")
+            assert (refused.json()["code"], refused.json()["retryable"]) == ("too_many_connections", True)
+            assert refused.headers["content-type"] == "application/problem+json"
+            assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
+            assert refused.headers["x-content-type-options"] == "nosniff"
+        assert eventually(lambda: httpx.get(f"{address}/healthz").status_code == 200)
+
+
+HEAD = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
+FULL = 32_768
+HEADS: dict[str, tuple[bytes, list[int]]] = {
+    "as long as may be": (HEAD + b"x: " + b"a" * (FULL - 100) + b"\r\n\r\n", [200]),
+    "longer, in one piece": (HEAD + b"x: " + b"a" * FULL + b"\r\n\r\n", [431]),
+    "of many lines": (HEAD + b"x: y\r\n" * 6000 + b"\r\n", [431]),
+    "of blanks": (HEAD + b"x:" + b" " * (2 * FULL) + b"y\r\n\r\n", [431]),
+    "a long address": (b"GET /" + b"a" * (2 * FULL) + b" HTTP/1.1\r\nhost: x\r\n\r\n", [431]),
+    "without an end": (HEAD + b"x: " + b"a" * (4 * FULL), [431]),
+    "behind a request": (HEAD + b"\r\n" + HEAD + b"x: " + b"a" * FULL + b"\r\n\r\n", [200, 431]),
+    "no HTTP": (b"\x16\x03\x01 hello\r\n\r\n", [400]),
+}
+
+
+@pytest.mark.parametrize("case", HEADS)
+def test_heads_are_so_long_and_no_longer(engine: Engine, case: str) -> None:
+    """The limit on address and headers holds however they come: a piece at a time, all at once, or behind another request."""
+    said, statuses = HEADS[case]
+    with served(engine) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        heard = b""
+        with socket.create_connection((host, int(port)), timeout=20) as line, suppress(ConnectionError):
+            line.sendall(said)
+            while heard.count(b"HTTP/1.1 ") < len(statuses) or b"}" not in heard.rpartition(b"HTTP/1.1 ")[2]:
+                chunk = line.recv(65_536)
+                if not chunk:
+                    break
+                heard += chunk
+    answers = heard.split(b"HTTP/1.1 ")[1:]
+    assert [int(each[:3]) for each in answers] == statuses
+    if statuses[-1] != 200:
+        told = json.loads(answers[-1].partition(b"\r\n\r\n")[2])
+        assert told["code"] == ("head_too_long" if statuses[-1] == 431 else "bad_request")
+        assert b"connection: close" in answers[-1].lower()
 
 
 def test_who_reads_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:

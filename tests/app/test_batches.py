@@ -8,10 +8,23 @@ from uuid import UUID
 import pytest
 
 from app.processes.acting import ends, person, process, registered
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RequestContext, ReusedIdError, Saga
+from holdfast import (
+    Actor,
+    DeadLetter,
+    Decision,
+    ForbiddenError,
+    Moment,
+    NotFoundError,
+    PayloadError,
+    RequestContext,
+    ReusedIdError,
+    Saga,
+    Settings,
+)
 from holdfast.app.batch_views import Batch
 from holdfast.testing import ManualEngine
-from support.engines import Place
+from support.engines import AT_ONCE, Place
+from support.samples import END, Answer, Do, Noted, Notes, Puppet
 
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 GHOST = UUID("0193a2b4-0000-7000-8000-00000000dead")
@@ -107,6 +120,55 @@ def test_what_is_put_back_is_followed_until_it_is_done_or_gives_up_again(place: 
     assert (found.counts.done, found.counts.refused, found.status) == (1, 2, "completed")
     assert ("refused", "nothing of it gave up") in items(engine, again)
     proved(engine, found)
+
+
+def judged(state: Notes, command: Do, moment: Moment) -> Answer:
+    """A decider with a timer, of which some commands cannot be decided."""
+    del state, moment
+    if f"{command.workflow_id} {command.what}" in broken:
+        raise ValueError("broken")
+    decision = Decision.event(Noted(command.what))
+    return decision.with_timer_after(HOUR, Do(command.workflow_id, "rang")) if command.what == "set" else decision
+
+
+@pytest.mark.row("EO-32")
+def test_timers_and_messages_are_put_back_too(place: Place) -> None:
+    """A timer is done when it has fired, and has failed if it gave up again or its instance had no use for it; a message when it was decided, equal ones each for itself."""
+    engine = place.engine(Settings(command_retry=AT_ONCE)).register(Puppet(judged))
+    broken.update({f"{key} rang" for key in ("well", "ill", "over")}, {"well pay", "new pay", "ill pay"})
+    for key in ("well", "ill", "over"):
+        engine.deciders.execute(Puppet, Do(key, "set"))
+    for key in ("well", "well", "new", "ill"):
+        engine.deciders.submit(Puppet, Do(key, "pay"))
+    engine.advance(2 * HOUR)
+    engine.deciders.execute(Puppet, Do("over", END))
+    letters = {each.id: (each.source, _key(engine, each)) for each in engine.dead_letters.list()}
+    broken.difference_update({"well rang", "well pay", "new pay"})
+    batch = engine.batches.begin("requeue", definition="puppet")
+    assert batch.counts.waiting == len(letters) == 7
+    engine.advance(2 * SECOND)
+    told = [(*letters[each.letter or 0], each.status, each.detail) for each in engine.batches.items(batch.id)]
+    again = "it gave up again: 'puppet' raised ValueError('broken') on Do"
+    unfit = "it was not put back: a newer timer has its key, its instance has ended, or it was discarded"
+    assert sorted(told) == [
+        ("inbox", "ill", "failed", again),
+        ("inbox", "new", "done", ""),
+        ("inbox", "well", "done", ""),
+        ("inbox", "well", "done", ""),
+        ("timer", "ill", "failed", again),
+        ("timer", "over", "failed", unfit),
+        ("timer", "well", "done", ""),
+    ]
+    found = engine.batches.get(batch.id)
+    assert (found.status, found.counts.done, found.counts.failed) == ("completed", 4, 3)
+    notes: Notes = engine.deciders.state(Puppet, "well")
+    assert sorted(notes) == ["pay", "pay", "rang", "set"]
+    proved(engine, found)
+
+
+def _key(engine: ManualEngine, letter: DeadLetter) -> str:
+    """The key of the instance that a letter is about."""
+    return letter.key or next(each.key for each in engine.instances.list() if each.id == letter.instance)
 
 
 def test_many_are_started_and_followed_to_their_ends(place: Place) -> None:

@@ -57,6 +57,7 @@ from support.samples import Place as PlaceOrder
 
 
 @pytest.mark.row("D-115")
+@pytest.mark.row("G-32")
 def test_given_when_then_shows_events_effects_timers_and_messages() -> None:
     """A decider is tested without a database: which events, effects, timers and messages come of a command."""
     given(Order()).when(PlaceOrder("o-1", 5)).then(

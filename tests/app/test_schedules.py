@@ -16,6 +16,7 @@ from holdfast import (
     ReusedIdError,
     Saga,
 )
+from holdfast.app.desk import Desk
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from support.engines import Place
@@ -155,6 +156,8 @@ def test_a_trigger_starts_it_now_and_once_for_its_id(place: Place) -> None:
     assert (first.why, first.status, first.run) == ("manual", "starting", again.run)
     engine.drain()
     assert len(engine.runs.list().items) == 1
+    second = engine.schedules.trigger("s", command_id="t2")
+    assert (second.number, engine.schedules.trigger("s", command_id="t1").run) == (2, first.run)
     with pytest.raises(ReusedIdError):
         engine.schedules.trigger("s", overlap="allow_all", command_id="t1")
 
@@ -189,6 +192,11 @@ def test_a_long_period_takes_several_commits() -> None:
     assert len(engine.schedules.backfill("s", START - 5 * DAY, START, at_once=True).running) == 100
     engine.drain()
     assert len(engine.runs.list(status="completed", limit=500).items) == 121
+    fires, page = list[int](), engine.schedules.fires("s", limit=50)
+    while page:
+        fires += [each.number for each in page]
+        page = engine.schedules.fires("s", after=fires[-1], limit=50)
+    assert fires == list(range(122, 1, -1))  # The first number is that of the period.
     engine.stop()
 
 
@@ -293,14 +301,24 @@ def test_tenants_and_partitions_have_schedules_of_their_own(place: Place) -> Non
     assert rival.schedules.get("s").every_seconds == 7200
 
 
-def test_lists_come_in_pages(place: Place) -> None:
-    """A list has one schedule after the other, each once, whatever the page, and those of one workflow if that is asked for."""
+def test_lists_come_in_pages(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list has one schedule after the other, each once, whatever the page, and those of one workflow if that is asked for; it folds none of them."""
     engine = opened(place)
     for number in range(5):
         place.clock.move(timedelta(seconds=1))
         engine.schedules.put(f"s{number}", "note" if number % 2 else "slow", every=HOUR)
-    first = engine.schedules.list(limit=3)
-    rest = engine.schedules.list(after=first[-1], limit=3)
+    engine.schedules.pause("s1", "a while")
+    engine.schedules.backfill("s2", START, START + DAY)
+    for _ in range(3):
+        engine.schedules.trigger("s0", overlap="buffer_one")
+    looked_at = [engine.schedules.get(f"s{number}") for number in (4, 3, 2, 1, 0)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Desk, "folded", None)
+        first = engine.schedules.list(limit=3)
+        rest = engine.schedules.list(after=first[-1], limit=3)
+    assert [*first, *rest] == looked_at
+    fires = engine.schedules.fires("s0", limit=2)
+    assert [each.number for each in [*fires, *engine.schedules.fires("s0", after=2)]] == [3, 2, 1]
     assert [each.id for each in [*first, *rest]] == ["s4", "s3", "s2", "s1", "s0"]
     assert [each.id for each in engine.schedules.list(workflow="note")] == ["s3", "s1"]
     times = engine.schedules.next_times("s1", after=START + DAY, limit=2)

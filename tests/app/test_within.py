@@ -82,6 +82,7 @@ def orders(place: Place) -> list[str]:
         return [row[0] for row in other.execute("select id from orders order by id").fetchall()]
 
 
+@pytest.mark.row("G-29")
 def test_what_is_committed_with_the_callers_rows_is_true(place: Place, shop: Any) -> None:
     """Events, rows and effects are there when the caller has committed: handlers run, and the next command finds the state."""
     ledger = Ledger()
@@ -98,6 +99,7 @@ def test_what_is_committed_with_the_callers_rows_is_true(place: Place, shop: Any
     assert [each.actor for each in engine.deciders.history(Puppet, "p-1")] == ["ann", "ann", "system"]
 
 
+@pytest.mark.row("G-29")
 def test_what_is_rolled_back_with_the_callers_rows_never_was(place: Place, shop: Any) -> None:
     """No instance, no effect and no row is left, also of an instance that the engine knew before."""
     ledger = Ledger()

@@ -39,9 +39,10 @@ class RemoteSchedules(Missing):
         start_at: datetime | None = None,
         end_at: datetime | None = None,
         jitter: timedelta = timedelta(0),
-        overlap: Overlap = "skip",
+        overlap: Overlap | None = None,
         catch_up: CatchUp = "one",
         window: timedelta | None = None,
+        document_id: str = "",
         note: str = "",
         expected_version: int | None = None,
     ) -> Schedule:
@@ -61,6 +62,7 @@ class RemoteSchedules(Missing):
             overlap=overlap,
             catch_up=catch_up,
             window_seconds=_seconds(window),
+            document_id=document_id,
             note=note,
             if_version=expected_version,
         )

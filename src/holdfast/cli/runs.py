@@ -16,6 +16,7 @@ from holdfast.app.references import checked_instance
 from holdfast.cli.drawing import drawn_run
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import end, verb
+from holdfast.cli.one_run import run_argument
 from holdfast.cli.options import Duration, Instant, Json, listed, moment_after, number_after, page_of, place_of
 from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
@@ -71,7 +72,6 @@ class Filters(TypedDict):
 
 
 _WELL: Final = frozenset({"completed"})
-run_argument = click.argument("run", metavar="RUN")
 
 
 @verb(

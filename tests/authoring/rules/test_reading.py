@@ -158,7 +158,14 @@ def test_a_misspelt_word_gets_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code"), [("{", "not_json"), (b"\xff", "not_json"), ("[]", "not_an_object"), ("[" * 100_000, "not_json")]
+    ("text", "code"),
+    [
+        ("{", "not_json"),
+        (b"\xff", "not_json"),
+        ("[]", "not_an_object"),
+        ('{"workflow_id": "a", "workflow_id": "b"}', "duplicate_key"),
+        ("[" * 100_000, "not_json"),
+    ],
 )
 def test_what_is_no_rules_file_is_refused(text: str | bytes, code: str) -> None:
     """Text that is no JSON, or no object, is a finding and never a traceback."""

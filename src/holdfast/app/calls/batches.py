@@ -23,6 +23,7 @@ from holdfast.app.references import (
     checked_instance,
     checked_letter,
 )
+from holdfast.app.requeued import mark_of, newest_letter
 from holdfast.app.schedule_plans import milliseconds
 from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.workflow_reads import LARGEST_PAGE
@@ -38,7 +39,6 @@ from holdfast.store.shapes import InstanceQuery
 READ_BATCHES, MANAGE_BATCHES = "batch:read", "batch:manage"
 """What it takes to look at batches, and to begin and cancel them; what is done to each item takes what it always does."""
 MOST_ITEMS = 10_000
-_REQUEUED = ("step", "compensation", "effect")
 _FASTEST = 10_000
 
 
@@ -266,10 +266,15 @@ class _Asked:
             name=letter.name,
             number_of=letter.number,
         )
-        if letter.instance is None or letter.source not in _REQUEUED:
-            told = f"it is of {letter.source!r}, of which nobody can tell whether it is done; requeue it by itself"
-            return msgspec.structs.replace(made, status="refused", detail=told)
-        rows = self._desk.reader.rows(STEPS, letter.instance) if letter.source == "step" else []
+        reader = self._desk.reader
+        if letter.source == "inbox":
+            told = {"definition": letter.definition, "key": letter.key, "mark": mark_of(letter)}
+            return msgspec.structs.replace(made, behind=newest_letter(reader, letter), **told)
+        assert letter.instance is not None, "only messages go to what is not there yet"
+        if letter.source == "timer":
+            found = reader.headers([letter.instance])
+            return msgspec.structs.replace(made, behind=found[0].version if found else 0)
+        rows = reader.rows(STEPS, letter.instance) if letter.source == "step" else []
         token = next((each.token for each in rows if each.number == letter.number), "")
         return msgspec.structs.replace(made, token=token)
 

@@ -42,6 +42,12 @@ class Item(_Word, frozen=True, kw_only=True):
     number_of: int = 0
     """The number of the step or effect, and for whose token the step was."""
     token: str = ""
+    definition: str = ""
+    key: str = ""
+    mark: str = ""
+    """Of a message: where it goes, and what tells it from others that go there."""
+    behind: int = 0
+    """Where it is looked for what became of it: of a timer the version of its instance, of a message the newest dead letter."""
     input: Data = {}
     status: ItemStatus = "waiting"
     detail: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from msgspec.structs import replace
@@ -10,18 +10,18 @@ from msgspec.structs import replace
 from holdfast.kernel.decider import RUNNING, Decider, Failure, Status
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.rows import Record
 from holdfast.machine.runs.commands import EndChild
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.schedules import words as w
 from holdfast.machine.schedules.firing import TICK, Turn
+from holdfast.machine.schedules.rows import records_of, standing_of
 
-MOST_RECENT: Final = 100
-"""Fires that a schedule remembers once they have come to an end; its history and its runs have all."""
 MOST_BACKFILLS: Final = 10
 
 _LATE = Ignored(reason="the schedule has gone on without it")
 _SAME = Ignored(reason="it says so already")
-_ENDS: Final = frozenset({"completed", "failed", "cancelled", "aborted", "skipped", "missed", "refused"})
+_UNDER_WAY: Final = frozenset({"starting", "started"})
 
 
 class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartScheduled]):
@@ -76,6 +76,11 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartSchedu
                     state.backfills[backfill.number] = backfill
         return state
 
+    def rows_of(self, state: w.ScheduleState, event: w.Event) -> Sequence[Record]:
+        """What an event does to the rows of the schedule and of its times."""
+        after = self.evolve(state.copied(), event)
+        return [*records_of(event, after), standing_of(after)]
+
     def decide(self, state: w.ScheduleState, command: w.Command, moment: Moment) -> Answer:
         """What becomes of the schedule."""
         turn = Turn(self.evolve, state, moment)
@@ -93,11 +98,10 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartSchedu
 
 
 def _keep(state: w.ScheduleState, fire: w.Fire) -> None:
+    """What has come to its end is told by rows alone."""
     if fire.status == "buffered":
         state.buffered = fire
-    elif fire.status in _ENDS:
-        state.recent = [*state.recent[-MOST_RECENT + 1 :], fire]
-    else:
+    elif fire.status in _UNDER_WAY:
         state.running[fire.number] = fire
 
 
@@ -199,7 +203,7 @@ def _go_on(turn: Turn, command: w.GoOn) -> None:
 
 
 def _note_start(turn: Turn, command: w.NoteStart) -> Answer | None:
-    return turn.note_start(command.number, command.error)
+    return turn.note_start(command)
 
 
 def _note_end(turn: Turn, command: EndChild) -> Answer | None:
