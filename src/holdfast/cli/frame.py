@@ -122,13 +122,6 @@ class Root(Verbs):
         """The names of the commands, by what they are about."""
         self.params.append(_debug_option())
 
-<<<<<<< HEAD
-    def add_section(self, title: str, *commands: click.Command) -> None:
-        """Add commands that are about the same."""
-        self.sections[title] = [each.name or "" for each in commands]
-        for each in commands:
-            self.add_command(each)
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read what stands before the command; an option of a command does not, and whoever writes it there is told so."""
         try:
@@ -139,8 +132,6 @@ class Root(Verbs):
                 ctx.fail(f"{name} stands behind the command, as in: {ctx.command_path} list {name} …")
             raise
 
-=======
->>>>>>> main
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by what they are about, in the order in which one meets them."""
         del ctx
