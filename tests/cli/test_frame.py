@@ -256,7 +256,7 @@ def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
     [
         (["--as", ""], {}, "--as names nobody"),
         ([], {"HOLDFAST_ACTOR": ""}, "HOLDFAST_ACTOR names nobody"),
-        (["--role", "boss"], {}, "--role is about whoever acts"),
+        (["--role", "boss"], {}, "may do everything (a role of a key's bearer is told by --with-role)"),
         (["--can", "execution:read"], {}, "--can is about whoever acts"),
     ],
 )

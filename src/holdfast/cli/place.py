@@ -152,7 +152,7 @@ class Place:
             if self.source.is_said(name) and not self.source.is_said("actor"):
                 raise ConfigurationError(
                     f"{self.source.origins[name,]} is about whoever acts; say who that is by --as, or leave it out: "
-                    "the engine itself may do everything"
+                    "the engine itself may do everything (a role of a key's bearer is told by --with-role)"
                 )
 
 

@@ -43,6 +43,7 @@ _COMMANDS: Final = (
     (re.compile(r"\bdead_letters\.(?:requeue|retry_compensation)\((\d+)\)"), r"`holdfast dlq requeue \1`"),
     (re.compile(r"\bdead_letters\.discard\((\d+)\)"), r"`holdfast dlq discard \1`"),
     (re.compile(r"\bretry_compensation of its( own)? dead letter"), r"`holdfast dlq requeue` of its\1 dead letter"),
+    (re.compile(r"\bsay by `forms` what is filled in"), "say by --form STEP={json} what is filled in"),
     (re.compile(r"\binbox\.bury\((\d+)\)"), r"`holdfast inbox bury \1`"),
     (re.compile(r"\bask why\(\) of that run\b"), "`holdfast why` tells more of that run"),
     (re.compile(r"\b(retry|skip)(?= (?:calls it|goes on) )"), r"`holdfast \1 RUN STEP`"),
