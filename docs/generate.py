@@ -460,7 +460,13 @@ def rejections_page() -> str:
     lines += table(("code", "meaning"), refusal_rows("app/blueprint_refusals.py", BlueprintRefusal))
     lines += ["", "## Dropping all tables", "", "The codes of `holdfast drop`; everything stays as it is:", ""]
     lines += table(("code", "meaning"), refusal_rows("store/removing.py", RemovalRefusal))
-    lines += ["", "## Copying a database", "", "The codes of `holdfast copy` and `copy_database`; nothing is copied:", ""]
+    lines += [
+        "",
+        "## Copying a database",
+        "",
+        "The codes of `holdfast copy` and `copy_database`; nothing is copied:",
+        "",
+    ]
     lines += table(("code", "meaning"), refusal_rows("store/copying.py", CopyRefusal))
     return "\n".join(lines) + "\n"
 
