@@ -47,6 +47,7 @@ RUNNABLE = [
     "docs/how-to/serve-http.md",
     "docs/how-to/use-the-client.md",
     "docs/how-to/schedules.md",
+    "docs/how-to/try-workflows-out.md",
     "docs/how-to/batches.md",
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
