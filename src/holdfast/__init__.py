@@ -144,6 +144,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.loops.projections import ProjectedEvent, Projection
     from holdfast.runtime.replies import Reply
     from holdfast.runtime.settings import Settings
+from holdfast.store.copyable import CopyProgress
 
 __all__ = [
     "Absence",
@@ -174,6 +175,7 @@ __all__ = [
     "ContractCheck",
     "ContractVersion",
     "Copied",
+    "CopyProgress",
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",

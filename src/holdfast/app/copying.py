@@ -20,7 +20,7 @@ from holdfast.errors import ConfigurationError, CorruptHistoryError, HoldfastErr
 from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import Decider
 from holdfast.machine.graphs.document_checks import ENVELOPE
-from holdfast.store.copyable import Copyable, Hear, Progress
+from holdfast.store.copyable import Copyable, CopyProgress, Hear
 from holdfast.store.copying import (
     MAINTENANCE,
     Transfer,
@@ -206,7 +206,7 @@ class _Proof:
     def gather(self, engine: Engine, transfer: Transfer, hear: Hear) -> None:
         """Look at every instance of every tenant, and at the seals."""
         total = transfer.rows["instances"]
-        hear(Progress("verify", "", 0, total))
+        hear(CopyProgress("verify", "", 0, total))
         for tenant in transfer.tenants:
             calls = engine.as_tenant(tenant)
             for header in chain(self._known(engine, tenant), (None,)):
@@ -216,8 +216,8 @@ class _Proof:
                 if header is not None:
                     self.verified += 1
                     if self.verified % _STRETCH == 0:
-                        hear(Progress("verify", "", self._seen, total))
-        hear(Progress("verify", "", self._seen, total))
+                        hear(CopyProgress("verify", "", self._seen, total))
+        hear(CopyProgress("verify", "", self._seen, total))
 
     @property
     def _seen(self) -> int:

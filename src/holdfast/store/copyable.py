@@ -13,7 +13,7 @@ Columns = tuple[str, ...]
 Stage = Literal["copy", "compare", "verify"]
 
 
-class Progress(NamedTuple):
+class CopyProgress(NamedTuple):
     """How far a copy is."""
 
     stage: Stage
@@ -24,7 +24,7 @@ class Progress(NamedTuple):
     total: int
 
 
-Hear = Callable[[Progress], None]
+Hear = Callable[[CopyProgress], None]
 
 
 class Tables(Protocol):
