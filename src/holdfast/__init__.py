@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         ContractVersion,
         PublishingRules,
     )
-    from holdfast.app.copying import Copied, copy_database
+    from holdfast.app.copying import Copied, CopyProgress, copy_database
     from holdfast.app.document_views import (
         AuditLine,
         DocumentMutation,
@@ -144,7 +144,6 @@ if TYPE_CHECKING:
     from holdfast.runtime.loops.projections import ProjectedEvent, Projection
     from holdfast.runtime.replies import Reply
     from holdfast.runtime.settings import Settings
-from holdfast.store.copyable import CopyProgress
 
 __all__ = [
     "Absence",
@@ -326,7 +325,7 @@ _HOMES: Final = {
     "app.blueprint_views": (
         "BodyCheck BodyDraft BodyTemplate BodyVersion BrokenBody ContractCheck ContractVersion PublishingRules"
     ),
-    "app.copying": "Copied copy_database",
+    "app.copying": "Copied CopyProgress copy_database",
     "app.document_views": (
         "AuditLine DocumentMutation DocumentPage DocumentRound DocumentSummary DocumentVersion "
         "DocumentView EditCheck FieldDifference TransitionChoice"

@@ -20,7 +20,7 @@ from holdfast.errors import ConfigurationError, CorruptHistoryError, HoldfastErr
 from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import Decider
 from holdfast.machine.graphs.document_checks import ENVELOPE
-from holdfast.store.copyable import Copyable, CopyProgress, Hear
+from holdfast.store.copyable import Copyable, Hear, Progress, Stage
 from holdfast.store.copying import (
     MAINTENANCE,
     Transfer,
@@ -40,6 +40,16 @@ from holdfast.store.shapes import Header, InstanceQuery
 _CODECS: Final[dict[str, Callable[[], Codec]]] = {JsonCodec.name: JsonCodec, MessagePackCodec.name: MessagePackCodec}
 _STRETCH: Final = 200
 _MOST_TOLD: Final = 20
+
+
+class CopyProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a copy is: rows of one table after the other are copied, then compared; then instances are verified."""
+
+    stage: Stage
+    table: str
+    """The table that is copied or compared; empty while instances are verified."""
+    done: int
+    total: int
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +80,7 @@ def copy_database(
     verify: bool = True,
     codec: Codec | None = None,
     deciders: Sequence[Decider[Any, Any, Any, Any]] = (),
-    hear: Hear | None = None,
+    hear: Callable[[CopyProgress], None] | None = None,
 ) -> Copied:
     """Copy everything of the database at one URL into the empty one at another, which is made if it is not there; whole, or not at all.
 
@@ -84,8 +94,18 @@ def copy_database(
         with closing(open_copyable(target, is_source=False)) as blank:
             blank.bring_up(may_migrate=True)
             check_apart(original, blank)
-            move = _Move(original, blank, codec=codec, deciders=deciders, hear=hear or (lambda _progress: None))
+            move = _Move(original, blank, codec=codec, deciders=deciders, hear=_teller(hear))
             return move.carry_out((source, target), rehearse=rehearse, verify=verify)
+
+
+def _teller(hear: Callable[[CopyProgress], None] | None) -> Hear:
+    """What tells the caller how far it is, if he wants to know."""
+
+    def tell(progress: Progress) -> None:
+        if hear is not None:
+            hear(CopyProgress(**progress._asdict()))
+
+    return tell
 
 
 def _checked(source: Copyable, *, may_work: bool, codec: Codec | None, must_read: bool) -> Codec:
@@ -206,7 +226,7 @@ class _Proof:
     def gather(self, engine: Engine, transfer: Transfer, hear: Hear) -> None:
         """Look at every instance of every tenant, and at the seals."""
         total = transfer.rows["instances"]
-        hear(CopyProgress("verify", "", 0, total))
+        hear(Progress("verify", "", 0, total))
         for tenant in transfer.tenants:
             calls = engine.as_tenant(tenant)
             for header in chain(self._known(engine, tenant), (None,)):
@@ -216,8 +236,8 @@ class _Proof:
                 if header is not None:
                     self.verified += 1
                     if self.verified % _STRETCH == 0:
-                        hear(CopyProgress("verify", "", self._seen, total))
-        hear(CopyProgress("verify", "", self._seen, total))
+                        hear(Progress("verify", "", self._seen, total))
+        hear(Progress("verify", "", self._seen, total))
 
     @property
     def _seen(self) -> int:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holdfast.app.copying import Copied, copy_database
+from holdfast.app.copying import Copied, CopyProgress, copy_database
 from holdfast.cli.frame import complain, verb
 from holdfast.cli.output import cell, json_option, print_json
-from holdfast.store.copyable import CopyProgress
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar

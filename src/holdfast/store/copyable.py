@@ -13,7 +13,7 @@ Columns = tuple[str, ...]
 Stage = Literal["copy", "compare", "verify"]
 
 
-class CopyProgress(NamedTuple):
+class Progress(NamedTuple):
     """How far a copy is."""
 
     stage: Stage
@@ -24,7 +24,7 @@ class CopyProgress(NamedTuple):
     total: int
 
 
-Hear = Callable[[CopyProgress], None]
+Hear = Callable[[Progress], None]
 
 
 class Tables(Protocol):

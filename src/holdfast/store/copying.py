@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from holdfast.errors import CorruptHistoryError, RejectedError, SchemaMismatchError
 from holdfast.kernel.codecs import JsonCodec
-from holdfast.store.copyable import Columns, Copyable, CopyProgress, Hear, Row, Stage, Tables
+from holdfast.store.copyable import Columns, Copyable, Hear, Progress, Row, Stage, Tables
 from holdfast.store.passage import FACTS, Passage, Sum, carried, is_carried
 
 OF_THE_PLACE: Final = frozenset({"workers", "retention", "redaction"})
@@ -171,8 +171,8 @@ def _told(hear: Hear, stage: Stage, table: str, total: int) -> Callable[[Iterabl
             yield row
             done += 1
             if done % _STRIDE == 0 and done < total:
-                hear(CopyProgress(stage, table, done, total))
-        hear(CopyProgress(stage, table, done, done))
+                hear(Progress(stage, table, done, total))
+        hear(Progress(stage, table, done, done))
 
     return told
 
