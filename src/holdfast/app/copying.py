@@ -182,10 +182,19 @@ class _Move:
             yield transfer
             with self._source.reading() as original:
                 check_still(original, transfer, self._target)
-        except BaseException:
-            with self._source.writing() as original:
-                original.note(reopened(before))
+        except BaseException as error:
+            self._reopen(before, error)
             raise
+
+    def _reopen(self, maintenance: str, error: BaseException) -> None:
+        """Have the source go on as before, because of an error; where that cannot be done, the error says what to do."""
+        try:
+            with self._source.writing() as original:
+                original.note(reopened(maintenance))
+        except HoldfastError as other:
+            error.add_note(
+                f"{self._source.url} is still closed ({other}): `holdfast maintenance end` there lets it go on"
+            )
 
     def _proved(self, urls: tuple[str, str], transfer: Transfer) -> _Proof:
         """The target as the engine sees it; CorruptHistoryError if anything differs from its history there and did not in the source."""
