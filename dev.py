@@ -163,6 +163,14 @@ def test(arguments: list[str]) -> int:
     processes = str((os.cpu_count() or 1) + 1)
     with ThreadPoolExecutor(1) as aside:
         checks = aside.submit(checked)
+        if not any((ROOT / "tests").rglob("*-pytest-*.pyc")):  # Compiled once, not by each of the processes below.
+            subprocess.run(
+                [str(BIN / "pytest"), "--collect-only", "-qq"],
+                check=False,
+                cwd=ROOT,
+                env=surroundings(),
+                stdout=subprocess.DEVNULL,
+            )
         code = tool("pytest", "-n", processes, "--dist", "worksteal", *marks)
         told, verdict = checks.result()
     print(told, flush=True)
