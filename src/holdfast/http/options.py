@@ -172,7 +172,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     burst: int = 1000
     """How many of them at once."""
     failures_per_second: float = 1.0
-    """How many refused credentials an address may come with in the long run."""
+    """How many credentials that do not hold an address may come with in the long run, and how many deliveries that nobody signed."""
     failures_burst: int = 20
     """How many of them at once."""
     streams_per_credential: int = 20
