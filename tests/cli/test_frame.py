@@ -305,7 +305,7 @@ def test_a_database_is_measured(holdfast: Holdfast, tmp_path: Path) -> None:
 
 
 def test_logs_are_lines_for_people_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flag or a variable says which; what is neither is refused."""
+    """A flag or a variable says which; what is neither is refused. Nothing that stands in a record looks like another one."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)
@@ -314,7 +314,12 @@ def test_logs_are_lines_for_people_or_json(monkeypatch: pytest.MonkeyPatch) -> N
     assert json.loads(root.handlers[0].format(record))["message"] == "two\nlines"
     monkeypatch.setattr(root, "handlers", [])
     begin_logs(Place(configuration_of({}, None)))
-    assert root.handlers[0].format(record).endswith("INFO shop two\nlines")
+    assert root.handlers[0].format(record).endswith("INFO shop two\\u000alines")
+    error = ValueError("wrong\n2026-01-01 INFO shop all is well")
+    fields = {"name": "shop", "msg": "no", "levelname": "ERROR", "exc_info": (ValueError, error, None)}
+    failed = logging.makeLogRecord(fields)
+    first, *rest = root.handlers[0].format(failed).split("\n")
+    assert (first.endswith("ERROR shop no"), all(each.startswith("  ") for each in rest)) == (True, True)
     monkeypatch.setenv("HOLDFAST_LOG_FORMAT", "xml")
     with pytest.raises(ConfigurationError, match="text, json"):
         configuration_of({}, None)
