@@ -76,6 +76,10 @@ class Place:
         server, database = self.source.rank("server"), self.source.rank("database")
         if server == database == FLAG:
             raise ConfigurationError("--server and --database say two places; leave one of them out")
+        if server == FLAG and not self.configuration.server:
+            raise ConfigurationError(
+                "--server names no server; give its address, or leave it out to work on a database"
+            )
         return bool(self.configuration.server) and server >= database
 
     @contextmanager
