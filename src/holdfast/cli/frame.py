@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import re
 import sys
 import traceback
@@ -22,7 +23,8 @@ from holdfast.errors import ConfigurationError, HoldfastError
 
 _NO_NUMBER: Final = re.compile(r" is not a valid integer(?: range)?(?=\.|$)")
 _DEBUG: Final = "holdfast.debug"
-"""Where a call of the command line keeps whether tracebacks are wanted."""
+ASKS_A_SERVER: Final = "holdfast.server"
+"""Where a call of the command line keeps whether tracebacks are wanted, and whether a server is asked."""
 
 
 def _note_debug(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
@@ -156,11 +158,14 @@ class Root(Verbs):
         return super().main(*arguments, **options)
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Read what stands before the first command."""
+        """Read what stands before the first command; who wants no colours says so by NO_COLOR, of which click knows nothing."""
         try:
-            return super().make_context(*arguments, **options)
+            context = super().make_context(*arguments, **options)
         except click.UsageError as error:
             raise _mistyped(error) from error
+        if os.environ.get("NO_COLOR"):
+            context.color = False
+        return context
 
     def invoke(self, ctx: click.Context) -> object:
         """Do what was asked for."""
@@ -171,7 +176,9 @@ class Root(Verbs):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # Click deals with them; whoever reads a pipe may stop at any line.
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - nobody is above
-            ctx.exit(_tell(error, with_traceback=ctx.meta.get(_DEBUG, False)))
+            ctx.exit(
+                _tell(error, with_traceback=ctx.meta.get(_DEBUG, False), is_remote=ctx.meta.get(ASKS_A_SERVER, False))
+            )
 
 
 Root.group_class = Verbs
@@ -209,7 +216,7 @@ def _mistyped(error: click.UsageError) -> click.ClickException:
     return Mistyped(told, f"{usage}; `{context.command_path} --help` tells more")
 
 
-def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
+def _tell(error: BaseException, *, with_traceback: bool, is_remote: bool) -> Exit:
     """Say what went wrong and what to do about it; the exit code."""
     code = exit_of(error)
     if with_traceback:
@@ -218,7 +225,7 @@ def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
         case HoldfastError():
             reason = getattr(error, "reason", "")
             is_told = bool(reason) and str(error).endswith(f"[{reason}]")
-            complain(str(error), code="" if is_told else error.code, remedy=next_step(error))
+            complain(str(error), code="" if is_told else error.code, remedy=next_step(error, is_remote=is_remote))
         case KeyboardInterrupt():
             complain("interrupted")
         case TimeoutError():

@@ -94,12 +94,14 @@ def in_commands(sentence: str) -> str:
     return _INSTANT.sub(r"\1Z", sentence)
 
 
-def next_step(error: errors.HoldfastError) -> str:
+def next_step(error: errors.HoldfastError, *, is_remote: bool) -> str:
     """What to do next; empty if there is nothing more to say."""
     notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
-            told = f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if notes else '--tenant'} says for whom"
+            told = (
+                f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if is_remote else '--tenant'} says for whom"
+            )
             return f"{told}; {_PUBLISHING}" if kind == "workflow" else told
         case errors.ForbiddenError(reason="unauthenticated"):
             return f"say a key that holds by HOLDFAST_API_KEY; {_KEYS}{_trace(notes)}"
