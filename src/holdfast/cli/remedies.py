@@ -80,6 +80,17 @@ _KINDS: Final[Mapping[type[errors.HoldfastError], str]] = {
     errors.StoppedError: "`holdfast doctor` tells whether there is maintenance",
 }
 
+_REFUSALS: Final[Mapping[str, str]] = {
+    "APPROVAL_VERSION_STALE": (
+        "`holdfast docs show TYPE ID --version N` shows it, `holdfast decide … --document-version N` decides on it"
+    ),
+    "archived": "`holdfast definitions restore` takes a version into use again, `holdfast definitions archived` lists those",
+    "dead_letters": (
+        "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
+    ),
+}
+"""What to do about what was refused, by the reason."""
+
 _PUBLISHING: Final = (
     "`holdfast publish FILE` publishes one, and so does a worker that has it (`holdfast worker --app …`)"
 )
@@ -111,10 +122,8 @@ def next_step(error: errors.HoldfastError, *, is_remote: bool) -> str:
             return f"see whether the database is up, whether its disk has room, and whether {_DATABASE} names the right one"
         case errors.ForbiddenError():
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
-        case errors.RejectedError(reason="APPROVAL_VERSION_STALE"):
-            return "`holdfast docs show TYPE ID --version N` shows it, `holdfast decide … --document-version N` decides on it"
-        case errors.RejectedError(reason="dead_letters"):
-            return "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
+        case errors.RejectedError(reason=reason) if reason in _REFUSALS:
+            return _REFUSALS[reason]
         case _:
             return _KINDS.get(type(error), "")
 
