@@ -51,7 +51,8 @@ def init(folder: str) -> None:
         for name, file in files.items():
             (target / name).write_bytes(file.read_bytes())
     except OSError as error:
-        raise ConfigurationError(f"the project cannot be written into {folder}: {error.strerror}") from error
+        told = "name a folder that you may write to"
+        raise ConfigurationError(f"the project cannot be written into {folder}: {error.strerror}; {told}") from error
     click.echo(f"a project is in {folder}: {', '.join(sorted(files))}")
     click.echo(f"next: cd {folder} && holdfast dev", err=True)
 
