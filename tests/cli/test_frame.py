@@ -89,6 +89,13 @@ def test_a_command_that_is_not_there_is_answered_with_one_that_is(holdfast: Hold
     assert "holdfast --help lists" in holdfast("zzzzz", code=2).stderr
 
 
+def test_an_option_before_its_command_is_told_where_it_belongs(holdfast: Holdfast) -> None:
+    """As other programs take it there; what no command has is no option."""
+    told = "--database stands behind the command, as in: holdfast list --database …"
+    assert told in holdfast("--database", "sqlite:///x.db", "list", code=2).stderr
+    assert "No such option" in holdfast("--databse", "sqlite:///x.db", "list", code=2).stderr
+
+
 def test_the_table_of_commands_says_what_the_commands_say() -> None:
     """`holdfast --help` is made from a table, so that nothing is loaded for it: each name, and each sentence, is that of the command itself."""
     for name, entry in main.shelf.entries.items():
@@ -133,7 +140,8 @@ def test_the_version_is_told(holdfast: Holdfast) -> None:
 def test_a_database_that_is_not_there_is_not_made(holdfast: Holdfast, tmp_path: Path) -> None:
     """A misspelt name of a file makes no file; the sentence says how one is made."""
     result = holdfast("definitions", "list", "--database", "sqlite:///nope.db", code=Exit.NOT_FOUND)
-    assert "`holdfast migrate sqlite:///nope.db` makes it [not_found]" in result.stderr
+    told = "`holdfast migrate sqlite:///nope.db` makes it, and --database or HOLDFAST_DATABASE names another one [not_found]"
+    assert told in result.stderr
     assert not (tmp_path / "nope.db").exists()
 
 
@@ -248,7 +256,7 @@ def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
     [
         (["--as", ""], {}, "--as names nobody"),
         ([], {"HOLDFAST_ACTOR": ""}, "HOLDFAST_ACTOR names nobody"),
-        (["--role", "boss"], {}, "--role is about whoever acts"),
+        (["--role", "boss"], {}, "may do everything (a role of a key's bearer is told by --with-role)"),
         (["--can", "execution:read"], {}, "--can is about whoever acts"),
     ],
 )

@@ -6,7 +6,9 @@ docs/internals/golden-histories.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +30,7 @@ from histories.golden import (
     stored,
     whole,
 )
-from holdfast import JsonCodec
+from holdfast import Decider, JsonCodec
 from holdfast.kernel.history import StoredEvent, check_sequence
 from holdfast.kernel.program import Program
 from holdfast.machine.batches.decider import BatchDecider
@@ -37,7 +39,11 @@ from holdfast.machine.publications import PublicationDecider
 from holdfast.machine.schedules.decider import ScheduleDecider
 from holdfast.store.shapes import DeadLetter, StoredDefinition, StoredEffect, StoredMessage, StoredTimer
 
-OWN_DECIDERS = (PublicationDecider, ScheduleDecider, BatchDecider)
+OWN_DECIDERS: tuple[Callable[[], Decider[Any, Any, Any, Any]], ...] = (
+    PublicationDecider,
+    ScheduleDecider,
+    BatchDecider,
+)
 GOLDEN = sorted(FILES.glob("*.json"))
 
 pytestmark = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)

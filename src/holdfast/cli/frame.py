@@ -122,6 +122,16 @@ class Root(Verbs):
         """The names of the commands, by what they are about."""
         self.params.append(_debug_option())
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what stands before the command; an option of a command does not, and whoever writes it there is told so."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            if any(name in option.opts for each in self.commands.values() for option in each.params):
+                ctx.fail(f"{name} stands behind the command, as in: {ctx.command_path} list {name} …")
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by what they are about, in the order in which one meets them."""
         del ctx
