@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
+from types import SimpleNamespace
 
 import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
 from msgspec.structs import replace
+from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
@@ -22,7 +27,7 @@ from api.test_wire import QUICK, RUNS, key
 from api.tokens import ISSUER
 from api.world import ACME, registered
 from holdfast import Engine
-from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app
+from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app, ending
 from holdfast.http import serving as serving_
 from holdfast.http.hub import Hub, Watcher
 from support.waiting import eventually
@@ -183,6 +188,55 @@ def test_whoever_waits_is_told_when_the_server_ends(engine: Engine) -> None:
         app.state.server.hub.close()
         told = ann.get(f"{RUNS}/{run}/result", params={"wait": 30})
     assert (told.status_code, told.json()["is_finished"]) == (202, False)
+
+
+def test_streams_end_with_the_application_that_it_is_mounted_into(engine: Engine) -> None:
+    """Ctrl-C of uvicorn does not hang on an open stream of a mounted API: it ends in peace, and the signal is passed on."""
+    api = create_app(engine)
+    app = FastAPI(lifespan=lambda _: ending(api))
+    app.mount("/holdfast", api)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=20))
+    heard: list[str] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def listen() -> None:
+        eventually(lambda: server.started)
+        address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/holdfast"
+        with httpx.stream("GET", f"{address}{RUNS}/events", headers=key(engine), timeout=60) as response:
+            lines = response.iter_lines()
+            heard.append(next(lines))
+            os.kill(os.getpid(), signal.SIGINT)
+            heard.extend(lines)  # A torn one would raise.
+        heard.append("ended")
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    with pytest.raises(KeyboardInterrupt):  # uvicorn passes it on, too.
+        server.run()
+    listener.join(60)
+    assert (heard[0], heard[-1]) == (": still here", "ended")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_signal_that_nobody_heeded_does_what_it_does() -> None:
+    """Where nobody listens to a signal, or it is ignored, that stays so; streams are told either way."""
+    told: list[int] = []
+    api = Starlette()
+    api.state.server = SimpleNamespace(hub=SimpleNamespace(close=lambda: told.append(1)))
+
+    async def scenario() -> None:
+        async with ending(api):
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert told == [1]
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        asyncio.run(scenario())
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_stream_ends_with_the_credential(engine: Engine) -> None:

@@ -166,6 +166,51 @@ def test_timers_and_messages_are_put_back_too(place: Place) -> None:
     proved(engine, found)
 
 
+@pytest.mark.row("EO-32")
+def test_all_of_one_cause_are_put_back_or_forgotten(place: Place) -> None:
+    """A cause is what letters say, but for numbers and names: those of another stay, what cannot be done to one is told of it, and the call is safe to repeat."""
+    engine = opened(place).register(Puppet(judged))
+    broken.update({"1", "2", "ill pay"})
+    for name in ("1", "2"):
+        engine.start("fragile", {"name": name}, key=name)
+    for _ in range(2):
+        engine.deciders.submit(Puppet, Do("ill", "pay"))
+    engine.drain()
+    engine.advance(HOUR)
+    marks = {each.definition: each.fingerprint for each in engine.dead_letters.groups().items if each.count == 2}
+    assert marks.keys() == {"fragile", "puppet"}
+    broken.discard("1")
+    asked = {"cause": marks["fragile"], "reason": "the fire is out", "batch_id": "b"}
+    batch = engine.batches.begin("requeue", **asked)  # type: ignore[arg-type]
+    assert (batch.total, batch.cause) == (2, marks["fragile"])
+    engine.advance(2 * SECOND)
+    assert sorted(items(engine, batch)) == [("done", ""), ("failed", "it gave up again: ValueError: 2 is on fire")]
+    assert engine.batches.begin("requeue", **asked).total == 2  # type: ignore[arg-type]  # Although one letter is left.
+    with pytest.raises(ReusedIdError):
+        engine.batches.begin("discard", **asked)  # type: ignore[arg-type]
+    kept = engine.batches.begin("discard", cause=marks["fragile"])
+    assert items(engine, kept) == [
+        ("refused", "its workflow waits for this step: requeue it, or cancel or abort the workflow")
+    ]
+    weak = engine.acting(Actor(id="bob", capabilities=frozenset({"batch:*"})))
+    barred = weak.batches.begin("discard", cause=marks["puppet"])
+    engine.drain()
+    assert [each[0] for each in items(engine, barred)] == ["refused", "refused"]
+    assert "execution:repair" in items(engine, barred)[0][1]
+    gone = engine.batches.begin("discard", cause=marks["puppet"])
+    engine.drain()
+    assert (engine.batches.get(gone.id).is_clean, items(engine, gone)) == (True, [("done", ""), ("done", "")])
+    assert [each.definition for each in engine.dead_letters.list()] == ["fragile"]
+    for stranger in (engine, engine.as_tenant("rival")):
+        with pytest.raises(NotFoundError, match=r"dead_letters\.groups"):
+            stranger.batches.begin("requeue", cause=marks["puppet"])
+    with pytest.raises(NotFoundError, match="did you mean 'fragile'"):
+        engine.dead_letters.groups(definition="fragil")
+    assert engine.dead_letters.groups(definition="ask").items == []
+    assert engine.dead_letters.groups(definition="puppet").items == []
+    proved(engine, engine.batches.get(gone.id))
+
+
 def _key(engine: ManualEngine, letter: DeadLetter) -> str:
     """The key of the instance that a letter is about."""
     return letter.key or next(each.key for each in engine.instances.list() if each.id == letter.instance)
@@ -261,6 +306,11 @@ WRONG: list[tuple[dict[str, object], str]] = [
     ({"verb": "cancel", "runs": 5}, "is a list"),
     ({"verb": "cancel", "runs": [str(GHOST)], "definition": "ask"}, "either"),
     ({"verb": "cancel", "letters": [1]}, "is about `runs`"),
+    ({"verb": "cancel", "cause": "5c1e0b7a9d3f2e64"}, "a `cause` is one of dead letters"),
+    ({"verb": "discard"}, "either `letters`, or a `definition`, or a `cause`"),
+    ({"verb": "discard", "cause": "5c1e0b7a9d3f2e64", "letters": [1]}, "either `letters`"),
+    ({"verb": "requeue", "cause": 5}, "cause"),
+    ({"verb": "requeue", "cause": "x" * 10_000}, "cause"),
     ({"verb": "start", "definition": "ask"}, "needs"),
     ({"verb": "start", "inputs": [{}]}, "needs"),
     ({"verb": "start", "definition": "ask", "inputs": [5]}, "object with names"),

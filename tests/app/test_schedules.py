@@ -233,6 +233,61 @@ def test_a_start_that_is_refused_is_told_and_the_next_one_comes(place: Place) ->
     assert engine.dead_letters.list() == []
 
 
+def test_what_is_archived_or_whose_owner_is_gone_is_refused_until_it_is_back(place: Place) -> None:
+    """A workflow that is out of use, and an owner who is deactivated, start nothing: the fires say why, and go on when they are back."""
+    engine = opened(place)
+    engine.directory.put("ann")
+    able = frozenset({"schedule:manage", "schedule:read"})
+    engine.acting(Actor(id="ann", capabilities=able)).schedules.put("a", "note", every=HOUR)
+    engine.schedules.put("s", "note", every=HOUR)
+    engine.definitions.archive("note", "1")
+    engine.advance(HOUR)
+    engine.definitions.restore("note", "1")
+    engine.directory.deactivate("ann")
+    engine.advance(HOUR)
+    engine.directory.activate("ann")
+    engine.advance(HOUR)
+    assert [fire[2] for fire in fired(engine)] == ["refused", "completed", "completed"]
+    assert [fire[2] for fire in fired(engine, "a")] == ["refused", "refused", "completed"]
+    assert "archived" in engine.schedules.fires("s")[2].detail
+    assert "'ann' is deactivated" in engine.schedules.fires("a")[1].detail
+
+
+def test_three_weeks_without_a_worker_are_told_and_made_up_for_by_the_policy(place: Place) -> None:
+    """Nothing is forgotten: what is not made up for stands there as missed, and what is comes a hundred at a time, over the clocks being set."""
+    engine = opened(place)
+    engine.advance(datetime(2030, 3, 17, 12, tzinfo=UTC) - START)
+    weeks, zone = timedelta(weeks=3), {"time_zone": "Europe/Berlin"}
+    for catch_up in ("none", "one", "all"):
+        engine.schedules.put(
+            catch_up,
+            "note",
+            cron="30 2 * * *",
+            catch_up=catch_up,
+            window=weeks,
+            overlap="allow_all",
+            **zone,  # type: ignore[arg-type]
+        )
+    engine.schedules.put("hourly", "note", cron="0 * * * *", catch_up="all", window=2 * weeks, overlap="skip")
+    place.clock.move(weeks)  # Nobody works.
+    engine.drain()
+    none, one, all_ = (fired(engine, each) for each in ("none", "one", "all"))
+    assert none == [("18 01:30", "time", "missed")]
+    assert one == [("18 01:30", "time", "missed"), ("07 00:30", "catch_up", "completed")]
+    assert [each[0] for each in all_] == [
+        *(f"{day} 01:30" for day in range(18, 31)), "31 01:00", *(f"0{day} 00:30" for day in range(1, 8))
+    ]  # fmt: skip
+    assert {each[1:] for each in all_} == {("catch_up", "completed")}
+    hours = engine.schedules.fires("hourly", limit=1000)
+    assert len({each.at for each in hours}) == len(hours) == 21 * 24
+    again = engine.schedules.backfill("all", datetime(2030, 3, 30, tzinfo=UTC), datetime(2030, 4, 1, 12, tzinfo=UTC))
+    assert [each.at.hour for each in again.running] == [1]
+    engine.drain()
+    assert [each.at.strftime("%d %H:%M") for each in engine.schedules.fires("all", limit=3)] == [
+        "01 00:30", "31 01:00", "30 01:30",
+    ]  # fmt: skip
+
+
 def test_jitter_puts_each_start_off_by_the_same_for_all(place: Place) -> None:
     """A start is put off by up to the jitter, by what follows from schedule and time; the time itself stays what it is."""
     engine = opened(place)

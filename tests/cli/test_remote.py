@@ -202,6 +202,11 @@ def test_files_are_published_compared_and_set_aside(asked: Remote, tmp_path: Pat
     assert "published" in there("publish", str(file)).stdout
     assert "unchanged" in there("publish", str(file)).stdout
     assert "says the same" in there("diff", str(file)).stdout
+    titled = file.read_text(encoding="utf-8")
+    file.write_text(titled.replace("version: 1", "version: 1\n    title: Leave"), encoding="utf-8")
+    assert "its title is not taken" in there("publish", str(file)).stderr
+    assert "title" in there("diff", str(file), code=Exit.NO).stdout
+    file.write_text(titled, encoding="utf-8")
     file.write_text(file.read_text(encoding="utf-8").replace("confirm", "affirm"), encoding="utf-8")
     assert "affirm" in there("diff", str(file), code=Exit.NO).stdout
     assert "nothing was published" in there("publish", str(file), code=Exit.NO).stderr
@@ -464,6 +469,16 @@ def test_dead_letters_are_dealt_with(asked: Remote) -> None:
     asked.there("dlq", "requeue", str(letter), "--input", '{"row": 3}')
     asked.stage.engine.drain()
     assert asked.same("dlq", "show", str(letter), code=Exit.NOT_FOUND) == ""
+    asked.stage.begun("import", row="z")
+    (group,) = asked.here.json("dlq", "groups", "--definition", "import")["items"][:1]
+    for verb in ("discard", "requeue"):
+        begun = asked.there("dlq", verb, "--cause", group["fingerprint"], "--reason", "all of them").stdout
+        assert f"verb      {verb}" in begun
+        assert group["fingerprint"] in begun
+    for words in (("dlq", "requeue", "--cause", "feed"), ("dlq", "groups", "--definition", "imprt")):
+        assert asked.same(*words, code=Exit.NOT_FOUND) == ""
+        assert asked.there(*words, code=Exit.NOT_FOUND).stderr
+    asked.stage.engine.drain()
 
 
 def test_keys_are_made_shown_once_rotated_and_revoked(asked: Remote) -> None:

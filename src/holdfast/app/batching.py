@@ -12,7 +12,7 @@ from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.start import Birth, started
 from holdfast.app.desk import Desk, nothing
 from holdfast.app.errands import Errands
-from holdfast.app.requeued import GONE, put_back
+from holdfast.app.requeued import GONE, STILL, put_back
 from holdfast.app.workflow_reads import workflow_row
 from holdfast.errors import HoldfastError, RejectedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
@@ -93,6 +93,9 @@ class Batching:
         if asked.order.verb == "requeue":
             _requeue(desk, item)
             return
+        if asked.order.verb == "discard":
+            FutureDeadLetters(desk).discard(item.letter).result()
+            return
         run, reason = InstanceId(UUID(item.run)), asked.order.reason
         _check_workflow(desk, run)
         command: object = {
@@ -120,10 +123,18 @@ def _looked(desk: Desk, order: Order, item: Item) -> Outcome:
     """What became of an item, by how things stand now."""
     if order.verb == "requeue":
         return put_back(desk, item)
+    if order.verb == "discard":
+        return _forgotten(desk, item)
     found = desk.reader.headers([InstanceId(UUID(item.run))])
     if not found:
         return Outcome(number=item.number, status="failed", detail=GONE)
     return _standing(order, found[0], item.number)
+
+
+def _forgotten(desk: Desk, item: Item) -> Outcome:
+    """Whether a dead letter is gone."""
+    is_there = desk.reader.dead_letter(item.letter) is not None
+    return Outcome(number=item.number, status="accepted" if is_there else "done", detail=STILL if is_there else "")
 
 
 def _standing(order: Order, header: Header, number: int) -> Outcome:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain
 from typing import Any, Final
 
@@ -78,17 +78,29 @@ def copy_database(
     on, and the target stays in maintenance. With `verify` every history is folded again in the target; those of `deciders`, and of
     whatever is published. `codec` is needed where the source is written with one of your own. `hear` is told how far it is.
     """
-    original = open_copyable(source, is_source=True)
-    try:
-        original.bring_up(may_migrate=False)
-        blank = open_copyable(target, is_source=False)
-        try:
+    with closing(open_copyable(source, is_source=True)) as original:
+        codec = _checked(original, may_work=rehearse, codec=codec, must_read=verify)
+        with closing(open_copyable(target, is_source=False)) as blank:
+            blank.bring_up(may_migrate=True)
+            check_apart(original, blank)
             move = _Move(original, blank, codec=codec, deciders=deciders, hear=hear or (lambda _progress: None))
             return move.carry_out((source, target), rehearse=rehearse, verify=verify)
-        finally:
-            blank.close()
-    finally:
-        original.close()
+
+
+def _checked(source: Copyable, *, may_work: bool, codec: Codec | None, must_read: bool) -> Codec:
+    """The codec of the source, once it is known that nothing there speaks against copying it; before there is a target."""
+    source.bring_up(may_migrate=False)
+    with source.reading() as tables:
+        check_source(tables, may_work=may_work)
+        name = codec_of(tables)
+    if codec is not None and codec.name != name:
+        raise ConfigurationError(f"{source.url} is written with the {name!r} codec; give that one, not {codec.name!r}")
+    if codec is None and name not in _CODECS and must_read:
+        raise ConfigurationError(
+            f"{source.url} is written with the codec {name!r}, which is code of yours: call copy_database(…, codec=…), "
+            "or leave out the verification"
+        )
+    return codec or _CODECS.get(name, JsonCodec)()
 
 
 class _Move:
@@ -99,7 +111,7 @@ class _Move:
         source: Copyable,
         target: Copyable,
         *,
-        codec: Codec | None,
+        codec: Codec,
         deciders: Sequence[Decider[Any, Any, Any, Any]],
         hear: Hear,
     ) -> None:
@@ -111,7 +123,6 @@ class _Move:
 
     def carry_out(self, urls: tuple[str, str], *, rehearse: bool, verify: bool) -> Copied:
         """Copy, prove, close and open."""
-        self._prepare(rehearse=rehearse, verify=verify)
         with self._held(rehearse=rehearse) as transfer:
             proof = self._proved(urls, transfer) if verify else _Proof()
         with self._target.writing() as tables:
@@ -126,25 +137,6 @@ class _Move:
             left=transfer.others,
             is_rehearsal=rehearse,
         )
-
-    def _prepare(self, *, rehearse: bool, verify: bool) -> None:
-        """Find out what speaks against it before the target is touched."""
-        with self._source.reading() as tables:
-            check_source(tables, may_work=rehearse)
-            name = codec_of(tables)
-        given = self._codec.name if self._codec is not None else name
-        if given != name:
-            raise ConfigurationError(
-                f"{self._source.url} is written with the {name!r} codec; give that one, not {given!r}"
-            )
-        if self._codec is None and name not in _CODECS and verify:
-            raise ConfigurationError(
-                f"{self._source.url} is written with the codec {name!r}, which is code of yours: call copy_database(…, codec=…), "
-                "or leave out the verification"
-            )
-        self._codec = self._codec or _CODECS.get(name, JsonCodec)()
-        self._target.bring_up(may_migrate=True)
-        check_apart(self._source, self._target)
 
     @contextmanager
     def _held(self, *, rehearse: bool) -> Iterator[Transfer]:
@@ -205,6 +197,7 @@ class _Proof:
     def gather(self, engine: Engine, transfer: Transfer, hear: Hear) -> None:
         """Look at every instance of every tenant, and at the seals."""
         total = transfer.rows["instances"]
+        hear(Progress("verify", "", 0, total))
         for tenant in transfer.tenants:
             calls = engine.as_tenant(tenant)
             for header in chain(self._known(engine, tenant), (None,)):

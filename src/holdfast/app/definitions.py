@@ -151,7 +151,15 @@ class Library:
         now = self._service.shared.clock.now()
         if self._archived_at is None or abs(now - self._archived_at) >= _FRESH:
             self._look_at_archived()
-        name, version = self.find(tenant, definition, version)
+        try:
+            name, version = self.find(tenant, definition, version)
+        except NotFoundError:
+            if not version and any(
+                each.name == definition and each.tenant in {tenant, SHARED_TENANT} for each in self._archived
+            ):
+                message = f"all versions of {definition!r} are archived: nothing new is started with them; restore one, or publish another"
+                raise RejectedError(reason=Refusal.ARCHIVED.value, message=message) from None
+            raise
         if self._is_archived(tenant, name, version):
             message = f"{name!r} version {version} is archived: nothing new is started with it; restore it, or take another version"
             raise RejectedError(reason=Refusal.ARCHIVED.value, message=message)

@@ -18,7 +18,7 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import DeadLetter, Header, StoredMessage
 
 GONE = "it is not there any more"
-_STILL = "it waits for an operator still"
+STILL = "it waits for an operator still"
 _PAGE = 1000
 
 
@@ -44,7 +44,7 @@ def put_back(desk: Desk, item: Item) -> Outcome:
             return _told(item, "failed", GONE)
         letters = reader.dead_letters(instance=found[0].id, limit=_PAGE)
         if any(each.id == item.letter for each in letters):
-            return _told(item, "accepted", _STILL)
+            return _told(item, "accepted", STILL)
         judge = _timer if item.source == "timer" else _work
         return _told(item, *judge(reader, found[0], item, letters))
 
@@ -123,7 +123,7 @@ def _message(desk: Desk, item: Item) -> tuple[str, str]:
     waits = any(mark_of(each) == item.mark for each in _waiting(desk, item, run))
     letters = list(_letters(desk.reader, run, item.definition, item.key, after=item.letter - 1))
     if any(each.id == item.letter for each in letters):
-        return "accepted", _STILL
+        return "accepted", STILL
     if waits:
         return "accepted", "it was put back and waits for its turn"
     again = [each for each in letters if each.id > item.behind and mark_of(each) == item.mark]

@@ -18,6 +18,7 @@ from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.schedules.words import SCHEDULE, NoteStart, StartScheduled
+from holdfast.people.authority import authority
 from holdfast.runtime.handlers import EffectContext
 
 _FIRST = 10
@@ -41,6 +42,9 @@ class Scheduling:
         plan = asked.plan
         told = f"schedule {asked.id!r}, {asked.at.isoformat()}"
         try:
+            authority(
+                desk.directory, desk.request, desk.service.shared.clock.now()
+            )  # Who is deactivated starts nothing.
             data = {**plan.input, **self._computed(asked)}
             if plan.is_document:
                 return self._create(desk, asked, data, told)

@@ -47,17 +47,20 @@ def copy(*, source: str, target: str, rehearse: bool, unverified: bool, as_json:
     if as_json:
         print_json(done)
     else:
-        _tell(done)
+        _tell(done, is_verified=not unverified)
 
 
-def _tell(done: Copied) -> None:
+def _tell(done: Copied, *, is_verified: bool) -> None:
     rows, tables = sum(done.rows.values()), sum(map(bool, done.rows.values()))
     click.echo(f"copied {rows} rows of {tables} tables from {done.source} into {done.target}")
-    click.echo(f"{done.verified} instances are what their histories say")
+    if is_verified:
+        click.echo(
+            f"{done.verified} instances were held against their histories, and {len(done.differences)} differences found"
+        )
     for name, count in sorted(done.unread.items()):
         click.echo(f"  {count} of the decider {cell(name)} were not looked at, because its code is not here")
     for each in done.differences:
-        click.echo(f"  as in the source, one differs: {cell(each)}")
+        click.echo(f"  as in the source: {cell(each)}")
     if done.left:
         click.echo(f"not copied, because they are not Holdfast's: {', '.join(map(cell, done.left))}")
     if done.is_rehearsal:
@@ -85,12 +88,13 @@ class _Bar:
 
     def move(self, progress: Progress) -> None:
         """Show how far it is."""
+        if not progress.total:
+            return
         what = f"{_STAGES[progress.stage]} {progress.table or 'instances'}"
         if what != self._what:
             self._what = what
-            self._bar.label, self._bar.length, self._bar.pos = what.ljust(_WIDEST), max(progress.total, 1), 0
-        done = progress.done if progress.total else 1
-        self._bar.update(done - self._bar.pos)
+            self._bar.label, self._bar.length, self._bar.pos = what.ljust(_WIDEST), progress.total, 0
+        self._bar.update(progress.done - self._bar.pos)
 
 
 def _line(progress: Progress) -> None:

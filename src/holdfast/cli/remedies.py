@@ -49,6 +49,7 @@ _COMMANDS: Final = (
     (re.compile(r"\b(retry|skip)(?= (?:calls it|goes on) )"), r"`holdfast \1 RUN STEP`"),
     (re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks)\.(put|list|publish|get)`"), r"`holdfast \1 \2`"),
     (re.compile(r"`(bodies|contracts)\.(versions|drafts|publish|diff)`"), r"`holdfast \1 \2`"),
+    (re.compile(r"`dead_letters\.groups`"), "`holdfast dlq groups`"),
     (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
 )
 """Calls of the engine that its sentences name, and the commands that do the same."""

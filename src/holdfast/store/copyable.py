@@ -84,6 +84,10 @@ class Copyable(Protocol):
 
     url: str
 
+    def place(self) -> str:
+        """Where it is: two of them are the same database if they say the same here, however their URLs are written."""
+        ...
+
     def bring_up(self, *, may_migrate: bool) -> None:
         """See to it that it has the schema of this code, or raise SchemaMismatchError."""
         ...

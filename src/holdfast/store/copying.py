@@ -32,7 +32,7 @@ class CopyRefusal(StrEnum):
     UNFINISHED_COPY = "unfinished_copy"
     """An earlier copy into one of the databases was not verified to its end; drop it, and copy again."""
     SAME_DATABASE = "same_database"
-    """Source and target are one database, or one is a backup of the other; name another target."""
+    """Source and target are one database; name another target."""
     OTHER_CODEC = "other_codec"
     """The target was made for another codec than that of the source; drop it, or make one with `holdfast migrate --codec`."""
 
@@ -68,11 +68,10 @@ def check_source(source: Tables, *, may_work: bool) -> None:
 
 def check_apart(source: Copyable, target: Copyable) -> None:
     """RejectedError if both are one database: whoever held it as the source would wait for himself."""
-    with source.reading() as one, target.reading() as other:
-        ours, theirs = (facts_of(each).get(_IDENTITY) for each in (one, other))
-    if ours is not None and ours == theirs:
-        told = f"{target.url} is the source itself, or a backup of it; name another database as the target"
-        raise _refusal(CopyRefusal.SAME_DATABASE, told)
+    if source.place() == target.place():
+        raise _refusal(
+            CopyRefusal.SAME_DATABASE, f"{target.url} is the source itself; name another database as the target"
+        )
 
 
 def _check_target(target: Tables, facts: Mapping[str, str], codec: str) -> None:
@@ -108,8 +107,7 @@ def copy_tables(source: Tables, target: Tables, *, identity: str, hear: Hear) ->
     for name, sent in sums.items():
         _compare(target, sent, _told(hear, "compare", name, sent.count))
     target.go_on(source.counters(), source.newest())
-    own = facts_of(target)
-    target.note({_COPYING: source.url, MAINTENANCE: "refuse", _CODEC: codec, _IDENTITY: own.get(_IDENTITY, identity)})
+    target.note({_COPYING: source.url, MAINTENANCE: "refuse", _CODEC: codec, _IDENTITY: identity})
     return Transfer({name: each.count for name, each in sums.items()}, sorted(passage.tenants), source.others())
 
 

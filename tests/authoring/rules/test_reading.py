@@ -103,6 +103,7 @@ def test_only_an_approval_can_be_required() -> None:
         ({"stepz": []}, [("unknown_field", "stepz")]),
         ({"steps__2": "allow"}, [("not_an_object", "steps[2]")]),
         ({"steps__2__type": "acton"}, [("step_type", "steps[2]")]),
+        ({"steps__2__type": "acton", "steps__2__reson": "x", "steps__2__id": 7}, [("step_type", "steps[2]"), ("unknown_field", "steps[2]"), ("not_a_text", "steps[2].id")]),
         ({"steps__2__action": "alow"}, [("action", "steps[2]")]),
         ({"steps__2__action": None}, [("action", "steps[2]")]),
         ({"steps__2__requires": {}}, [("unknown_field", "steps[2]")]),

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from holdfast.app.comparing import compared
+from holdfast.app.comparing import compared, compared_words
 from holdfast.app.definition_files import (
     FileChanges,
     FileCheck,
@@ -19,6 +19,7 @@ from holdfast.app.definition_files import (
     prospect_of,
     refused_file,
     taken,
+    words_of,
 )
 from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk, checked_flag, checked_text
@@ -119,9 +120,9 @@ class FutureDefinitions:
 
         def compare() -> FileChanges:
             before, after = self._graph(definition, old), self._graph(definition, new)
-            return FileChanges(
-                name=after.name, before=before.version, after=after.version, changes=compared(before, after)
-            )
+            said = [words_of(self._desk, each.name, each.version) for each in (before, after)]
+            changes = [*compared_words(*said), *compared(before, after)]
+            return FileChanges(name=after.name, before=before.version, after=after.version, changes=changes)
 
         return self._desk.read(compare)
 

@@ -1517,7 +1517,10 @@ class DeadLetters:
         return self._futures.count(instance=instance, definition=definition, source=source, key=key).result()
 
     def groups(self, *, definition: str = "") -> LetterGroups:
-        """What gave up, in groups that have the same cause as far as their words tell, the largest first."""
+        """What gave up, in groups that have the same cause as far as their words tell, the largest first.
+
+        `batches.begin` puts back, or discards, all of one `cause`. NotFoundError for a definition that nobody has heard of.
+        """
         return self._futures.groups(definition=definition).result()
 
     def get(self, letter: LetterLike) -> DeadLetter:
@@ -2199,6 +2202,7 @@ class Batches:
         definition: DefinitionLike = "",
         version: str | int = "",
         status: str | Sequence[str] = (),
+        cause: str = "",
         reason: str = "",
         per_second: float = 0,
         follow: timedelta | float = 3600,
@@ -2207,8 +2211,9 @@ class Batches:
         """Do something to many runs; the answer is there when it is stored, and the batch goes on by itself.
 
         `cancel`, `abort`, `pause` and `resume` are done to these `runs`, or to those of a `definition` that are in a `status`; `retry`
-        requeues all that gave up of them; `requeue` is for these dead `letters`, or all of a `definition`; `start` starts the
-        `definition` once for each of the `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
+        requeues all that gave up of them; `requeue` and `discard` are for these dead `letters`, all of a `definition`, or all of one
+        `cause`, which is the fingerprint that `dead_letters.groups` tells; `start` starts the `definition` once for each of the
+        `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
         of `follow` after the last one was tried it is looked what became of those that were taken: an item is done when it is as it was
         wanted, and not before. `batch_id` makes the call safe to repeat.
         """
@@ -2220,6 +2225,7 @@ class Batches:
             definition=definition,
             version=version,
             status=status,
+            cause=cause,
             reason=reason,
             per_second=per_second,
             follow=follow,

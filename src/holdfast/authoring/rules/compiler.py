@@ -68,7 +68,7 @@ def load_rules(data: Mapping[str, object] | str | bytes) -> Definition:
     if reader.found:
         raise DefinitionError(rules.workflow_id or "the workflow", reader.found)
     graph = _Compiler(rules).graph()
-    return Definition(graph=graph, source=text, media_type=_JSON, description=rules.name)
+    return Definition(graph=graph, source=text, media_type=_JSON, description=rules.name, words={"name": rules.name})
 
 
 def _plain(data: object) -> tuple[Mapping[str, object], bytes]:

@@ -21,6 +21,7 @@ MOST_BACKFILLS: Final = 10
 
 _LATE = Ignored(reason="the schedule has gone on without it")
 _SAME = Ignored(reason="it says so already")
+_BY_ITSELF: Final = frozenset({"time", "catch_up"})
 _UNDER_WAY: Final = frozenset({"starting", "started"})
 
 
@@ -64,7 +65,7 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartSchedu
                 state.pause, state.next_at = None, event.next_at
             case w.ScheduleDeleted():
                 state.is_deleted, state.next_at, state.pause, state.anchor = True, None, None, None
-                state.buffered, state.backfills = None, {}
+                state.last_at, state.buffered, state.backfills = None, None, {}
             case w.ScheduleMoved():
                 state.next_at = event.next_at
             case w.FireTold() | w.FireMoved() | w.FireStopped():
@@ -108,6 +109,8 @@ def _keep(state: w.ScheduleState, fire: w.Fire) -> None:
 def _evolve_fire(state: w.ScheduleState, event: w.FireTold | w.FireMoved | w.FireStopped) -> None:
     if isinstance(event, w.FireTold):
         state.count = event.fire.number
+        if event.fire.why in _BY_ITSELF:
+            state.last_at = event.fire.until or event.fire.at
         _keep(state, event.fire)
     elif isinstance(event, w.FireStopped):
         state.running[event.number] = replace(state.running[event.number], is_stopping=True)
@@ -131,7 +134,7 @@ def _put(turn: Turn, command: w.PutSchedule) -> Answer | None:
     put = w.SchedulePut(id=command.id, plan=command.plan, version=state.version + 1, owner=owner, at=now)
     times = turn.clockwork_of(command.id, command.plan)
     # What was due before it is put has passed, but for the one time of a plan that has no other.
-    following = times.after(now) if command.plan.at is None or is_there else command.plan.at
+    following = times.after(turn.passed) if command.plan.at is None or is_there else command.plan.at
     turn.emit(replace(put, next_at=None if state.pause is not None else following))
     turn.set_tick()
     return None
@@ -158,7 +161,7 @@ def _pause(turn: Turn, command: w.PauseSchedule) -> Answer | None:
 def _resume(turn: Turn, command: w.ResumeSchedule) -> Answer | None:
     if turn.state.pause is None:
         return _SAME
-    following = turn.clockwork.after(turn.moment.now)
+    following = turn.clockwork.after(turn.passed)
     turn.emit(w.ScheduleResumed(by=turn.moment.actor.id, reason=command.reason, next_at=following))
     turn.set_tick()
     return None

@@ -23,6 +23,8 @@ from holdfast.machine.schedules.rows import records_of, standing_of
 
 TICK: Final = "tick"
 """The key of the timer that brings the next time."""
+SET_BACK: Final = timedelta(hours=1)
+"""By so much a clock may be set back without a time coming twice; one that was wrong by more is not gone by."""
 MOST_RUNNING: Final = 1000
 """Runs of one schedule that have not ended; there it starts nothing more."""
 
@@ -77,6 +79,12 @@ class Turn:
 
     # -- times
 
+    @property
+    def passed(self) -> datetime:
+        """Up to when times have passed: also those that were dealt with before the clock was set back a little."""
+        now, last = self.moment.now, self.state.last_at
+        return last if last is not None and now < last <= now + SET_BACK else now
+
     def set_tick(self) -> None:
         """Have the next time come, if there is one."""
         if self.state.next_at is None:
@@ -91,12 +99,14 @@ class Turn:
         state, plan = self.state, self.state.plan
         if state.next_at is None or plan is None:
             return
-        due = self.clockwork.due(state.next_at, self.moment.now)
+        # The timer was due by the database's clock, which may be a little ahead of what this process takes it for.
+        now = max(self.moment.now, self.moment.fired_due_at or self.moment.now)
+        due = self.clockwork.due(state.next_at, now)
         if due.missed is not None:
             told = f"nobody was there, and of what was missed {_MADE_UP[plan.catch_up]}"
             first, last = due.missed
             self._tell(replace(self._new(first, "missed"), until=last, detail=told))
-        late = self.moment.now - plan.grace
+        late = now - plan.grace
         for time in due.times:
             self.fire(time, "catch_up" if self.clockwork.begins(time) < late else "time", plan.overlap)
         self.emit(w.ScheduleMoved(next_at=due.following))

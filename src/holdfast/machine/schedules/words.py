@@ -286,6 +286,8 @@ class ScheduleState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """When it was put first."""
     changed_at: datetime | None = None
     next_at: datetime | None = None
+    last_at: datetime | None = None
+    """The last time that was dealt with."""
     pause: Pause | None = None
     is_deleted: bool = False
     count: int = 0

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.types.numeric import Int8
 
-from holdfast.errors import PayloadError, StoreUnavailableError
+from holdfast.errors import ConfigurationError, PayloadError, StoreUnavailableError
 from holdfast.store.copyable import Columns, Row, Value
 from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.connections import Connection, Line
@@ -23,6 +23,7 @@ from holdfast.store.statements import read_numbered
 
 
 class _Sql(msgspec.Struct, frozen=True):
+    place: str
     try_lock: str
     patient: str
     snapshot: str
@@ -85,6 +86,11 @@ class PostgresCopyable:
         self.url = line.url
         self._line = line
 
+    def place(self) -> str:
+        """Which database of which server, as long as that runs."""
+        with self._line.use() as connection:
+            return str(_one(connection, _sql.place))
+
     def bring_up(self, *, may_migrate: bool) -> None:
         """See to it that it has the schema of this code."""
         bring_up(PostgresSchema(self._line), read_migrations(__package__), may_migrate=may_migrate)
@@ -108,7 +114,12 @@ class PostgresCopyable:
                 )
             tables = PostgresTables(connection, self.url)
             names = sql.SQL(", ").join(sql.Identifier(_SCHEMA, name) for name in tables.columns())
-            connection.execute(sql.SQL("lock table {} in share row exclusive mode").format(names))
+            try:
+                connection.execute(sql.SQL("lock table {} in share row exclusive mode").format(names))
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise ConfigurationError(
+                    f"{self.url}: only who owns the tables can keep others from writing them; connect as the user that migrates"
+                ) from error
             yield tables
 
     def close(self) -> None:

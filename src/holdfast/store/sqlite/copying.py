@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 
 import msgspec
 
@@ -40,6 +41,11 @@ class SQLiteCopyable:
     def __init__(self, database: Database) -> None:
         self.url = database.url
         self._database = database
+
+    def place(self) -> str:
+        """The file that it is, whatever leads to it."""
+        found = Path(self._database.path).stat()
+        return f"{found.st_dev} {found.st_ino}"
 
     def bring_up(self, *, may_migrate: bool) -> None:
         """See to it that it has the schema of this code."""

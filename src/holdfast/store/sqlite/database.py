@@ -167,6 +167,11 @@ class Database:
                 raise
 
     @property
+    def path(self) -> str:
+        """Where the file is; empty for one in memory."""
+        return self._path
+
+    @property
     def is_file(self) -> bool:
         """Whether the database outlives the process."""
         return bool(self._path)

@@ -1,3 +1,6 @@
+-- name: place
+select format('%s %s', extract(epoch from pg_postmaster_start_time()), (select oid from pg_database where datname = current_database()))
+
 -- name: try_lock
 -- The same that whoever migrates holds, until the transaction ends.
 select pg_try_advisory_xact_lock(4773520041)
