@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 from uuid import UUID
 
 import msgspec
@@ -138,7 +138,9 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     chunks: AsyncIterator[bytes]
 
 
-Handler = Callable[[Call[Any, Any]], Awaitable[object]]
+AnyCall: TypeAlias = Call[Any, Any]
+"""A call of whichever route."""
+Handler = Callable[[AnyCall], Awaitable[object]]
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
