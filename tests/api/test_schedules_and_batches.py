@@ -45,6 +45,8 @@ def own() -> Iterator[World]:
 def test_a_schedule_is_put_looked_at_changed_and_deleted(own: World) -> None:
     """A schedule is there after its PUT, starts runs, tells its revision by ETag, and is changed only by who has seen it."""
     client = own.client()
+    unmade = client.ask("PUT", "/api/v1/schedules/s", json=CRON, headers={"if-match": "*"})
+    assert (unmade.status_code, problem(unmade)["code"]) == (412, "changed_meanwhile")
     made = client.ask("PUT", "/api/v1/schedules/s", json=CRON, headers={"if-match": '"v0"'})
     tag = {"if-none-match": made.headers["etag"]}
     assert (made.status_code, made.headers["etag"][:4], made.json()["status"]) == (200, '"v1.', "active")
@@ -68,7 +70,9 @@ def test_a_schedule_is_put_looked_at_changed_and_deleted(own: World) -> None:
     assert len(client.post("/api/v1/schedules/s/backfill", period).json()["backfills"]) == 1
     assert client.ask("POST", "/api/v1/schedules/s/stop-backfills").json()["backfills"] == []
     assert [each["id"] for each in client.get("/api/v1/schedules?workflow=order").json()["items"]] == ["s"]
-    assert client.ask("DELETE", "/api/v1/schedules/s", headers={"if-match": '"v1"'}).status_code == 204
+    again = client.ask("PUT", "/api/v1/schedules/s", json={**CRON, "note": "x"}, headers={"if-match": "*"})
+    assert (again.status_code, again.json()["revision"]) == (200, 2)
+    assert client.ask("DELETE", "/api/v1/schedules/s", headers={"if-match": '"v2"'}).status_code == 204
     assert client.get("/api/v1/schedules/s").status_code == 404
 
 

@@ -68,6 +68,10 @@ def test_a_file_is_tried_out_without_a_database(holdfast: Holdfast) -> None:
     assert "did you mean 'review'?" in holdfast("dry-run", file, "--decide", "reviw=approved", code=Exit.WRONG).stderr
     assert "is not JSON" in holdfast("dry-run", file, "--answer", "orders.confirm={", code=Exit.WRONG).stderr
     assert "cannot be read" in holdfast("dry-run", "nowhere.yaml", code=Exit.WRONG).stderr
+    form = "{type: object, required: [note], properties: {note: {type: string}}}"
+    asking = written(ORDERS.replace("title: Review,", f"title: Review, form: {form},", 1))
+    assert "by --form STEP={json}" in holdfast("dry-run", asking, code=Exit.NO).stdout
+    assert f"`holdfast dry-run {file}` tries" in holdfast("template", "run", file, code=Exit.NOT_FOUND).stderr
     assert "for files" in holdfast("dry-run", "order", "--workflow", "x", code=Exit.WRONG).stderr
     assert "for published" in holdfast("dry-run", file, "--version", "7", code=Exit.WRONG).stderr
     saga = written(json.dumps(graph_data(Saga("s").human("ask", role="r").build().graph)), "s.json")

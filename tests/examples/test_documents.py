@@ -29,6 +29,7 @@ RUNNABLE = [
     "docs/how-to/documents-in-your-tables.md",
     "docs/how-to/author-sagas.md",
     "docs/how-to/back-up.md",
+    "docs/how-to/move-to-postgres.md",
     "docs/how-to/approve-expenses.md",
     "docs/how-to/ask-people.md",
     "docs/how-to/deploy-deciders.md",

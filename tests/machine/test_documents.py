@@ -538,6 +538,23 @@ def test_only_those_approvals_are_asked_again_that_are_void(shape: Callable[...,
     assert (len(applied.steps), given["seller"] in applied.steps, given["price"] in applied.steps) == (3, True, False)
 
 
+@pytest.mark.row("E-750")
+def test_an_approval_that_was_kept_and_is_void_now_is_asked_for_when_the_way_comes_to_it() -> None:
+    """The step does not pass by an answer that counts for nothing, so that nothing behind it happens on the strength of that."""
+    fields = {"a": "total", "b": "note", "c": "vendor"}
+    case = Case(invoice({SUBMIT_SLOT: chain(*(approval(name, covers=[each]) for name, each in fields.items()))}))
+    assert (case.ask("submit"), case.decide("a", ANN), case.decide("b", ANN), case.edit(total=7)) == ("", "", "", "")
+    assert (case.decide("c", ANN), case.at) == ("", ["a"])
+    assert (case.edit(note="another"), case.decide("a", ANN), case.at) == ("", "", ["b"])
+    again = [each for each in case.host.history if isinstance(each, e.StepCompleted) and each.outcome == "again"]
+    assert len(again) == 1
+    assert (case.decide("b", ANN), case.document.status, case.applied) == (
+        "",
+        "submitted",
+        [False, False, True, True, True],
+    )
+
+
 @pytest.mark.row("EO-18")
 def test_approvals_of_items_are_kept_branch_by_branch() -> None:
     """Two lines are approved, each in its branch; the total is edited, and only who has approved that is asked again."""

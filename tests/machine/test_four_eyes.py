@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.kernel.actor import SYSTEM, Actor
-from machine.documents import BOB, Case
-from support.envelopes import APPROVE_SLOT, SUBMIT_SLOT, approval, chain, invoice
+from holdfast.machine.graphs.asks import Agree, Ask
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.runs import commands as c
+from machine.documents import ANN, BOB, Case
+from machine.hosting import OLGA
+from support.envelopes import APPROVE_SLOT, SUBMIT_SLOT, approval, chain, invoice, value
 
 MANAGERS = frozenset({"manager"})
 MEG, MAX = (Actor(id=name, roles=MANAGERS) for name in ("meg", "max"))
@@ -67,3 +72,42 @@ def test_a_name_makes_nobody_the_engine(actor: Actor, kind: str) -> None:
     assert case.document.intent is not None
     acts = case.document.intent.actor
     assert (acts.id, acts.kind, acts.capabilities) == (actor.id, kind, actor.capabilities)
+
+
+@pytest.mark.row("E-684")
+@pytest.mark.parametrize(
+    ("who", "agree", "is_needed"), [((), None, True), (("carl",), "any", False), (("carl",), "all", True)]
+)
+def test_who_is_asked_and_writes_another_field_is_waited_for_by_nobody(
+    who: tuple[str, ...],
+    agree: Agree | None,
+    is_needed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Their claim is gone, and if their answer is needed the run is held up until somebody else is asked in their place."""
+    asked = approval("check", covers=["total"], self_approval=False)
+    assert isinstance(asked.op, Human)
+    asks = (*asked.op.asks, *(Ask(by="user", of=each) for each in who))
+    case = Case(invoice({SUBMIT_SLOT: chain(replace(asked, op=replace(asked.op, asks=asks, agree=agree)))}))
+    step = case.step("check").number if case.ask("submit") == "" else 0
+    assert case.code(case.tell(c.ClaimTask(step=step), ANN)) == ""
+    assert (case.edit(ANN, note="as agreed"), case.at) == ("", ["check"])
+    assert case.decide("check", ANN) == "self_approval"
+    assert (case.host.state.status, case.host.state.reason) == (
+        ("paused", "no_approver") if is_needed else ("running", "")
+    )
+    assert case.code(case.tell(c.ReassignTask(step=step, who="ann", to="dora"), OLGA)) == ""
+    assert case.host.state.status == "running"
+    for each in ("dora", *who) if agree != "any" else who:
+        assert case.decide("check", Actor(id=each)) == ""
+    assert case.document.status == "submitted"
+
+
+def test_an_edit_of_what_nobody_may_decide_has_it_asked_anew() -> None:
+    """The question is another one then, and whoever may decide that one does: the run does not wait for an operator because of the one before."""
+    rule = Ask(by="rule", of="entity.vendor", rule=value("entity.vendor"))
+    asked = approval("check", covers=["total", "vendor"], self_approval=False)
+    assert isinstance(asked.op, Human)
+    case = Case(invoice({SUBMIT_SLOT: chain(replace(asked, op=replace(asked.op, asks=(rule,))))}), vendor="bob")
+    assert (case.ask("submit"), case.host.state.reason) == ("", "no_approver")
+    assert (case.edit(vendor="ann"), case.host.state.status, case.at) == ("", "running", ["check"])
+    assert (case.decide("check", ANN), case.document.status) == ("", "submitted")

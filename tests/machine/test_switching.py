@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.graph import Graph
@@ -77,6 +78,44 @@ def test_what_has_no_counterpart_keeps_a_document_where_it_is(
     case = knowing(invoice(OLD), invoice(bodies, fields=fields, version="2"))
     assert told in switched(case, nodes)
     assert case.at == ["first"]
+
+
+BOSS = Actor(id="ann", roles=frozenset({"boss"}))
+
+
+@pytest.mark.row("EO-11")
+def test_four_eyes_hold_over_a_node_that_is_called_otherwise() -> None:
+    """Also if it lies behind a gate: who decided it is known by its new name, or the document stays where it is."""
+
+    def graph(first: str, version: str) -> Graph:
+        second = approval("sign", who="role:boss", distinct_from=(first,))
+        return invoice({SUBMIT_SLOT: chain(approval(first)), APPROVE_SLOT: chain(second)}, version=version)
+
+    case = knowing(graph("check", "1"), graph("review", "2"))
+    assert (case.decide("check", ANN), case.at) == ("", ["sign"])
+    assert "'check' was decided and has no counterpart there, where 'review' is new" in switched(case)
+    assert switched(case, {"check": "review"}) == ""
+    assert case.decide("sign", BOSS) == "not_distinct"
+
+
+@pytest.mark.row("EO-11")
+def test_people_are_not_kept_apart_by_what_nobody_has_kept() -> None:
+    """A version without four eyes remembers nobody: what was decided there cannot bar anybody in one that has them."""
+    apart = {SUBMIT_SLOT: chain(FIRST), APPROVE_SLOT: chain(approval("sign", who="role:boss", distinct_approvers=True))}
+    together = apart | {APPROVE_SLOT: chain(approval("sign", who="role:boss"))}
+    case = knowing(invoice(together), invoice(apart, version="2"))
+    assert (case.decide("first", ANN), case.at) == ("", ["sign"])
+    assert "which nobody has kept" in switched(case)
+
+
+@pytest.mark.row("EO-11")
+@pytest.mark.parametrize(("covers", "told"), [([], "'first' is about 'note'"), (["note"], "'note'"), (["total"], "")])
+def test_what_is_asked_about_does_not_become_the_workflows_own(covers: list[str], told: str) -> None:
+    """Its changes void no approval."""
+    body = {APPROVE_SLOT: chain(approval("first", covers=covers))}
+    own = {**FIELDS, "note": Field(type="string", system=True)}
+    assert told in (found := switched(knowing(invoice(body), invoice(body, fields=own, version="2"))))
+    assert bool(found) == bool(told)
 
 
 @pytest.mark.row("EO-11")

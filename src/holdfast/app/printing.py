@@ -17,12 +17,12 @@ from holdfast.app.publishing import Compiled, Publisher
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.suppositions import player_of, supposed, terms_of
 from holdfast.app.visibility import check_all_seen, visible
-from holdfast.authoring.document import COMPILER_VERSION, Body, dry_run, generate_envelope, graph_of
+from holdfast.authoring.document import Body, dry_run, generate_envelope, graph_of, is_older
 from holdfast.authoring.document.body_format import Action
 from holdfast.authoring.document.ids import local_name
 from holdfast.authoring.document.scenarios import failures
 from holdfast.authoring.rehearsal import DryRun
-from holdfast.errors import DefinitionError, HoldfastError
+from holdfast.errors import DefinitionError
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.document_commands import CreateDocument
@@ -37,38 +37,40 @@ class Press:
         self.shelf = Shelf(desk)
         self._publisher = Publisher(desk, desk.tenant)
 
-    def publish(self, row: StoredBlueprint, *, replaces: int | None, comment: str) -> BodyVersion:
+    def publish(self, row: StoredBlueprint, *, replaces: int | None, comment: str, is_new: bool = False) -> BodyVersion:
         """Publish a draft."""
         self._publisher.check_second_person(drafters_of(row))
         body = body_of(row)
         self._check_run_as(body)
         compiled = self._compiled(row, body)
         seen = row.replaces or 0 if replaces is None else replaces
-        published = self._publisher.publish_body(compiled, replaces=seen, comment=comment)
+        published = self._publisher.publish_body(compiled, replaces=seen, comment=comment, is_new=is_new)
         return self.shelf.version_of(published)
 
     def roll_back(self, row: StoredBlueprint, comment: str) -> BodyVersion:
-        """Publish an older version again; nothing is left behind if it cannot be."""
-        self._publisher.check_second_person([self._desk.request.actor.id])
+        """Publish an older version again; nothing is left behind if it cannot be, whatever happens."""
         told = comment or f"rolled back to version {row.version}"
-        draft = self._publisher.begin(body_of(row), replaces=self.shelf.in_force(row.type), comment=told)
-        try:
-            return self.publish(draft, replaces=None, comment=told)
-        except HoldfastError:
-            self._publisher.discard(draft)
-            raise
+        draft = self._publisher.drafted(body_of(row), replaces=self.shelf.in_force(row.type), comment=told)
+        return self.publish(draft, replaces=None, comment=told, is_new=True)
 
     def recompile(self, type_: str, *, is_dry: bool) -> list[BodyVersion]:
-        """Compile again what another version of the compiler has compiled."""
-        stale = [
-            each
-            for each in self.shelf.effectives(type_)
-            if each.status == "published" and each.body is not None and each.compiler != COMPILER_VERSION
-        ]
-        bodies = [self.shelf.body_row(each.type, 0) for each in stale]
-        for row in () if is_dry else bodies:
-            self._publisher.recompile(self._compiled(row, body_of(row)))
-        return [self.shelf.version_of(each, with_body=False) for each in bodies]
+        """Compile again what an older version of the compiler has compiled; what others publish, archive or take out of use meanwhile stays so."""
+        stale = [each for each in self.shelf.effectives(type_) if self._is_stale(each)]
+        bodies = {each.id: self.shelf.body_row(each.type, 0) for each in stale}
+        if not is_dry:
+            bodies = {
+                former: row
+                for former, row in bodies.items()
+                if self._publisher.recompile(self._compiled(row, body_of(row)), former)
+            }
+        return [self.shelf.version_of(each, with_body=False) for each in bodies.values()]
+
+    def _is_stale(self, row: StoredBlueprint) -> bool:
+        """Whether it is to be compiled again. What is out of use would be in use again under another number."""
+        if row.status != "published" or row.body is None or not is_older(row.compiler or ""):
+            return False
+        known = self._desk.reader.in_force(row.type)
+        return known is None or known.workflow != row.workflow or not known.is_suspended
 
     def _compiled(self, row: StoredBlueprint, body: Body) -> Compiled:
         """A body with what it compiles to; DefinitionError if that is nothing, or if a scenario fails."""

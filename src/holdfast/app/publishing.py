@@ -60,8 +60,14 @@ class Publisher:
 
     def begin(self, body: Body, *, replaces: int, comment: str) -> StoredBlueprint:
         """A new draft."""
+        row = self.drafted(body, replaces=replaces, comment=comment)
+        self._change(row.type, lambda unit: unit.add(row))
+        return row
+
+    def drafted(self, body: Body, *, replaces: int, comment: str) -> StoredBlueprint:
+        """The row of a draft that is not written yet."""
         actor, now = self._actor.id, self._now
-        row = StoredBlueprint(
+        return StoredBlueprint(
             id=self._new_id(),
             tenant=self._owner,
             type=body.base.entity_type,
@@ -81,8 +87,6 @@ class Publisher:
             updated_by=actor,
             updated_at=now,
         )
-        self._change(row.type, lambda unit: unit.add(row))
-        return row
 
     def save(self, row: StoredBlueprint, body: Body, *, comment: str) -> StoredBlueprint:
         """The next revision of a draft."""
@@ -118,8 +122,8 @@ class Publisher:
 
     # -- bodies
 
-    def publish_body(self, compiled: Compiled, *, replaces: int, comment: str) -> StoredBlueprint:
-        """Make a draft the body in force, and what was compiled of it the workflow of new documents."""
+    def publish_body(self, compiled: Compiled, *, replaces: int, comment: str, is_new: bool = False) -> StoredBlueprint:
+        """Make a draft the body in force, and what was compiled of it the workflow of new documents. A new one is written with it, so that none is left behind."""
         draft = compiled.body
         assert draft is not None
 
@@ -137,6 +141,8 @@ class Publisher:
                 published_by=self._actor.id,
                 published_at=self._now,
             )
+            if is_new:
+                unit.add(draft)
             if not unit.publish(published):
                 raise draft_changed(draft)
             self._add_effective(unit, compiled, number, graph)
@@ -144,14 +150,17 @@ class Publisher:
 
         return self._publish(compiled.effective, write)
 
-    def recompile(self, compiled: Compiled) -> None:
-        """Put what was compiled anew in the place of what is in force; the body stays."""
+    def recompile(self, compiled: Compiled, former: str) -> bool:
+        """Put what was compiled anew in the place of what is in force; the body stays. Whether that was still in force, and nothing else was published or archived."""
 
-        def write(unit: BlueprintChange, number: int, graph: Graph) -> None:
+        def write(unit: BlueprintChange, number: int, graph: Graph) -> bool:
+            if former not in {each.id for each in unit.listed("effective") if each.status == "published"}:
+                return False
             self._archive_effective(unit, "it was compiled again")
             self._add_effective(unit, compiled, number, graph)
+            return True
 
-        self._publish(compiled.effective, write)
+        return self._publish(compiled.effective, write)
 
     def archive(self, type_: str, why: str) -> StoredBlueprint | None:
         """Archive the body in force with what was compiled of it; None if there is none."""

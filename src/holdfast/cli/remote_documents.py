@@ -18,10 +18,14 @@ from holdfast.app.blueprint_views import (
 )
 from holdfast.app.document_views import (
     AuditLine,
+    DocumentChoice,
+    DocumentLink,
     DocumentMutation,
     DocumentPage,
+    DocumentRound,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.redaction import Redaction
@@ -66,6 +70,30 @@ class RemoteDocuments(Missing):
             idempotency_key=idempotency_key,
         )
 
+    def adopt(
+        self, type: str, id: str, data: dict[str, object], *, status: str, version: int = 1, reason: str = ""
+    ) -> DocumentView:
+        return self._client.adopt_document(type, id, data=data, status=status, version=version, reason=reason)
+
+    def check_edit(
+        self, type: str, id: str, changes: dict[str, object] | None = None, *, action: str = "update"
+    ) -> EditCheck:
+        return self._client.check_edit(type, id, changes=changes, action=action)
+
+    def notify_mutation(
+        self,
+        type: str,
+        id: str,
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        return self._client.notify_mutation(
+            type, id, changes=changes, action=action, reason=reason, idempotency_key=idempotency_key
+        )
+
     def transition(
         self, type: str, id: str, transition: str, *, expected_version: int | None = None, reason: str = ""
     ) -> DocumentView:
@@ -108,6 +136,15 @@ class RemoteDocuments(Missing):
 
     def audit(self, type: str, id: str) -> builtins.list[AuditLine]:
         return whole(lambda cursor, size: self._client.list_document_audit(type, id, cursor=cursor, limit=size))
+
+    def rounds(self, type: str, id: str) -> builtins.list[DocumentRound]:
+        return whole(lambda cursor, size: self._client.list_document_rounds(type, id, cursor=cursor, limit=size))
+
+    def links(self, type: str, id: str) -> builtins.list[DocumentLink]:
+        return whole(lambda cursor, size: self._client.list_document_links(type, id, cursor=cursor, limit=size))
+
+    def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
+        return whole(lambda cursor, size: self._client.list_document_choices(type, id, cursor=cursor, limit=size))
 
     def list(
         self, type: str, *, status: str = "", requester: str = "", cursor: str | None = None, limit: int = 100

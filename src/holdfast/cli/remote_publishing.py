@@ -61,6 +61,10 @@ class RemoteDefinitions(Missing):
             unanswered=unanswered,
         )
 
+    def diff_file(self, text: str | bytes, version: str = "", *, workflow: str = "") -> FileChanges:
+        told = text if isinstance(text, bytes) else text.encode()
+        return self._client.diff_file(told, version=version, workflow=workflow)
+
     def archive(self, definition: str, version: str) -> None:
         self._client.archive_definition(definition, version=version)
 

@@ -20,6 +20,7 @@ from holdfast.cli.frame import end, verb
 from holdfast.cli.options import STANDARD_INPUT, JsonObject
 from holdfast.cli.output import json_option, print_json
 from holdfast.cli.place import Place, placed
+from holdfast.cli.remedies import in_commands
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import Graph
@@ -139,7 +140,7 @@ def dry_run(
 
 def print_dry_run(found: DryRun, *, as_json: bool) -> None:
     """The way, line by line."""
-    print_json(found) if as_json else print_lines(found.to_text())
+    print_json(found) if as_json else print_lines(in_commands(found.to_text()))
 
 
 def _is_file(name: str) -> bool:

@@ -3060,6 +3060,7 @@ class AsyncCalls:
         version: str = "",
         input: dict[str, object] | None = None,
         computed: dict[str, str] | None = None,
+        document_id: str = "",
         cron: str = "",
         time_zone: str = "UTC",
         every_seconds: float | None = None,
@@ -3067,7 +3068,7 @@ class AsyncCalls:
         start_at: datetime | None = None,
         end_at: datetime | None = None,
         jitter_seconds: float = 0.0,
-        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] = "skip",
+        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] | None = None,
         catch_up: Literal["none", "one", "all"] = "one",
         window_seconds: float | None = None,
         note: str = "",
@@ -3086,6 +3087,7 @@ class AsyncCalls:
                         "version": version,
                         "input": input,
                         "computed": computed,
+                        "document_id": document_id,
                         "cron": cron,
                         "time_zone": time_zone,
                         "every_seconds": every_seconds,
@@ -3102,6 +3104,7 @@ class AsyncCalls:
                         "version": "",
                         "input": None,
                         "computed": None,
+                        "document_id": "",
                         "cron": "",
                         "time_zone": "UTC",
                         "every_seconds": None,
@@ -3109,7 +3112,7 @@ class AsyncCalls:
                         "start_at": None,
                         "end_at": None,
                         "jitter_seconds": 0.0,
-                        "overlap": "skip",
+                        "overlap": None,
                         "catch_up": "one",
                         "window_seconds": None,
                         "note": "",
@@ -3200,7 +3203,7 @@ class AsyncCalls:
         )
 
     async def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
-        """List what became of the last times, the last one first."""
+        """List what became of each time, the last one first."""
         return await self._line.ask(
             Request(
                 method="GET",
@@ -3224,13 +3227,14 @@ class AsyncCalls:
     async def begin_batch(
         self,
         *,
-        verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "start"],
+        verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "discard", "start"],
         runs: Sequence[UUID] = (),
         letters: Sequence[int] = (),
         inputs: Sequence[dict[str, object]] = (),
         definition: str = "",
         version: str = "",
         status: Sequence[str] = (),
+        cause: str = "",
         reason: str = "",
         per_second: float = 0.0,
         follow_seconds: float = 3600.0,
@@ -3252,6 +3256,7 @@ class AsyncCalls:
                         "definition": definition,
                         "version": version,
                         "status": status,
+                        "cause": cause,
                         "reason": reason,
                         "per_second": per_second,
                         "follow_seconds": follow_seconds,
@@ -3264,6 +3269,7 @@ class AsyncCalls:
                         "definition": "",
                         "version": "",
                         "status": (),
+                        "cause": "",
                         "reason": "",
                         "per_second": 0.0,
                         "follow_seconds": 3600.0,

@@ -3026,6 +3026,7 @@ class Calls:
         version: str = "",
         input: dict[str, object] | None = None,
         computed: dict[str, str] | None = None,
+        document_id: str = "",
         cron: str = "",
         time_zone: str = "UTC",
         every_seconds: float | None = None,
@@ -3033,7 +3034,7 @@ class Calls:
         start_at: datetime | None = None,
         end_at: datetime | None = None,
         jitter_seconds: float = 0.0,
-        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] = "skip",
+        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] | None = None,
         catch_up: Literal["none", "one", "all"] = "one",
         window_seconds: float | None = None,
         note: str = "",
@@ -3052,6 +3053,7 @@ class Calls:
                         "version": version,
                         "input": input,
                         "computed": computed,
+                        "document_id": document_id,
                         "cron": cron,
                         "time_zone": time_zone,
                         "every_seconds": every_seconds,
@@ -3068,6 +3070,7 @@ class Calls:
                         "version": "",
                         "input": None,
                         "computed": None,
+                        "document_id": "",
                         "cron": "",
                         "time_zone": "UTC",
                         "every_seconds": None,
@@ -3075,7 +3078,7 @@ class Calls:
                         "start_at": None,
                         "end_at": None,
                         "jitter_seconds": 0.0,
-                        "overlap": "skip",
+                        "overlap": None,
                         "catch_up": "one",
                         "window_seconds": None,
                         "note": "",
@@ -3166,7 +3169,7 @@ class Calls:
         )
 
     def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
-        """List what became of the last times, the last one first."""
+        """List what became of each time, the last one first."""
         return self._line.ask(
             Request(
                 method="GET",
@@ -3190,13 +3193,14 @@ class Calls:
     def begin_batch(
         self,
         *,
-        verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "start"],
+        verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "discard", "start"],
         runs: Sequence[UUID] = (),
         letters: Sequence[int] = (),
         inputs: Sequence[dict[str, object]] = (),
         definition: str = "",
         version: str = "",
         status: Sequence[str] = (),
+        cause: str = "",
         reason: str = "",
         per_second: float = 0.0,
         follow_seconds: float = 3600.0,
@@ -3218,6 +3222,7 @@ class Calls:
                         "definition": definition,
                         "version": version,
                         "status": status,
+                        "cause": cause,
                         "reason": reason,
                         "per_second": per_second,
                         "follow_seconds": follow_seconds,
@@ -3230,6 +3235,7 @@ class Calls:
                         "definition": "",
                         "version": "",
                         "status": (),
+                        "cause": "",
                         "reason": "",
                         "per_second": 0.0,
                         "follow_seconds": 3600.0,

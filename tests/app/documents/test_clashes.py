@@ -95,7 +95,7 @@ def test_a_newer_compiler_leaves_documents_that_are_under_way_alone(
     newer = ("1.1.0",)
     monkeypatch.setattr("holdfast.authoring.document.versions.start_problem.__defaults__", newer)
     monkeypatch.setattr("holdfast.authoring.document.compiler.COMPILER_VERSION", *newer)
-    monkeypatch.setattr("holdfast.app.printing.COMPILER_VERSION", *newer)
+    monkeypatch.setattr("holdfast.authoring.document.versions.is_older.__defaults__", newer)
     with pytest.raises(RejectedError, match="compiled by version") as refused:
         mine.create("invoice", BILL, id="I-2")
     assert refused.value.reason == "WORKFLOW_COMPILER_STALE"

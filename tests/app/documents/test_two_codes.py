@@ -6,11 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from app.documents.blueprints import of
+from app.documents.blueprints import CLERK, of, opened, published
+from app.documents.blueprints import GIVEN as BILL
 from app.documents.test_visibility import ANN, AUDITOR, CONTRACT, FIELDS, GIVEN, leaks
-from holdfast import ConfigurationError, PayloadError
+from app.documents.test_workflows import MANAGER
+from holdfast import ConfigurationError, DefinitionError, PayloadError, Saga
 from holdfast.app.document_views import MASKED
 from support.engines import Place
+from support.ruining import Ruin
 
 OPEN = FIELDS.replace("visible_to: [hr]", "sensitive: false")
 NEWER = (
@@ -57,3 +60,24 @@ def test_an_action_has_the_handler_that_the_workflow_of_its_document_gives_it(pl
         for name in ("F-1", "F-2", "F-1")
     ]
     assert (told, mine.get("file", "F-1").version) == (["y", "stamped", "y"], 2)
+
+
+@pytest.mark.row("EC-13")
+def test_an_inbox_lists_what_only_newer_code_can_decide_beside_the_rest(place: Place) -> None:
+    """One workflow in a form that a process does not know keeps nobody from the questions of the others."""
+    engine = opened(place)
+    published(engine)
+    mine = of(engine, CLERK)
+    mine.documents.create("invoice", BILL, id="I-1")
+    mine.documents.transition("invoice", "I-1", "submit")
+    engine.register(Saga("plain").human("look", role="manager").build())
+    mine.start("plain")
+    place.must_fold = False
+    Ruin(place.store).run(
+        "update {}definitions set compiled = ? where version = '1-org'", b'{"name": "x", "ir_version": 99}'
+    )
+    old = of(place.engine(), MANAGER)
+    assert sorted(each.name.rpartition(":")[2] for each in old.tasks.list(mine=True)) == ["look", "manager"]
+    (task,) = [each for each in old.tasks.list(mine=True) if each.definition == "invoice"]
+    with pytest.raises(DefinitionError, match="has the form 99"):
+        old.tasks.decide(task, "approved", document_version="1")

@@ -212,9 +212,10 @@ class FutureBodies:
         return self._desk.read(write)
 
     def recompile(self, type: str = "", *, dry_run: bool = False) -> Reply[builtins.list[BodyVersion]]:  # noqa: A002 - see instantiate
-        """Compile again what was compiled by another version of the compiler; those that were, or with `dry_run` would be.
+        """Compile again what was compiled by an older version of the compiler; those that were, or with `dry_run` would be.
 
-        Each becomes a new version of the workflow, for new documents.
+        Each becomes a new version of the workflow, for new documents. What a newer compiler made, and what is taken out of use
+        (`workflows.suspend`), is left alone; so is what somebody publishes or archives meanwhile.
         """
 
         def write() -> builtins.list[BodyVersion]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from holdfast.app.calls.start import check_input
-from holdfast.app.comparing import compared
+from holdfast.app.comparing import compared, compared_words
 from holdfast.app.definition_files import (
     FileChanges,
     FileCheck,
@@ -20,6 +20,7 @@ from holdfast.app.definition_files import (
     prospect_of,
     refused_file,
     taken,
+    words_of,
 )
 from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk, checked_flag, checked_text
@@ -97,8 +98,7 @@ class FutureDefinitions:
                 raise refused_file(name, prospects)
             for each in found:
                 self._desk.registry.check_free(each.graph)
-            for each in found:
-                self._desk.registry.library.publish(each, request=self._owner)
+            self._desk.registry.library.publish_all(found, request=self._owner)
             return FilePublication(is_published=True, workflows=prospects)
 
         return self._desk.read(write)
@@ -122,9 +122,9 @@ class FutureDefinitions:
 
         def compare() -> FileChanges:
             before, after = self._graph(definition, old), self._graph(definition, new)
-            return FileChanges(
-                name=after.name, before=before.version, after=after.version, changes=compared(before, after)
-            )
+            said = [words_of(self._desk, each.name, each.version) for each in (before, after)]
+            changes = [*compared_words(*said), *compared(before, after)]
+            return FileChanges(name=after.name, before=before.version, after=after.version, changes=changes)
 
         return self._desk.read(compare)
 

@@ -19,7 +19,13 @@ from holdfast.authoring.document.problems import Problem
 from holdfast.authoring.document.scenarios import ScenarioResult, run_scenario
 from holdfast.authoring.document.templates import Template, instantiate, read_template, template_names
 from holdfast.authoring.document.validator import check_body, rebased
-from holdfast.authoring.document.versions import COMPILER_VERSION, advance_problem, repin_problem, start_problem
+from holdfast.authoring.document.versions import (
+    COMPILER_VERSION,
+    advance_problem,
+    is_older,
+    repin_problem,
+    start_problem,
+)
 from holdfast.authoring.document.ways import machine_edges
 
 __all__ = [
@@ -51,6 +57,7 @@ __all__ = [
     "generate_envelope",
     "graph_of",
     "instantiate",
+    "is_older",
     "machine_edges",
     "mermaid_of",
     "outdated_warning",

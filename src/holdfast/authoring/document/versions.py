@@ -29,6 +29,11 @@ def advance_problem(compiled_by: str, engine: str = COMPILER_VERSION) -> Diagnos
     return _stale("open documents cannot go on with it", compiled_by, engine)
 
 
+def is_older(compiled_by: str, engine: str = COMPILER_VERSION) -> bool:
+    """Whether a workflow is to be compiled again: what a newer compiler made is left to the processes that have it, or the two would take turns."""
+    return compiled_by != engine and not _is_newer(compiled_by, engine)
+
+
 def repin_problem(old: Effective, new: Effective) -> Diagnostic | None:
     """Why open documents cannot be moved from one compiled workflow to another; None if they can."""
     if old.graph_hash == new.graph_hash:
@@ -38,10 +43,20 @@ def repin_problem(old: Effective, new: Effective) -> Diagnostic | None:
 
 
 def _stale(what: str, compiled_by: str, engine: str) -> Diagnostic:
-    message = (
-        f"the workflow was compiled by version {compiled_by}, and this is version {engine}: {what}; compile it again"
+    hint = "run this process with that version" if _is_newer(compiled_by, engine) else "compile it again"
+    return Diagnostic(
+        STALE, f"the workflow was compiled by version {compiled_by}, and this is version {engine}: {what}; {hint}"
     )
-    return Diagnostic(STALE, message)
+
+
+def _is_newer(compiled_by: str, engine: str) -> bool:
+    return _numbers(compiled_by) > _numbers(engine)
+
+
+def _numbers(version: str) -> list[int]:
+    """A version to be compared; one that is no version is older than all."""
+    parts = version.split(".")
+    return [int(each) for each in parts] if all(each.isascii() and each.isdigit() for each in parts) else []
 
 
 def _major(version: str) -> str:

@@ -447,7 +447,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EndNotice: end_notice,
     **dict.fromkeys(TASK_COMMANDS, _waking(_mending(task_command))),
     CreateDocument: create,
-    Mutate: partial(mutate, go_on=go_on),
+    Mutate: _mending(partial(mutate, go_on=go_on)),
     RequestTransition: partial(request, go_on=go_on),
     SupersedeDocument: supersede,
     SwitchWorkflow: switch,

@@ -93,8 +93,10 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
 def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None:
     approvals = _document(state).approvals
     for step in event.steps:
-        if event.why == "edited" and approvals[step].verdict == "approved":
-            approvals[step].verdict = "void"
+        known = approvals[step]
+        # One that the way has not come to yet is asked for anew when it does: no gate has to send the document back for it.
+        if event.why == "edited" and known.verdict == "approved" and not known.is_kept:
+            known.verdict = "void"
         else:
             del approvals[step]
 

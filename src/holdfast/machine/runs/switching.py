@@ -13,6 +13,7 @@ from holdfast.machine.runs.events import WorkflowSwitched
 from holdfast.machine.runs.fields import faults_of
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import may_repair
+from holdfast.machine.runs.slots import standing
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
@@ -71,6 +72,8 @@ def _problems(turn: Turn, target: GraphIndex | None, command: SwitchWorkflow) ->
         yield f"its content does not fit the contract there: {'; '.join(faults)}"
     yield from _gates(routes, target, command.nodes)
     yield from _live(turn, target, command.nodes)
+    yield from _deciders(turn, target, command.nodes)
+    yield from _uncovered(turn, target)
 
 
 def _misnamed(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
@@ -108,6 +111,31 @@ def _live(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[
             yield f"something is at {name!r}, and {called!r} lies in a branch there"
         else:
             yield from _different(node, other)
+
+
+def _deciders(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
+    """Who has decided what is known there too, where they may not decide something else because of it."""
+    if not target.tells_deciders_apart:
+        return
+    if not turn.routes.tells_deciders_apart and turn.state.decided:
+        yield "people are kept apart there by what they have decided, which nobody has kept of it; let it end where it is"
+    gone = [each for each in turn.state.deciders if nodes.get(each, each) not in target.graph.nodes]
+    known = {*turn.routes.graph.nodes, *nodes.values()}
+    people = [each.op for each in target.graph.nodes.values() if isinstance(each.op, Human)]
+    new = sorted({name for op in people for name in op.distinct_from} - known)
+    if gone and new:
+        told = f"{gone[0]!r} was decided and has no counterpart there, where {new[0]!r} is new"
+        yield f"{told}, and keeps those apart who decided it; name one"
+
+
+def _uncovered(turn: Turn, target: GraphIndex) -> Iterator[str]:
+    """What is approved, or asked about, is not the workflow's own there, which no edit of it would void."""
+    own = index_of(target).system - index_of(turn.routes).system
+    for approval in standing(turn).values():
+        op = turn.routes.node(approval.node).op
+        assert isinstance(op, Human)
+        for name in sorted(own.intersection(op.covers) if op.covers else own):
+            yield f"{approval.node!r} is about {name!r}, which the workflow writes by itself there"
 
 
 def _different(node: Node, other: Node) -> Iterator[str]:
