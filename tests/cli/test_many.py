@@ -100,7 +100,7 @@ def test_a_version_is_archived_and_restored(stage: Stage) -> None:
     holdfast("definitions", "archive", "order", "1")
     assert "are archived" in holdfast("start", "order", code=Exit.REFUSED).stderr
     assert "is archived" in holdfast("start", "order", "--version", "1", code=Exit.REFUSED).stderr
-    assert "`holdfast definitions restore`" in holdfast("start", "order", code=Exit.NOT_FOUND).stderr
+    assert "`holdfast definitions restore`" in holdfast("start", "order", code=Exit.REFUSED).stderr
     assert [each["name"] for each in holdfast.json("definitions", "archived")["items"]] == ["order"]
     holdfast("definitions", "restore", "order", "1")
     holdfast("start", "order")
