@@ -9,8 +9,9 @@ from typing import Final, Literal, TypedDict
 
 import msgspec
 
+from holdfast.authoring.rehearsal.passages import AwaitedEvent, EndlessError, Passage
 from holdfast.authoring.rehearsal.script import Script
-from holdfast.authoring.rehearsal.stage import AwaitedEvent, EndlessError, Passage, Rehearsal
+from holdfast.authoring.rehearsal.stage import Rehearsal
 from holdfast.authoring.words import Words
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 from uuid import UUID
 
-import msgspec
-
+from holdfast.authoring.rehearsal.passages import AwaitedEvent, EndlessError, Passage
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Decision, Effect, Rejection
 from holdfast.kernel.ids import InstanceId
@@ -39,42 +38,6 @@ BEGINNING: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 _INSTANCE: Final = InstanceId(UUID(int=1))
 _MOST: Final = 20_000
 """Commands of one rehearsal, and nodes that it comes through: whatever takes more goes round in circles."""
-
-
-class Passage(msgspec.Struct, kw_only=True):
-    """A node that the run came through."""
-
-    node: str
-    """As the author names it; system nodes have their whole id."""
-    slot: str = ""
-    """The slot that it belongs to; empty for nodes of the envelope."""
-    outcome: str = ""
-    """What it was left by; empty as long as it was not."""
-    note: str = ""
-    """What there is to say about it: who is asked, what is called, what failed."""
-    is_assumed: bool = False
-    """Whether the outcome is a guess: nobody was really asked, and nothing really happened."""
-    is_undoing: bool = False
-    """Whether what the node did is undone here."""
-    after: float = 0.0
-    """Seconds since the beginning, as far as time goes by by itself: answers come at once."""
-
-
-class AwaitedEvent(NamedTuple):
-    """A published event that a step waits for."""
-
-    step: int
-    name: str
-    """What the step calls it."""
-    event: str
-    key: str
-
-
-class EndlessError(Exception):
-    """A rehearsal does not come to an end, or not in time."""
-
-    def __init__(self, reason: str = "something goes round in circles") -> None:
-        super().__init__(reason)
 
 
 class Rehearsal:
