@@ -10,11 +10,8 @@ import msgspec
 import pytest
 
 from api.world import ACME, NORTH, SOUTH, World, problem, registered
-<<<<<<< HEAD
 from holdfast import Saga
-=======
 from holdfast.authoring.definition import Definition
->>>>>>> main
 from holdfast.http.openapi import document_of
 from holdfast.http.routes import ROUTES
 from holdfast.http.routes.definitions import publish_definition, publish_file
