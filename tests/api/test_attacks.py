@@ -123,6 +123,7 @@ FORGERIES: dict[str, Callable[[], str]] = {
     "kid that is a number": lambda: by_hand({"alg": "RS256", "kid": 1}, tokens.claims(), b"x"),
     "no kid among several keys": lambda: jwt.encode(tokens.claims(), tokens.other_key(), algorithm="RS256"),
     "critical header": lambda: by_hand({"alg": "RS256", "kid": "one", "crit": ["exp"]}, tokens.claims(), b"x"),
+    "critical header, signed": lambda: token(headers={"crit": ["exp"]}),
     "expired": lambda: token(exp=NOW - 3600),
     "expired by a little": lambda: token(exp=NOW - 121),
     "never expires": lambda: token(exp=None),

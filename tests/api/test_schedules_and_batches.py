@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -9,10 +10,12 @@ import msgspec
 import pytest
 
 from api.world import ACME, NORTH, SOUTH, World, problem, registered
+from holdfast import Saga
 from holdfast.authoring.definition import Definition
 from holdfast.http.openapi import document_of
 from holdfast.http.routes import ROUTES
 from holdfast.http.routes.definitions import publish_definition, publish_file
+from holdfast.machine.graphs.compiler import graph_data
 from holdfast.testing import ManualEngine
 from support.envelopes import invoice
 
@@ -154,6 +157,17 @@ def test_a_workflow_is_tried_out_before_and_after_it_is_published(own: World) ->
     second = client.ask("POST", address, json={"decisions": {"asked": ["rejected"]}, "input": {"days": 3}}).json()
     asked = second["trail"][0]
     assert (asked["node"], asked["outcome"], asked["is_assumed"]) == ("asked", "rejected", False)
+    client.ask("POST", f"{base}/files", content=FILE.format(version=2, role="boss"), headers=YAML)
+    older, newer = (client.ask("POST", address, json={"version": each}).json() for each in ("1", ""))
+    assert [each["trail"][0]["note"] for each in (older, newer)] == ["asks role:manager", "asks role:boss"]
+    saga = Saga("s").step("do", "work").human("ask", role="r").wait_for("paid", "payment", timeout=60).build()
+    given: dict[str, object] = {"text": json.dumps(graph_data(saga.graph)), "workflow": "s"}
+    all_said = {**given, "answers": {"work": 7}, "forms": {"ask": {"n": 1}}, "events": {"payment": 8}}
+    data = client.ask("POST", f"{base}/files/dry-run", json=all_said).json()["data"]
+    assert (data["do"], data["ask"]["data"], data["paid"]) == (7, {"n": 1}, 8)
+    for badly in ({"failing": ["work"]}, {"unanswered": ["payment"]}):
+        assert client.ask("POST", f"{base}/files/dry-run", json=given | badly).json()["status"] == "failed"
+    assert client.ask("POST", f"{base}/files/dry-run", json={**given, "workflow": "t"}).status_code == 404
     wrong = client.ask("POST", address, json={"decisions": {"askd": "rejected"}})
     assert (wrong.status_code, "did you mean 'asked'?" in problem(wrong)["detail"]) == (422, True)
     assert client.ask("POST", address, json={"text": "x"}).status_code == 400

@@ -74,8 +74,12 @@ def test_a_file_is_tried_out_without_a_database(holdfast: Holdfast) -> None:
     assert f"`holdfast dry-run {file}` tries" in holdfast("template", "run", file, code=Exit.NOT_FOUND).stderr
     assert "for files" in holdfast("dry-run", "order", "--workflow", "x", code=Exit.WRONG).stderr
     assert "for published" in holdfast("dry-run", file, "--version", "7", code=Exit.WRONG).stderr
-    saga = written(json.dumps(graph_data(Saga("s").human("ask", role="r").build().graph)), "s.json")
+    saga = written(
+        json.dumps(graph_data(Saga("s").human("ask", role="r").wait_for("paid", "payment").build().graph)), "s.json"
+    )
     assert "is completed" in holdfast("dry-run", saga).stdout
+    said = holdfast.json("dry-run", saga, "--form", 'ask={"n": 1}', "--event", "payment=8")["data"]
+    assert (said["ask"]["data"], said["paid"]) == ({"n": 1}, 8)
     assert "is aborted" in holdfast("dry-run", saga, "--decide", "ask=rejected", code=Exit.NO).stdout
     several = holdfast("dry-run", written(ORDERS + REFUNDS), code=Exit.WRONG).stderr
     assert "--workflow (orders.approval, refunds)" in several

@@ -17,7 +17,7 @@ from cli.flows import ORDERS
 from cli.stage import Stage
 from holdfast.cli import main
 from holdfast.cli.exits import Exit
-from holdfast.cli.output import aligned, cell
+from holdfast.cli.output import aligned, cell, coloured
 from support.repository import ROOT
 
 
@@ -45,6 +45,13 @@ def test_a_terminal_gets_a_table_in_colours() -> None:
     told = seen("template", "list")
     assert "\x1b[1m" in told
     assert "order_approval" in told
+
+
+def test_how_something_stands_has_its_colour_for_who_looks_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has failed is red on a terminal; other words, and all of them in a pipe, are as they are."""
+    assert coloured("failed") == "failed"
+    monkeypatch.setattr("holdfast.cli.output.is_terminal", lambda: True)
+    assert [coloured(each) for each in ("failed", "holidays")] == ["\x1b[31mfailed\x1b[0m", "holidays"]
 
 
 def test_a_narrow_terminal_gets_lines_and_who_wants_no_colours_none(tmp_path: Path) -> None:

@@ -132,6 +132,8 @@ def test_definitions_are_paused(stage: Stage) -> None:
     stage.holdfast("pauses", "resume", "--definition", "import", "--reason", "done")
     assert stage.holdfast.json("pauses", "list")["items"] == []
     page = stage.holdfast.json("pauses", "list", "--with-ended", "--limit", "1")
+    shown = stage.holdfast("pauses", "list", "--with-ended", "--limit", "1")
+    assert shown.stderr == f"there is more: --after {page['next']}\n"
     rest = stage.holdfast.json("pauses", "list", "--with-ended", "--after", str(page["next"]))
     assert [each["id"] for each in rest["items"]] == [first["id"]]
     assert "not_paused" in stage.holdfast("pauses", "resume", "--definition", "order", code=Exit.REFUSED).stderr
