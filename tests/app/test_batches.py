@@ -104,14 +104,19 @@ def test_what_is_put_back_is_followed_until_it_is_done_or_gives_up_again(place: 
     engine.drain()
     assert len(engine.dead_letters.list()) == 2
     broken.remove("a")
-    batch = engine.batches.begin("requeue", definition="fragile")
+    batch = engine.batches.begin("requeue", definition="fragile", batch_id="again")
     engine.drain()
+    with pytest.raises(ReusedIdError):
+        engine.batches.begin("requeue", definition="fragile", batch_id="again", reason="another one")
     batch = engine.batches.get(batch.id)
     assert (batch.status, batch.counts.accepted) == ("running", 2)
     engine.advance(2 * SECOND)
     batch = engine.batches.get(batch.id)
     assert sorted(items(engine, batch)) == [("done", ""), ("failed", "it gave up again: ValueError: b is on fire")]
     assert batch.status == "completed"
+    assert (
+        engine.batches.begin("requeue", definition="fragile", batch_id="again") == batch
+    )  # Whatever there is to do now.
     broken.clear()
     runs = [each.id for each in engine.runs.list().items]
     again = engine.batches.begin("retry", runs)

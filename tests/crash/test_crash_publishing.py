@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from holdfast import ConfigurationError, DefinitionError
-from holdfast.testing import ManualEngine, Scenario
-from support.crashing import NewStore, tried
+from holdfast.testing import ManualEngine, Scenario, crash_everywhere
+from support.crashing import NewStore, checked
 from support.engines import Live, Place
 
 _WORKFLOW = """
@@ -49,8 +49,8 @@ SCENARIO = Scenario(
 
 def test_a_process_that_dies_has_published_all_of_a_file_or_nothing(new_store: NewStore) -> None:
     """Wherever it dies, the next process finds the whole file or nothing of it, and publishing it again does the rest."""
-    report = tried(SCENARIO, new_store)
-    assert report.points == 2
+    report = crash_everywhere(checked(SCENARIO), new_store=new_store)
+    assert report.points == 2  # Before it is written and behind it: there is nothing in between.
     assert report.outcome[0] == NAMES  # type: ignore[index]
 
 

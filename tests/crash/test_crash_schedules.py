@@ -21,6 +21,12 @@ def prepared(engine: ManualEngine) -> None:
     engine.register(Saga("long").step("begin", lambda: None).wait("rest", 1.5 * HOUR).build())
     engine.register(Saga("short").step("write", lambda: None).build())
 
+    def late() -> None:
+        if engine.clock.now() < START + HOUR:
+            raise ValueError("it is too early")
+
+    engine.register(Saga("late", dlq=True).step("try", late, attempts=2).build())
+
 
 def scheduled(engine: ManualEngine) -> None:
     """Three hours of a schedule whose runs overlap, one that was asked for, and a period."""
@@ -59,16 +65,19 @@ def test_a_process_that_dies_at_any_point_starts_each_time_once(new_store: NewSt
 
 def begun(engine: ManualEngine) -> None:
     """Some are started by a batch, and what they did is undone by another one."""
+    engine.start("late", key="late", idempotency_key="late")
     engine.batches.begin("start", inputs=[{}] * 2, definition="long", batch_id="start", follow=10 * HOUR)
     engine.drain()
     runs = [each.run for each in engine.batches.items("start") if each.run is not None]
     engine.batches.begin("cancel", runs[:1], batch_id="cancel", follow=HOUR)
     engine.advance(2 * HOUR)
+    engine.batches.begin("requeue", definition="late", batch_id="requeue", follow=HOUR)
+    engine.advance(timedelta(minutes=1))
 
 
 def followed(engine: ManualEngine) -> object:
     """What became of each item, and how many runs there are."""
-    items = {name: engine.batches.items(name) for name in ("start", "cancel")}
+    items = {name: engine.batches.items(name) for name in ("start", "cancel", "requeue")}
     return (
         [(name, each.status, each.detail) for name, found in items.items() for each in found],
         [engine.batches.get(name).status for name in items],
@@ -84,8 +93,10 @@ def test_a_process_that_dies_anywhere_does_each_item_once(new_store: NewStore) -
     report = tried(BATCHES, new_store, every=4, on_server=13)
     assert report.points > 1
     told, statuses, runs = report.outcome[0]  # type: ignore[index]
-    assert [each[:2] for each in told] == [("start", "failed"), ("start", "done"), ("cancel", "done")]
-    assert (statuses, runs) == (["completed"] * 2, [("long", "cancelled"), ("long", "completed")])
+    ends = [("start", "failed"), ("start", "done"), ("cancel", "done"), ("requeue", "done")]
+    assert [each[:2] for each in told] == ends
+    ended = [("late", "completed"), ("long", "cancelled"), ("long", "completed")]
+    assert (statuses, runs) == (["completed"] * 3, ended)
 
 
 def invoiced(engine: ManualEngine) -> None:

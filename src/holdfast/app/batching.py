@@ -14,7 +14,7 @@ from holdfast.app.desk import Desk, nothing
 from holdfast.app.errands import Errands
 from holdfast.app.requeued import GONE, STILL, put_back
 from holdfast.app.workflow_reads import workflow_row
-from holdfast.errors import HoldfastError, RejectedError
+from holdfast.errors import HoldfastError, NotFoundError, RejectedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decider import TERMINAL
 from holdfast.kernel.ids import InstanceId
@@ -25,6 +25,8 @@ from holdfast.runtime.handlers import EffectContext
 from holdfast.store.shapes import Header
 
 _WANTED = {"cancel": "cancelled", "abort": "aborted"}
+_CERTAIN = ("step", "compensation", "timer")
+"""Dead letters that are gone of which the world tells whether they were put back; others may have been discarded."""
 _OF_WORKFLOWS = ("step", "compensation")
 """Dead letters that a workflow has, and no other instance."""
 
@@ -68,8 +70,11 @@ class Batching:
             if asked.order.verb == "start":
                 return Outcome(number=item.number, status="refused", detail=str(error))
             found = _looked(desk, asked.order, item)
-            is_so = found.status == "done"
-            return found if is_so else Outcome(number=item.number, status="refused", detail=str(error))
+            is_gone = asked.order.verb == "requeue" and isinstance(error, NotFoundError)
+            is_ours = is_gone and (item.source in _CERTAIN or context.attempt > 1)
+            if is_ours or (found.status == "done" and not is_gone):
+                return found
+            return Outcome(number=item.number, status="refused", detail=str(error))
         return _looked(desk, asked.order, item)
 
     def _start(self, desk: Desk, context: EffectContext, order: Order, item: Item) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
@@ -28,7 +29,7 @@ from holdfast.app.requeued import mark_of, newest_letter
 from holdfast.app.schedule_plans import milliseconds
 from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.workflow_reads import LARGEST_PAGE
-from holdfast.errors import NotFoundError, PayloadError, brief
+from holdfast.errors import NotFoundError, PayloadError, ReusedIdError, brief
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS
 from holdfast.machine.batches import words as w
@@ -98,8 +99,10 @@ class FutureBatches:
                 follow_ms=milliseconds(follow, "`follow`"),
             )
             made = checked_id(batch_id, "batch id", may_be_empty=True)
-            if asked.cause and made and (known := self._begun(made, order)) is not None:
-                return known  # What it was about may be at work by now, so that it cannot be chosen again.
+            if made:
+                order = msgspec.structs.replace(order, said=asked.said(runs, letters, inputs))
+                if (known := self._begun(made, order)) is not None:
+                    return known  # What it was about may be at work by now, so that it cannot be chosen again.
             items = asked.items(runs, letters, inputs)
             shared = self._desk.service.shared
             name = made or str(shared.chance.new_id(shared.clock.now()))
@@ -109,12 +112,14 @@ class FutureBatches:
         return self._desk.read(act)
 
     def _begun(self, name: str, order: w.Order) -> Batch | None:
-        """The batch that was begun by the same order under this id; None if none was."""
+        """The batch that was begun by the same words under this id; None if there is none, ReusedIdError if they were others."""
         try:
             header, state = self._kept.found(name)
         except NotFoundError:
             return None
-        return batch_of(header, state) if state.order == order else None
+        if state.order != order:
+            raise ReusedIdError(name)
+        return batch_of(header, state)
 
     def get(self, batch: str) -> Reply[Batch]:
         """One batch: how far it is, and how many items have come to what."""
@@ -184,6 +189,20 @@ class _Asked:
         self._status = status
         self.cause = checked_key(cause, "cause", may_be_empty=True)
         self.name, self.version = checked_definition(definition, version) if definition else ("", "")
+
+    def said(self, runs: Sequence[InstanceLike], letters: Sequence[LetterLike], inputs: Sequence[object]) -> str:
+        """A hash of what a batch is to be about in the words of the caller: what it finds may be something else when it is begun again."""
+        self._check(runs, letters, inputs)
+        whole = (
+            self._verb,
+            self.name,
+            self.version,
+            [self._status] if isinstance(self._status, str) else list(self._status),
+            [str(checked_instance(each)) for each in islice(runs, MOST_ITEMS + 1)],
+            [checked_letter(each) for each in islice(letters, MOST_ITEMS + 1)],
+            plain(list(islice(inputs, MOST_ITEMS + 1)), what="list of inputs", limit=self._desk.payload_limit),
+        )
+        return hashlib.sha256(msgspec.json.encode(whole, order="sorted")).hexdigest()
 
     def items(
         self, runs: Sequence[InstanceLike], letters: Sequence[LetterLike], inputs: Sequence[object]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.authoring.rehearsal.dry_run import DryRun, Ending, Walk, dry_run
+from holdfast.authoring.rehearsal.dry_run import DryRun, Ending, Terms, Walk, dry_run
+from holdfast.authoring.rehearsal.passages import EndlessError, Passage
 from holdfast.authoring.rehearsal.script import Script
-from holdfast.authoring.rehearsal.stage import EndlessError, Passage, Rehearsal
+from holdfast.authoring.rehearsal.stage import Rehearsal
 
-__all__ = ["DryRun", "Ending", "EndlessError", "Passage", "Rehearsal", "Script", "Walk", "dry_run"]
+__all__ = ["DryRun", "Ending", "EndlessError", "Passage", "Rehearsal", "Script", "Terms", "Walk", "dry_run"]

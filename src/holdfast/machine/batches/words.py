@@ -65,6 +65,8 @@ class Order(_Word, frozen=True, kw_only=True):
     """What the dead letters have in common that it is about, if that is how they were chosen."""
     per_second: float = 0
     """How many are tried in a second; 0 means as many as there is time for."""
+    said: str = ""
+    """A hash of all that was said when it was begun, by which a call that is repeated is told; empty if it cannot be."""
     follow_ms: int = 0
     """How long it is looked, after the last one was tried, what those come to that were taken."""
 
