@@ -76,7 +76,7 @@ FIGURES = {
 
 def bench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the benchmark from some other folder, once and small."""
-    command = [sys.executable, str(ROOT / "bench" / "run.py"), "--scale", "0.01", "--rounds", "1", *arguments]
+    command = [sys.executable, str(ROOT / "bench" / "run.py"), "--scale", "0.003", "--rounds", "1", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=110)
 
 
