@@ -197,7 +197,6 @@ def test_streams_end_with_the_application_that_it_is_mounted_into(engine: Engine
     app.mount("/holdfast", api)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=20))
     heard: list[str] = []
-    before = signal.getsignal(signal.SIGINT)
 
     def listen() -> None:
         eventually(lambda: server.started)
@@ -210,12 +209,16 @@ def test_streams_end_with_the_application_that_it_is_mounted_into(engine: Engine
         heard.append("ended")
 
     listener = threading.Thread(target=listen)
-    listener.start()
-    with pytest.raises(KeyboardInterrupt):  # uvicorn passes it on, too.
-        server.run()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell has its background jobs ignore it.
+    try:
+        listener.start()
+        with pytest.raises(KeyboardInterrupt):  # uvicorn passes it on, too.
+            server.run()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     listener.join(60)
     assert (heard[0], heard[-1]) == (": still here", "ended")
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_signal_that_nobody_heeded_does_what_it_does() -> None:
