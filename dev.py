@@ -71,7 +71,12 @@ def fingerprint() -> str:
 
 def tool(*command: str) -> int:
     """Run a program of the environment from the repository's root."""
-    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False, cwd=ROOT).returncode
+    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False, cwd=ROOT, env=surroundings()).returncode
+
+
+def surroundings() -> dict[str, str]:
+    """Our variables, but for the wish to keep no compiled modules: each of hundreds of processes would compile the package for itself."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def run(arguments: list[str]) -> int:
@@ -117,6 +122,7 @@ def checked() -> tuple[str, int]:
             [str(BIN / step[0]), *step[1:]],
             check=False,
             cwd=ROOT,
+            env=surroundings(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -133,6 +139,8 @@ def test(arguments: list[str]) -> int:
     long = "--long" in arguments
     rest = [word for word in arguments if word != "--long"]
     marks = [] if "-m" in rest else ["-m", "long or not long" if long else "not long"]
+    if long:
+        os.environ.setdefault("HOLDFAST_RACES", "200")
     if rest:
         return tool("pytest", *marks, *rest)
     # A test waits for a server or a clock for a part of its time, so one process more than there are processors keeps them busy.

@@ -43,6 +43,7 @@ from holdfast.http.routes import ROUTES
 from holdfast.http.routing import Route
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.refusals import PeopleRefusal
+from holdfast.store.copying import CopyRefusal
 from holdfast.store.removing import RemovalRefusal
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -459,6 +460,14 @@ def rejections_page() -> str:
     lines += table(("code", "meaning"), refusal_rows("app/blueprint_refusals.py", BlueprintRefusal))
     lines += ["", "## Dropping all tables", "", "The codes of `holdfast drop`; everything stays as it is:", ""]
     lines += table(("code", "meaning"), refusal_rows("store/removing.py", RemovalRefusal))
+    lines += [
+        "",
+        "## Copying a database",
+        "",
+        "The codes of `holdfast copy` and `copy_database`; nothing is copied:",
+        "",
+    ]
+    lines += table(("code", "meaning"), refusal_rows("store/copying.py", CopyRefusal))
     return "\n".join(lines) + "\n"
 
 

@@ -1,132 +1,149 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
-from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
-from holdfast.app.blueprint_views import (
-    BodyCheck,
-    BodyDraft,
-    BodyTemplate,
-    BodyVersion,
-    BrokenBody,
-    ContractCheck,
-    ContractVersion,
-    PublishingRules,
-)
-from holdfast.app.document_views import (
-    AuditLine,
-    DocumentMutation,
-    DocumentPage,
-    DocumentRound,
-    DocumentSummary,
-    DocumentVersion,
-    DocumentView,
-    EditCheck,
-    FieldDifference,
-    TransitionChoice,
-)
-from holdfast.app.engine import Engine
-from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
-from holdfast.app.faces.blocking import Calls, Run
-from holdfast.app.forking import ForkPreview, RepeatedCall
-from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
-from holdfast.app.letter_groups import LetterGroup, LetterGroups
-from holdfast.app.operator_views import (
-    Backlog,
-    DeadLetter,
-    DefinitionCheck,
-    DefinitionInfo,
-    Hold,
-    InboxMessage,
-    InstanceInfo,
-    MissingHandler,
-    Observation,
-    PauseInfo,
-    ProjectionInfo,
-    Transition,
-    WorkerInfo,
-)
-from holdfast.app.past import PastState
-from holdfast.app.pause_points import PausePoint
-from holdfast.app.pause_views import ResumeOption, ResumeRequest
-from holdfast.app.process_views import (
-    ExpiredProcess,
-    ProcessChoice,
-    ProcessDescriptor,
-    ProcessEvent,
-    ProcessInstance,
-    ProcessPage,
-    ProcessStep,
-    ProcessSummary,
-)
-from holdfast.app.processes import ProcessCode
-from holdfast.app.publication_views import PublishedEvent
-from holdfast.app.reasons import Reason, Why
-from holdfast.app.step_handlers import StepContext
-from holdfast.app.task_views import (
-    DecidedTask,
-    HumanTask,
-    TaskComment,
-    TaskCounts,
-    TaskDecision,
-    TaskDetails,
-    TaskPerson,
-)
-from holdfast.app.verification import Verification
-from holdfast.app.views import Instance, Recorded
-from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Page, Step, WorkflowInstance
-from holdfast.authoring.definition import Definition, TypedDefinition
-from holdfast.authoring.process import load_processes
-from holdfast.authoring.rules import load_rules
-from holdfast.authoring.saga import Branch, Escalation, Saga, SagaDefinition, StepDefinition, ask, event, handler, task
-from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
-from holdfast.errors import (
-    CommandError,
-    ConfigurationError,
-    ConflictError,
-    CorruptHistoryError,
-    DeadlockError,
-    DefinitionError,
-    Diagnostic,
-    ExpressionError,
-    ForbiddenError,
-    HeldError,
-    HoldfastError,
-    NotFoundError,
-    PayloadError,
-    RejectedError,
-    ReplayError,
-    ReusedIdError,
-    SchemaMismatchError,
-    StoppedError,
-    StoreError,
-    StoreUnavailableError,
-    UnknownEventError,
-    WorkflowFailedError,
-)
-from holdfast.kernel.actor import Actor, RequestContext
-from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
-from holdfast.kernel.decider import Decider, Failure, Status
-from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
-from holdfast.kernel.moment import Moment
-from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
-from holdfast.kernel.retry import RetryPolicy
-from holdfast.kernel.vocabulary import message
-from holdfast.machine.graphs.asks import Ask, Stage
-from holdfast.machine.graphs.graph import DocumentRule
-from holdfast.outbound.http import Outbound
-from holdfast.outbound.invokers import Invocation, Invoker
-from holdfast.outbound.openapi.invoker import ApiDocument, OpenApi
-from holdfast.people.capabilities import Capabilities, CapabilityResolver, ClaimedCapabilities
-from holdfast.people.chains import Chain
-from holdfast.people.directory import Directory
-from holdfast.people.notices.mail import Mail
-from holdfast.people.notices.notice import Channel, Notice
-from holdfast.people.notices.webhook import Webhook
-from holdfast.people.resolvers import PeopleRequest
-from holdfast.runtime.handlers import EffectContext, Fail, Retry
-from holdfast.runtime.health import Health
-from holdfast.runtime.loops.projections import ProjectedEvent, Projection
-from holdfast.runtime.replies import Reply
-from holdfast.runtime.settings import Settings
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
+    from holdfast.app.blueprint_views import (
+        BodyCheck,
+        BodyDraft,
+        BodyTemplate,
+        BodyVersion,
+        BrokenBody,
+        ContractCheck,
+        ContractVersion,
+        PublishingRules,
+    )
+    from holdfast.app.copying import Copied, copy_database
+    from holdfast.app.document_views import (
+        AuditLine,
+        DocumentMutation,
+        DocumentPage,
+        DocumentRound,
+        DocumentSummary,
+        DocumentVersion,
+        DocumentView,
+        EditCheck,
+        FieldDifference,
+        TransitionChoice,
+    )
+    from holdfast.app.engine import Engine
+    from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
+    from holdfast.app.faces.blocking import Calls, Run
+    from holdfast.app.forking import ForkPreview, RepeatedCall
+    from holdfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
+    from holdfast.app.letter_groups import LetterGroup, LetterGroups
+    from holdfast.app.operator_views import (
+        Backlog,
+        DeadLetter,
+        DefinitionCheck,
+        DefinitionInfo,
+        Hold,
+        InboxMessage,
+        InstanceInfo,
+        MissingHandler,
+        Observation,
+        PauseInfo,
+        ProjectionInfo,
+        Transition,
+        WorkerInfo,
+    )
+    from holdfast.app.past import PastState
+    from holdfast.app.pause_points import PausePoint
+    from holdfast.app.pause_views import ResumeOption, ResumeRequest
+    from holdfast.app.process_views import (
+        ExpiredProcess,
+        ProcessChoice,
+        ProcessDescriptor,
+        ProcessEvent,
+        ProcessInstance,
+        ProcessPage,
+        ProcessStep,
+        ProcessSummary,
+    )
+    from holdfast.app.processes import ProcessCode
+    from holdfast.app.publication_views import PublishedEvent
+    from holdfast.app.reasons import Reason, Why
+    from holdfast.app.step_handlers import StepContext
+    from holdfast.app.task_views import (
+        DecidedTask,
+        HumanTask,
+        TaskComment,
+        TaskCounts,
+        TaskDecision,
+        TaskDetails,
+        TaskPerson,
+    )
+    from holdfast.app.verification import Verification
+    from holdfast.app.views import Instance, Recorded
+    from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Page, Step, WorkflowInstance
+    from holdfast.authoring.definition import Definition, TypedDefinition
+    from holdfast.authoring.process import load_processes
+    from holdfast.authoring.rules import load_rules
+    from holdfast.authoring.saga import (
+        Branch,
+        Escalation,
+        Saga,
+        SagaDefinition,
+        StepDefinition,
+        ask,
+        event,
+        handler,
+        task,
+    )
+    from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
+    from holdfast.errors import (
+        CommandError,
+        ConfigurationError,
+        ConflictError,
+        CorruptHistoryError,
+        DeadlockError,
+        DefinitionError,
+        Diagnostic,
+        ExpressionError,
+        ForbiddenError,
+        HeldError,
+        HoldfastError,
+        NotFoundError,
+        PayloadError,
+        RejectedError,
+        ReplayError,
+        ReusedIdError,
+        SchemaMismatchError,
+        StoppedError,
+        StoreError,
+        StoreUnavailableError,
+        UnknownEventError,
+        WorkflowFailedError,
+    )
+    from holdfast.kernel.actor import Actor, RequestContext
+    from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
+    from holdfast.kernel.decider import Decider, Failure, Status
+    from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
+    from holdfast.kernel.moment import Moment
+    from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+    from holdfast.kernel.retry import RetryPolicy
+    from holdfast.kernel.vocabulary import message
+    from holdfast.machine.graphs.asks import Ask, Stage
+    from holdfast.machine.graphs.graph import DocumentRule
+    from holdfast.outbound.http import Outbound
+    from holdfast.outbound.invokers import Invocation, Invoker
+    from holdfast.outbound.openapi.invoker import ApiDocument, OpenApi
+    from holdfast.people.capabilities import Capabilities, CapabilityResolver, ClaimedCapabilities
+    from holdfast.people.chains import Chain
+    from holdfast.people.directory import Directory
+    from holdfast.people.notices.mail import Mail
+    from holdfast.people.notices.notice import Channel, Notice
+    from holdfast.people.notices.webhook import Webhook
+    from holdfast.people.resolvers import PeopleRequest
+    from holdfast.runtime.handlers import EffectContext, Fail, Retry
+    from holdfast.runtime.health import Health
+    from holdfast.runtime.loops.projections import ProjectedEvent, Projection
+    from holdfast.runtime.replies import Reply
+    from holdfast.runtime.settings import Settings
 
 __all__ = [
     "Absence",
@@ -156,6 +173,7 @@ __all__ = [
     "ConflictError",
     "ContractCheck",
     "ContractVersion",
+    "Copied",
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",
@@ -292,6 +310,7 @@ __all__ = [
     "Written",
     "WrittenPage",
     "ask",
+    "copy_database",
     "event",
     "handler",
     "load_processes",
@@ -299,3 +318,100 @@ __all__ = [
     "message",
     "task",
 ]
+
+_HOMES: Final = {
+    "app.access_views": "ApiKey NewApiKey RefusedRequest Written WrittenPage",
+    "app.blueprint_views": (
+        "BodyCheck BodyDraft BodyTemplate BodyVersion BrokenBody ContractCheck ContractVersion PublishingRules"
+    ),
+    "app.copying": "Copied copy_database",
+    "app.document_views": (
+        "AuditLine DocumentMutation DocumentPage DocumentRound DocumentSummary DocumentVersion "
+        "DocumentView EditCheck FieldDifference TransitionChoice"
+    ),
+    "app.engine": "Engine",
+    "app.faces.awaitable": "AsyncCalls AsyncRun",
+    "app.faces.blocking": "Calls Run",
+    "app.forking": "ForkPreview RepeatedCall",
+    "app.invariants.views": "Invariant InvariantPage Mended Violation",
+    "app.letter_groups": "LetterGroup LetterGroups",
+    "app.operator_views": (
+        "Backlog DeadLetter DefinitionCheck DefinitionInfo Hold InboxMessage InstanceInfo MissingHandler "
+        "Observation PauseInfo ProjectionInfo Transition WorkerInfo"
+    ),
+    "app.past": "PastState",
+    "app.pause_points": "PausePoint",
+    "app.pause_views": "ResumeOption ResumeRequest",
+    "app.process_views": (
+        "ExpiredProcess ProcessChoice ProcessDescriptor ProcessEvent ProcessInstance ProcessPage "
+        "ProcessStep ProcessSummary"
+    ),
+    "app.processes": "ProcessCode",
+    "app.publication_views": "PublishedEvent",
+    "app.reasons": "Reason Why",
+    "app.step_handlers": "StepContext",
+    "app.task_views": "DecidedTask HumanTask TaskComment TaskCounts TaskDecision TaskDetails TaskPerson",
+    "app.verification": "Verification",
+    "app.views": "Instance Recorded",
+    "app.workflow_views": "HistoryEntry InstanceSummary Notification Page Step WorkflowInstance",
+    "authoring.definition": "Definition TypedDefinition",
+    "authoring.process": "load_processes",
+    "authoring.rules": "load_rules",
+    "authoring.saga": "Branch Escalation Saga SagaDefinition StepDefinition ask event handler task",
+    "diagrams.charts": "StateInfo StateMachineDefinition StateMachineView TransitionInfo",
+    "errors": (
+        "CommandError ConfigurationError ConflictError CorruptHistoryError DeadlockError DefinitionError "
+        "Diagnostic ExpressionError ForbiddenError HeldError HoldfastError NotFoundError PayloadError "
+        "RejectedError ReplayError ReusedIdError SchemaMismatchError StoppedError StoreError "
+        "StoreUnavailableError UnknownEventError WorkflowFailedError"
+    ),
+    "kernel.actor": "Actor RequestContext",
+    "kernel.codecs": "Codec JsonCodec MessagePackCodec",
+    "kernel.decider": "Decider Failure Status",
+    "kernel.decision": "Decision Effect Ignored Message Rejection Timer",
+    "kernel.moment": "Moment",
+    "kernel.people": "Absence Delegation DirectoryChange Grant Principal",
+    "kernel.retry": "RetryPolicy",
+    "kernel.vocabulary": "message",
+    "machine.graphs.asks": "Ask Stage",
+    "machine.graphs.graph": "DocumentRule",
+    "outbound.http": "Outbound",
+    "outbound.invokers": "Invocation Invoker",
+    "outbound.openapi.invoker": "ApiDocument OpenApi",
+    "people.capabilities": "Capabilities CapabilityResolver ClaimedCapabilities",
+    "people.chains": "Chain",
+    "people.directory": "Directory",
+    "people.notices.mail": "Mail",
+    "people.notices.notice": "Channel Notice",
+    "people.notices.webhook": "Webhook",
+    "people.resolvers": "PeopleRequest",
+    "runtime.handlers": "EffectContext Fail Retry",
+    "runtime.health": "Health",
+    "runtime.loops.projections": "ProjectedEvent Projection",
+    "runtime.replies": "Reply",
+    "runtime.settings": "Settings",
+}
+"""Where the names of the package come from, module by module. Each is loaded when it is first asked for: who only wants `holdfast --help` waits for none."""
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # Who checks types is told of every name above, and that there are no others.
+
+    def __getattr__(name: str) -> object:
+        """A name of the package, or a part of it, that is asked for the first time."""
+        home = _HOME_OF.get(name)
+        if home is not None:
+            found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            return found
+        if not name.startswith("_"):
+            try:
+                return import_module(f"{__name__}.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{__name__}.{name}":
+                    raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """All names, also those that nobody has asked for."""
+    return sorted({*globals(), *__all__})

@@ -348,6 +348,9 @@ MALFORMED: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "brackets in a text are no depth": ("POST", START, {"content": b'{"definition":"no-such","input":{"a":"' + b"[{" * 300 + b'"}}'}, 404),
     "too large": ("POST", START, {"content": b'{"definition":"' + b"a" * 30_000 + b'"}'}, 413),
     "a huge number": ("POST", START, {"content": b'{"definition":"ask","input":{"a":1' + b"0" * 5000 + b"}}"}, 400),
+    "a field twice": ("POST", START, {"content": b'{"definition":"no-such","definition":"ask"}'}, 400),
+    "a field twice, once escaped": ("POST", START, {"content": b'{"definition":"no-such","d\\u0065finition":"ask"}'}, 400),
+    "a field twice, deep down": ("POST", START, {"content": b'{"definition":"ask","input":{"a":[{"n":1},{"n":1,"n":2}]}}'}, 400),
     "a number for a text": ("POST", START, {"json": {"definition": 1}}, 400),
     "a text for an object": ("POST", START, {"json": {"definition": "ask", "input": "x"}}, 400),
     "an unknown field": ("POST", START, {"json": {"definition": "ask", "inptu": {}}}, 400),
@@ -518,6 +521,9 @@ def test_a_replayed_delivery_is_one_event(scene: Scene) -> None:
     keyless = b'{"data":{}}'
     unkeyed = client.ask("POST", "/hooks/shop", content=keyless, headers=delivery(keyless, at=now, identity="d-78"))
     assert unkeyed.status_code == 400
+    double = b'{"data":{"order":"o-1","order":"o-2"}}'
+    answer = client.ask("POST", "/hooks/shop", content=double, headers=delivery(double, at=now, identity="d-79"))
+    assert (answer.status_code, answer.json()["code"]) == (400, "repeated_name")
 
 
 # -- more rights than one has

@@ -211,8 +211,9 @@ def test_contracts_and_charters(own: World) -> None:
         assert (late.status_code, problem(late)["code"]) == (412, "changed_meanwhile")
     put = ann.ask("PUT", f"{charters}/settings", json=more, headers={"if-match": seen.headers["etag"]})
     assert (put.json()["version"], put.headers["etag"][:4]) == (2, '"v2.')
-    fresh = ann.ask("PUT", f"{charters}/rules:receipt", json={"rules": []}, headers={"if-match": '"v1"'})
-    assert fresh.status_code == 412
+    for tag in ('"v1"', "*"):
+        fresh = ann.ask("PUT", f"{charters}/rules:receipt", json={"rules": []}, headers={"if-match": tag})
+        assert (fresh.status_code, problem(fresh)["code"]) == (412, "changed_meanwhile")
     assert ann.ask("PUT", f"{charters}/settings", json={"rules": []}).status_code == 422
     assert ann.ask("PUT", f"{charters}/nonsense", json={"rules": []}).status_code == 404
     assert rival.get(f"{charters}/settings").status_code == 404

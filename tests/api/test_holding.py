@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
+from types import SimpleNamespace
 
 import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
 from msgspec.structs import replace
+from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
@@ -21,7 +27,8 @@ from api.test_wire import QUICK, RUNS, key
 from api.tokens import ISSUER
 from api.world import ACME, registered
 from holdfast import Engine
-from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app
+from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app, ending
+from holdfast.http import serving as serving_
 from holdfast.http.hub import Hub, Watcher
 from support.waiting import eventually
 
@@ -69,6 +76,57 @@ def test_nobody_hides_a_request_in_another_one(engine: Engine) -> None:
             heard = b"".join(iter(lambda: line.recv(65_536), b""))
     assert heard.startswith(b"HTTP/1.1 401")
     assert heard.count(b"HTTP/1.1") == 1
+
+
+def test_there_are_so_many_connections_and_no_more(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds no room is told so by a problem, and when to come back; there is room again once others have left."""
+    monkeypatch.setattr(serving_, "_MOST_REQUESTS", 2)
+    with served(engine) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))), socket.create_connection((host, int(port))):
+            assert eventually(lambda: httpx.get(f"{address}/healthz").status_code == 503)
+            refused = httpx.get(f"{address}/healthz")
+            assert (refused.json()["code"], refused.json()["retryable"]) == ("too_many_connections", True)
+            assert refused.headers["content-type"] == "application/problem+json"
+            assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
+            assert refused.headers["x-content-type-options"] == "nosniff"
+        assert eventually(lambda: httpx.get(f"{address}/healthz").status_code == 200)
+
+
+HEAD = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
+FULL = 32_768
+HEADS: dict[str, tuple[bytes, list[int]]] = {
+    "as long as may be": (HEAD + b"x: " + b"a" * (FULL - 100) + b"\r\n\r\n", [200]),
+    "longer, in one piece": (HEAD + b"x: " + b"a" * FULL + b"\r\n\r\n", [431]),
+    "of many lines": (HEAD + b"x: y\r\n" * 6000 + b"\r\n", [431]),
+    "of blanks": (HEAD + b"x:" + b" " * (2 * FULL) + b"y\r\n\r\n", [431]),
+    "a long address": (b"GET /" + b"a" * (2 * FULL) + b" HTTP/1.1\r\nhost: x\r\n\r\n", [431]),
+    "without an end": (HEAD + b"x: " + b"a" * (4 * FULL), [431]),
+    "behind a request": (HEAD + b"\r\n" + HEAD + b"x: " + b"a" * FULL + b"\r\n\r\n", [200, 431]),
+    "no HTTP": (b"\x16\x03\x01 hello\r\n\r\n", [400]),
+}
+
+
+@pytest.mark.parametrize("case", HEADS)
+def test_heads_are_so_long_and_no_longer(engine: Engine, case: str) -> None:
+    """The limit on address and headers holds however they come: a piece at a time, all at once, or behind another request."""
+    said, statuses = HEADS[case]
+    with served(engine) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        heard = b""
+        with socket.create_connection((host, int(port)), timeout=20) as line, suppress(ConnectionError):
+            line.sendall(said)
+            while heard.count(b"HTTP/1.1 ") < len(statuses) or b"}" not in heard.rpartition(b"HTTP/1.1 ")[2]:
+                chunk = line.recv(65_536)
+                if not chunk:
+                    break
+                heard += chunk
+    answers = heard.split(b"HTTP/1.1 ")[1:]
+    assert [int(each[:3]) for each in answers] == statuses
+    if statuses[-1] != 200:
+        told = json.loads(answers[-1].partition(b"\r\n\r\n")[2])
+        assert told["code"] == ("head_too_long" if statuses[-1] == 431 else "bad_request")
+        assert b"connection: close" in answers[-1].lower()
 
 
 def test_who_reads_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +188,55 @@ def test_whoever_waits_is_told_when_the_server_ends(engine: Engine) -> None:
         app.state.server.hub.close()
         told = ann.get(f"{RUNS}/{run}/result", params={"wait": 30})
     assert (told.status_code, told.json()["is_finished"]) == (202, False)
+
+
+def test_streams_end_with_the_application_that_it_is_mounted_into(engine: Engine) -> None:
+    """Ctrl-C of uvicorn does not hang on an open stream of a mounted API: it ends in peace, and the signal is passed on."""
+    api = create_app(engine)
+    app = FastAPI(lifespan=lambda _: ending(api))
+    app.mount("/holdfast", api)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=20))
+    heard: list[str] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def listen() -> None:
+        eventually(lambda: server.started)
+        address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/holdfast"
+        with httpx.stream("GET", f"{address}{RUNS}/events", headers=key(engine), timeout=60) as response:
+            lines = response.iter_lines()
+            heard.append(next(lines))
+            os.kill(os.getpid(), signal.SIGINT)
+            heard.extend(lines)  # A torn one would raise.
+        heard.append("ended")
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    with pytest.raises(KeyboardInterrupt):  # uvicorn passes it on, too.
+        server.run()
+    listener.join(60)
+    assert (heard[0], heard[-1]) == (": still here", "ended")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_signal_that_nobody_heeded_does_what_it_does() -> None:
+    """Where nobody listens to a signal, or it is ignored, that stays so; streams are told either way."""
+    told: list[int] = []
+    api = Starlette()
+    api.state.server = SimpleNamespace(hub=SimpleNamespace(close=lambda: told.append(1)))
+
+    async def scenario() -> None:
+        async with ending(api):
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert told == [1]
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        asyncio.run(scenario())
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_stream_ends_with_the_credential(engine: Engine) -> None:

@@ -13,9 +13,9 @@ from holdfast import ConfigurationError
 from holdfast.app.rates import Rate
 from holdfast.http import HttpOptions, InboundHook, Issuer
 from holdfast.http.gauges import Gauges
-from holdfast.http.limits import check_depth
 from holdfast.http.options import checked_options
 from holdfast.http.problems import EdgeError
+from holdfast.http.reading import check_depth
 from holdfast.http.webhooks import Hook
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.telemetry import EffectEnded

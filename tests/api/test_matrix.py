@@ -118,6 +118,22 @@ def test_nobody_comes_in_without_a_credential(scene: Scene) -> None:
     assert not wrong
 
 
+def test_conditions_mean_the_same_everywhere(scene: Scene) -> None:
+    """A route makes sure of one version or refuses `If-Match`; nothing that changes something overlooks `If-None-Match`."""
+    before, wrong = standing(scene), Wrong()
+    client = scene.world.client()
+    for route in (each for each in GUARDED if each.method != "GET" and each.reach != "platform"):
+        known = {"condition_unsupported"} if not route.takes_condition else {"bad_header", "VALIDATION_ERROR"}
+        for condition, codes in (
+            ({"if-match": '"v1", "v2"'}, known),
+            ({"if-none-match": "*"}, {"condition_unsupported"}),
+        ):
+            answer = sent(client, route, scene.made, headers=condition)
+            wrong.note(route, answer, unless=answer.status_code == 400 and problem(answer)["code"] in codes)
+    assert not wrong
+    assert standing(scene) == before
+
+
 @pytest.mark.row("R-098", "R-099", "R-100", "R-067", "R-068", "P-156", "C-44")
 def test_every_route_takes_its_permission(scene: Scene) -> None:
     """Who has every permission but that of the route is refused with its name, before anything is looked at, and it is on record."""
@@ -151,6 +167,7 @@ def test_roles_are_what_they_stand_for(scene: Scene) -> None:
 
 
 @pytest.mark.row("P-158", "E-576")
+@pytest.mark.row("G-14")
 def test_another_tenant_sees_nothing_there(scene: Scene) -> None:
     """What acme has looks to its rival, who may do everything, exactly as what nobody has: the same bytes, and 404 where it must be there."""
     before, wrong, rival = standing(scene), Wrong(), scene.world.client(tenant=RIVAL, actor="eve")

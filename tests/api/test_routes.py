@@ -174,6 +174,7 @@ def test_runs_are_repaired(world: World) -> None:
 
 
 @pytest.mark.row("P-150", "P-151", "P-152", "P-153", "P-154", "P-155", "P-156", "P-157")
+@pytest.mark.row("C-10")
 def test_a_process_as_its_specification_has_it(world: World) -> None:
     """Start with the input as the body, look, advance, cancel, at the addresses and with the statuses and codes that are named."""
     client = world.client(actor="cat", roles=("approver",))

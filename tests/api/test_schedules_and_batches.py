@@ -45,6 +45,8 @@ def own() -> Iterator[World]:
 def test_a_schedule_is_put_looked_at_changed_and_deleted(own: World) -> None:
     """A schedule is there after its PUT, starts runs, tells its revision by ETag, and is changed only by who has seen it."""
     client = own.client()
+    unmade = client.ask("PUT", "/api/v1/schedules/s", json=CRON, headers={"if-match": "*"})
+    assert (unmade.status_code, problem(unmade)["code"]) == (412, "changed_meanwhile")
     made = client.ask("PUT", "/api/v1/schedules/s", json=CRON, headers={"if-match": '"v0"'})
     tag = {"if-none-match": made.headers["etag"]}
     assert (made.status_code, made.headers["etag"][:4], made.json()["status"]) == (200, '"v1.', "active")
@@ -68,7 +70,9 @@ def test_a_schedule_is_put_looked_at_changed_and_deleted(own: World) -> None:
     assert len(client.post("/api/v1/schedules/s/backfill", period).json()["backfills"]) == 1
     assert client.ask("POST", "/api/v1/schedules/s/stop-backfills").json()["backfills"] == []
     assert [each["id"] for each in client.get("/api/v1/schedules?workflow=order").json()["items"]] == ["s"]
-    assert client.ask("DELETE", "/api/v1/schedules/s", headers={"if-match": '"v1"'}).status_code == 204
+    again = client.ask("PUT", "/api/v1/schedules/s", json={**CRON, "note": "x"}, headers={"if-match": "*"})
+    assert (again.status_code, again.json()["revision"]) == (200, 2)
+    assert client.ask("DELETE", "/api/v1/schedules/s", headers={"if-match": '"v2"'}).status_code == 204
     assert client.get("/api/v1/schedules/s").status_code == 404
 
 
@@ -120,6 +124,24 @@ def test_a_file_is_published_as_a_whole_or_not_at_all(own: World) -> None:
     changes = client.ask("POST", f"{address}/diff", content=second, headers=YAML).json()
     assert [(each["name"], each["change"]) for each in changes["changes"]] == [("asked", "changed")]
     assert own.client(tenant="rival", actor="eve").get("/api/v1/definitions/holidays.request").status_code == 404
+
+
+def test_a_workflow_is_tried_out_before_and_after_it_is_published(own: World) -> None:
+    """The way of a run, from a file and from what is published, with what is supposed; a misspelt name, and another tenant's workflow, are refused."""
+    client, base = own.client(), "/api/v1/definitions"
+    text = FILE.format(version=1, role="manager")
+    first = client.ask("POST", f"{base}/files/dry-run", json={"text": text})
+    assert (first.status_code, first.json()["ends"], first.json()["status"]) == (200, "ended", "completed")
+    client.ask("POST", f"{base}/files", content=text, headers=YAML)
+    address = f"{base}/holidays.request/dry-run"
+    second = client.ask("POST", address, json={"decisions": {"asked": ["rejected"]}, "input": {"days": 3}}).json()
+    asked = second["trail"][0]
+    assert (asked["node"], asked["outcome"], asked["is_assumed"]) == ("asked", "rejected", False)
+    wrong = client.ask("POST", address, json={"decisions": {"askd": "rejected"}})
+    assert (wrong.status_code, "did you mean 'asked'?" in problem(wrong)["detail"]) == (422, True)
+    assert client.ask("POST", address, json={"text": "x"}).status_code == 400
+    assert own.client(tenant="rival", actor="eve").ask("POST", address, json={}).status_code == 404
+    assert client.get("/api/v1/executions").json()["items"] == []
 
 
 def test_what_is_wrong_with_a_file_is_told_with_its_place(own: World) -> None:

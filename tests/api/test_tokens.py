@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from msgspec.structs import replace
 from api import tokens
 from api.tokens import token
 from api.world import ACME, GENEROUS, World
-from holdfast.http import keysets
+from holdfast.http import fetching, keysets
 
 
 @pytest.fixture
@@ -127,3 +130,70 @@ def test_an_address_that_gives_no_keys_opens_nothing(
     assert server.bearer(token()).get("/api/v1/me").status_code == 401
     assert handler.asked == 1
     server.close()
+
+
+@pytest.mark.parametrize(
+    "head", ["", "HTTP/1.1 200 OK\r\nx: ", "HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\n"], ids=str
+)
+def test_who_sends_a_byte_at_a_time_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, head: str) -> None:
+    """All of an answer has so much time, however often something of it comes."""
+    monkeypatch.setattr(fetching, "_PATIENCE_SECONDS", 0.3)
+    rest = (
+        "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+        if not head
+        else "y\r\ncontent-length: 0\r\n\r\n"
+        if "x:" in head
+        else "[" * 40
+    )
+
+    def drip(line: socket.socket) -> None:
+        with line, suppress(OSError):
+            line.recv(65_536)
+            line.sendall(head.encode())
+            for each in rest:
+                line.settimeout(0.05)
+                with suppress(TimeoutError):
+                    if not line.recv(1):
+                        return
+                line.sendall(each.encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/jwks"
+        thread = threading.Thread(target=lambda: drip(listening.accept()[0]))
+        thread.start()
+        with pytest.raises(OSError, match=r"it took longer than 0.3 s|timed out"):
+            fetching.fetch(address)
+        thread.join(60)
+
+
+def test_known_keys_hold_while_their_issuer_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes first waits for the keys, and so does who comes meanwhile; once they are known nobody waits for an issuer that says nothing."""
+    gate, asked = threading.Event(), list[int]()
+    keys = keysets.KeySet(str(tokens.key_file(tmp_path)))
+
+    def slow() -> bytes:
+        asked.append(1)
+        assert gate.wait(60)
+        return tokens.key_file(tmp_path).read_bytes()
+
+    monkeypatch.setattr(keys, "_fetched", slow)
+
+    async def scenario() -> None:
+        both = asyncio.gather(keys.find("one"), keys.find("one"))
+        await asyncio.sleep(0)
+        gate.set()
+        assert [each is not None for each in await both] == [True, True]
+        gate.clear()
+        monkeypatch.setattr(keysets, "_FRESH_SECONDS", 0.0)
+        monkeypatch.setattr(keysets, "_AGAIN_SECONDS", 0.0)
+        async with asyncio.timeout(30):
+            assert await keys.find("one") is not None
+            assert await keys.find("one") is not None
+        unknown = asyncio.ensure_future(keys.find("none"))
+        await asyncio.sleep(0)
+        assert not unknown.done()
+        gate.set()
+        assert await unknown is None
+
+    asyncio.run(scenario())
+    assert len(asked) == 2

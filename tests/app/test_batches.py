@@ -8,10 +8,23 @@ from uuid import UUID
 import pytest
 
 from app.processes.acting import ends, person, process, registered
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RequestContext, ReusedIdError, Saga
+from holdfast import (
+    Actor,
+    DeadLetter,
+    Decision,
+    ForbiddenError,
+    Moment,
+    NotFoundError,
+    PayloadError,
+    RequestContext,
+    ReusedIdError,
+    Saga,
+    Settings,
+)
 from holdfast.app.batch_views import Batch
 from holdfast.testing import ManualEngine
-from support.engines import Place
+from support.engines import AT_ONCE, Place
+from support.samples import END, Answer, Do, Noted, Notes, Puppet
 
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 GHOST = UUID("0193a2b4-0000-7000-8000-00000000dead")
@@ -109,6 +122,100 @@ def test_what_is_put_back_is_followed_until_it_is_done_or_gives_up_again(place: 
     proved(engine, found)
 
 
+def judged(state: Notes, command: Do, moment: Moment) -> Answer:
+    """A decider with a timer, of which some commands cannot be decided."""
+    del state, moment
+    if f"{command.workflow_id} {command.what}" in broken:
+        raise ValueError("broken")
+    decision = Decision.event(Noted(command.what))
+    return decision.with_timer_after(HOUR, Do(command.workflow_id, "rang")) if command.what == "set" else decision
+
+
+@pytest.mark.row("EO-32")
+def test_timers_and_messages_are_put_back_too(place: Place) -> None:
+    """A timer is done when it has fired, and has failed if it gave up again or its instance had no use for it; a message when it was decided, equal ones each for itself."""
+    engine = place.engine(Settings(command_retry=AT_ONCE)).register(Puppet(judged))
+    broken.update({f"{key} rang" for key in ("well", "ill", "over")}, {"well pay", "new pay", "ill pay"})
+    for key in ("well", "ill", "over"):
+        engine.deciders.execute(Puppet, Do(key, "set"))
+    for key in ("well", "well", "new", "ill"):
+        engine.deciders.submit(Puppet, Do(key, "pay"))
+    engine.advance(2 * HOUR)
+    engine.deciders.execute(Puppet, Do("over", END))
+    letters = {each.id: (each.source, _key(engine, each)) for each in engine.dead_letters.list()}
+    broken.difference_update({"well rang", "well pay", "new pay"})
+    batch = engine.batches.begin("requeue", definition="puppet")
+    assert batch.counts.waiting == len(letters) == 7
+    engine.advance(2 * SECOND)
+    told = [(*letters[each.letter or 0], each.status, each.detail) for each in engine.batches.items(batch.id)]
+    again = "it gave up again: 'puppet' raised ValueError('broken') on Do"
+    unfit = "it was not put back: a newer timer has its key, its instance has ended, or it was discarded"
+    assert sorted(told) == [
+        ("inbox", "ill", "failed", again),
+        ("inbox", "new", "done", ""),
+        ("inbox", "well", "done", ""),
+        ("inbox", "well", "done", ""),
+        ("timer", "ill", "failed", again),
+        ("timer", "over", "failed", unfit),
+        ("timer", "well", "done", ""),
+    ]
+    found = engine.batches.get(batch.id)
+    assert (found.status, found.counts.done, found.counts.failed) == ("completed", 4, 3)
+    notes: Notes = engine.deciders.state(Puppet, "well")
+    assert sorted(notes) == ["pay", "pay", "rang", "set"]
+    proved(engine, found)
+
+
+@pytest.mark.row("EO-32")
+def test_all_of_one_cause_are_put_back_or_forgotten(place: Place) -> None:
+    """A cause is what letters say, but for numbers and names: those of another stay, what cannot be done to one is told of it, and the call is safe to repeat."""
+    engine = opened(place).register(Puppet(judged))
+    broken.update({"1", "2", "ill pay"})
+    for name in ("1", "2"):
+        engine.start("fragile", {"name": name}, key=name)
+    for _ in range(2):
+        engine.deciders.submit(Puppet, Do("ill", "pay"))
+    engine.drain()
+    engine.advance(HOUR)
+    marks = {each.definition: each.fingerprint for each in engine.dead_letters.groups().items if each.count == 2}
+    assert marks.keys() == {"fragile", "puppet"}
+    broken.discard("1")
+    asked = {"cause": marks["fragile"], "reason": "the fire is out", "batch_id": "b"}
+    batch = engine.batches.begin("requeue", **asked)  # type: ignore[arg-type]
+    assert (batch.total, batch.cause) == (2, marks["fragile"])
+    engine.advance(2 * SECOND)
+    assert sorted(items(engine, batch)) == [("done", ""), ("failed", "it gave up again: ValueError: 2 is on fire")]
+    assert engine.batches.begin("requeue", **asked).total == 2  # type: ignore[arg-type]  # Although one letter is left.
+    with pytest.raises(ReusedIdError):
+        engine.batches.begin("discard", **asked)  # type: ignore[arg-type]
+    kept = engine.batches.begin("discard", cause=marks["fragile"])
+    assert items(engine, kept) == [
+        ("refused", "its workflow waits for this step: requeue it, or cancel or abort the workflow")
+    ]
+    weak = engine.acting(Actor(id="bob", capabilities=frozenset({"batch:*"})))
+    barred = weak.batches.begin("discard", cause=marks["puppet"])
+    engine.drain()
+    assert [each[0] for each in items(engine, barred)] == ["refused", "refused"]
+    assert "execution:repair" in items(engine, barred)[0][1]
+    gone = engine.batches.begin("discard", cause=marks["puppet"])
+    engine.drain()
+    assert (engine.batches.get(gone.id).is_clean, items(engine, gone)) == (True, [("done", ""), ("done", "")])
+    assert [each.definition for each in engine.dead_letters.list()] == ["fragile"]
+    for stranger in (engine, engine.as_tenant("rival")):
+        with pytest.raises(NotFoundError, match=r"dead_letters\.groups"):
+            stranger.batches.begin("requeue", cause=marks["puppet"])
+    with pytest.raises(NotFoundError, match="did you mean 'fragile'"):
+        engine.dead_letters.groups(definition="fragil")
+    assert engine.dead_letters.groups(definition="ask").items == []
+    assert engine.dead_letters.groups(definition="puppet").items == []
+    proved(engine, engine.batches.get(gone.id))
+
+
+def _key(engine: ManualEngine, letter: DeadLetter) -> str:
+    """The key of the instance that a letter is about."""
+    return letter.key or next(each.key for each in engine.instances.list() if each.id == letter.instance)
+
+
 def test_many_are_started_and_followed_to_their_ends(place: Place) -> None:
     """A start is one run for each input, done when that has ended well; those that have not when the time is over are said to be no further than accepted."""
     engine = opened(place)
@@ -199,6 +306,11 @@ WRONG: list[tuple[dict[str, object], str]] = [
     ({"verb": "cancel", "runs": 5}, "is a list"),
     ({"verb": "cancel", "runs": [str(GHOST)], "definition": "ask"}, "either"),
     ({"verb": "cancel", "letters": [1]}, "is about `runs`"),
+    ({"verb": "cancel", "cause": "5c1e0b7a9d3f2e64"}, "a `cause` is one of dead letters"),
+    ({"verb": "discard"}, "either `letters`, or a `definition`, or a `cause`"),
+    ({"verb": "discard", "cause": "5c1e0b7a9d3f2e64", "letters": [1]}, "either `letters`"),
+    ({"verb": "requeue", "cause": 5}, "cause"),
+    ({"verb": "requeue", "cause": "x" * 10_000}, "cause"),
     ({"verb": "start", "definition": "ask"}, "needs"),
     ({"verb": "start", "inputs": [{}]}, "needs"),
     ({"verb": "start", "definition": "ask", "inputs": [5]}, "object with names"),

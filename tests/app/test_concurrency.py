@@ -101,6 +101,7 @@ def test_handlers_of_different_instances_run_at_the_same_time(live: Live) -> Non
 
 @pytest.mark.row("D-077")
 @pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.row("G-21")
 def test_no_more_handlers_run_than_are_allowed(live: Live, limit: int) -> None:
     """The limit holds for effects that are claimed and for those that a commit hands over, and it is reached."""
     gauge, gate = Gauge(), threading.Event()

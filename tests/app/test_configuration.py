@@ -23,6 +23,7 @@ def said(text: str, environment: dict[str, str] | None = None, **flags: object) 
     return configured({name: (value, f"--{name}") for name, value in flags.items()}, environment or {})
 
 
+@pytest.mark.row("G-07")
 def test_nothing_said_means_the_defaults() -> None:
     """Without a file, variables and flags."""
     found = configured({}, {"PATH": "/bin"})

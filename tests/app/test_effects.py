@@ -104,6 +104,7 @@ def test_a_handler_that_returns_nothing_ends_its_effect(place: Place) -> None:
 
 
 @pytest.mark.row("D-051", "EC-28")
+@pytest.mark.row("C-50")
 def test_a_returned_command_is_executed_with_the_end_of_the_effect(place: Place) -> None:
     """The result's event and the effect's end are one commit, caused by the effect."""
     script = Script(Do("p-1", "done x"))
@@ -117,6 +118,7 @@ def test_a_returned_command_is_executed_with_the_end_of_the_effect(place: Place)
 
 @pytest.mark.row("E-471", "E-494", "E-495")
 @pytest.mark.row("D-052", "D-119")
+@pytest.mark.row("C-34")
 def test_a_failing_effect_is_tried_again_with_waits_and_then_buried(place: Place) -> None:
     """Attempts, last error and next attempt are on the row; after the last attempt it is a dead letter and stays one."""
     script = Script(*[ValueError(f"no {number}") for number in range(1, 9)])
@@ -149,6 +151,7 @@ def test_the_default_policy_backs_off_and_gives_up_after_five_calls(place: Place
 
 
 @pytest.mark.row("D-053", "D-078", "EC-09")
+@pytest.mark.row("C-33")
 def test_an_effect_whose_worker_died_runs_again(place: Place) -> None:
     """A worker that was killed after the side effect and before the commit leaves its effect to another, after its lease."""
     first = place.engine().register(Puppet(act), done)
@@ -320,6 +323,7 @@ def test_a_result_may_be_for_another_instance_of_the_type(place: Place) -> None:
     assert engine.deciders.get(Puppet, "p-1").effects == []
 
 
+@pytest.mark.row("G-06")
 def test_fail_gives_up_at_once(place: Place) -> None:
     """A handler that says that trying again cannot help is not called again."""
     engine = place.engine().register(Puppet(act), script := Script(Fail("never")), retry=THRICE)
@@ -588,6 +592,7 @@ def test_an_effect_whose_end_nobody_takes_is_buried(place: Place) -> None:
     assert engine.admin.backlog() == []
 
 
+@pytest.mark.row("G-03")
 def test_an_answer_that_comes_too_late_is_a_failed_attempt(place: Place) -> None:
     """A plain function cannot be stopped in time, but what it brings back after its limit does not count."""
     late = Script(Do("p-1", "done too late"))

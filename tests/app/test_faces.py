@@ -151,6 +151,7 @@ def test_whoever_waits_too_long_is_told_where_the_run_stands(live: Live) -> None
 # -- faces
 
 
+@pytest.mark.row("G-33")
 def test_the_same_calls_can_be_awaited(live: Live) -> None:
     """Coroutines get the same answers, and runs whose calls are awaited too."""
 
@@ -514,6 +515,7 @@ class Charged(msgspec.Struct):
     charge: str
 
 
+@pytest.mark.row("G-33", "G-44")
 def test_a_saga_with_types_gives_typed_results(place: Place) -> None:
     """Its input is checked when it is started, its run gives a value of the type; by its name it is what it always was."""
     saga = Saga("typed").step("charge", lambda amount: {"charge": f"ch-{amount}", "noise": 1}).build()

@@ -21,6 +21,7 @@ LOUD = 60
 
 @pytest.mark.row("E-475")
 @pytest.mark.parametrize(("rate", "most"), [(10.0, 1), (None, LOUD)])
+@pytest.mark.row("G-21")
 def test_a_tenant_that_floods_keeps_nobody_else_waiting(place: Place, rate: float | None, most: int) -> None:
     """What others ask for goes before what is beyond its share; in one line, theirs comes last. All of it is done in the end."""
     called: list[str] = []

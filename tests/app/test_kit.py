@@ -57,6 +57,7 @@ from support.samples import Place as PlaceOrder
 
 
 @pytest.mark.row("D-115")
+@pytest.mark.row("G-32")
 def test_given_when_then_shows_events_effects_timers_and_messages() -> None:
     """A decider is tested without a database: which events, effects, timers and messages come of a command."""
     given(Order()).when(PlaceOrder("o-1", 5)).then(
@@ -349,6 +350,13 @@ def test_engines_in_memory_share_nothing() -> None:
     with ManualEngine().register(Counter()) as first, ManualEngine().register(Counter()) as second:
         first.deciders.execute(Counter, Add("c-1"))
         assert second.instances.list() == []
+
+
+def test_an_engine_for_tests_serves_the_tenant_that_the_application_has() -> None:
+    """As an engine does, so that what the application asks for is found."""
+    with ManualEngine(tenant="acme").register(Counter()) as engine:
+        engine.deciders.execute(Counter, Add("c-1"))
+        assert [each.tenant for each in engine.as_tenant("acme").instances.list()] == ["acme"]
 
 
 def test_time_only_goes_forward() -> None:

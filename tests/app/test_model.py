@@ -220,6 +220,7 @@ def test_nothing_in_memory_is_needed(place: Place) -> None:
 
 
 @pytest.mark.row("D-013")
+@pytest.mark.row("G-28")
 def test_snapshots_are_only_a_cache(place: Place) -> None:
     """With a snapshot every few events the state is the same as without one, also for a reader that ignores them."""
 

@@ -196,6 +196,7 @@ def test_an_author_can_describe_a_workflow(place: Place) -> None:
 
 
 @pytest.mark.row("D-098")
+@pytest.mark.row("G-31")
 def test_a_description_can_be_drawn_as_mermaid_and_dot() -> None:
     """Both exports hold every state and every move, and are well formed."""
     graph = OrderView().machine()

@@ -356,6 +356,7 @@ def test_finished_instances_are_deleted_whole_and_others_never(place: Place) -> 
     assert engine.deciders.state(Puppet, "p-1") == ("anew",)
 
 
+@pytest.mark.row("G-16")
 def test_retention_deletes_what_ended_long_ago(place: Place) -> None:
     """With `keep_finished` housekeeping removes instances that long after their end."""
     engine = place.engine(Settings(keep_finished=timedelta(hours=1))).register(Puppet())

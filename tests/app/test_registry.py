@@ -284,6 +284,7 @@ def test_a_url_that_is_no_database_is_refused() -> None:
             Engine(url)
 
 
+@pytest.mark.row("G-02")
 def test_coroutines_functions_and_objects_are_handlers(live: Live) -> None:
     """An effect is handled by a plain function, a coroutine function, or an object whose `handle` is one of the two."""
     seen = MappingProxyType({name: threading.Event() for name in ("plain", "async", "object")})

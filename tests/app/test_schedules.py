@@ -16,6 +16,7 @@ from holdfast import (
     ReusedIdError,
     Saga,
 )
+from holdfast.app.desk import Desk
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from support.engines import Place
@@ -155,6 +156,8 @@ def test_a_trigger_starts_it_now_and_once_for_its_id(place: Place) -> None:
     assert (first.why, first.status, first.run) == ("manual", "starting", again.run)
     engine.drain()
     assert len(engine.runs.list().items) == 1
+    second = engine.schedules.trigger("s", command_id="t2")
+    assert (second.number, engine.schedules.trigger("s", command_id="t1").run) == (2, first.run)
     with pytest.raises(ReusedIdError):
         engine.schedules.trigger("s", overlap="allow_all", command_id="t1")
 
@@ -189,6 +192,11 @@ def test_a_long_period_takes_several_commits() -> None:
     assert len(engine.schedules.backfill("s", START - 5 * DAY, START, at_once=True).running) == 100
     engine.drain()
     assert len(engine.runs.list(status="completed", limit=500).items) == 121
+    fires, page = list[int](), engine.schedules.fires("s", limit=50)
+    while page:
+        fires += [each.number for each in page]
+        page = engine.schedules.fires("s", after=fires[-1], limit=50)
+    assert fires == list(range(122, 1, -1))  # The first number is that of the period.
     engine.stop()
 
 
@@ -223,6 +231,61 @@ def test_a_start_that_is_refused_is_told_and_the_next_one_comes(place: Place) ->
     assert [fire[2] for fire in fired(engine)] == ["refused", "completed"]
     assert "true or false" in engine.schedules.fires("s")[1].detail
     assert engine.dead_letters.list() == []
+
+
+def test_what_is_archived_or_whose_owner_is_gone_is_refused_until_it_is_back(place: Place) -> None:
+    """A workflow that is out of use, and an owner who is deactivated, start nothing: the fires say why, and go on when they are back."""
+    engine = opened(place)
+    engine.directory.put("ann")
+    able = frozenset({"schedule:manage", "schedule:read"})
+    engine.acting(Actor(id="ann", capabilities=able)).schedules.put("a", "note", every=HOUR)
+    engine.schedules.put("s", "note", every=HOUR)
+    engine.definitions.archive("note", "1")
+    engine.advance(HOUR)
+    engine.definitions.restore("note", "1")
+    engine.directory.deactivate("ann")
+    engine.advance(HOUR)
+    engine.directory.activate("ann")
+    engine.advance(HOUR)
+    assert [fire[2] for fire in fired(engine)] == ["refused", "completed", "completed"]
+    assert [fire[2] for fire in fired(engine, "a")] == ["refused", "refused", "completed"]
+    assert "archived" in engine.schedules.fires("s")[2].detail
+    assert "'ann' is deactivated" in engine.schedules.fires("a")[1].detail
+
+
+def test_three_weeks_without_a_worker_are_told_and_made_up_for_by_the_policy(place: Place) -> None:
+    """Nothing is forgotten: what is not made up for stands there as missed, and what is comes a hundred at a time, over the clocks being set."""
+    engine = opened(place)
+    engine.advance(datetime(2030, 3, 17, 12, tzinfo=UTC) - START)
+    weeks, zone = timedelta(weeks=3), {"time_zone": "Europe/Berlin"}
+    for catch_up in ("none", "one", "all"):
+        engine.schedules.put(
+            catch_up,
+            "note",
+            cron="30 2 * * *",
+            catch_up=catch_up,
+            window=weeks,
+            overlap="allow_all",
+            **zone,  # type: ignore[arg-type]
+        )
+    engine.schedules.put("hourly", "note", cron="0 * * * *", catch_up="all", window=2 * weeks, overlap="skip")
+    place.clock.move(weeks)  # Nobody works.
+    engine.drain()
+    none, one, all_ = (fired(engine, each) for each in ("none", "one", "all"))
+    assert none == [("18 01:30", "time", "missed")]
+    assert one == [("18 01:30", "time", "missed"), ("07 00:30", "catch_up", "completed")]
+    assert [each[0] for each in all_] == [
+        *(f"{day} 01:30" for day in range(18, 31)), "31 01:00", *(f"0{day} 00:30" for day in range(1, 8))
+    ]  # fmt: skip
+    assert {each[1:] for each in all_} == {("catch_up", "completed")}
+    hours = engine.schedules.fires("hourly", limit=1000)
+    assert len({each.at for each in hours}) == len(hours) == 21 * 24
+    again = engine.schedules.backfill("all", datetime(2030, 3, 30, tzinfo=UTC), datetime(2030, 4, 1, 12, tzinfo=UTC))
+    assert [each.at.hour for each in again.running] == [1]
+    engine.drain()
+    assert [each.at.strftime("%d %H:%M") for each in engine.schedules.fires("all", limit=3)] == [
+        "01 00:30", "31 01:00", "30 01:30",
+    ]  # fmt: skip
 
 
 def test_jitter_puts_each_start_off_by_the_same_for_all(place: Place) -> None:
@@ -293,14 +356,24 @@ def test_tenants_and_partitions_have_schedules_of_their_own(place: Place) -> Non
     assert rival.schedules.get("s").every_seconds == 7200
 
 
-def test_lists_come_in_pages(place: Place) -> None:
-    """A list has one schedule after the other, each once, whatever the page, and those of one workflow if that is asked for."""
+def test_lists_come_in_pages(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list has one schedule after the other, each once, whatever the page, and those of one workflow if that is asked for; it folds none of them."""
     engine = opened(place)
     for number in range(5):
         place.clock.move(timedelta(seconds=1))
         engine.schedules.put(f"s{number}", "note" if number % 2 else "slow", every=HOUR)
-    first = engine.schedules.list(limit=3)
-    rest = engine.schedules.list(after=first[-1], limit=3)
+    engine.schedules.pause("s1", "a while")
+    engine.schedules.backfill("s2", START, START + DAY)
+    for _ in range(3):
+        engine.schedules.trigger("s0", overlap="buffer_one")
+    looked_at = [engine.schedules.get(f"s{number}") for number in (4, 3, 2, 1, 0)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Desk, "folded", None)
+        first = engine.schedules.list(limit=3)
+        rest = engine.schedules.list(after=first[-1], limit=3)
+    assert [*first, *rest] == looked_at
+    fires = engine.schedules.fires("s0", limit=2)
+    assert [each.number for each in [*fires, *engine.schedules.fires("s0", after=2)]] == [3, 2, 1]
     assert [each.id for each in [*first, *rest]] == ["s4", "s3", "s2", "s1", "s0"]
     assert [each.id for each in engine.schedules.list(workflow="note")] == ["s3", "s1"]
     times = engine.schedules.next_times("s1", after=START + DAY, limit=2)

@@ -128,6 +128,7 @@ def test_plain_data_leads_to_the_same_decision(place: Place, call: Callable[[Eng
 
 @pytest.mark.row("D-019")
 @pytest.mark.parametrize("table", ["instances", "events", "effects", "timers", "inbox", "receipts"])
+@pytest.mark.row("C-35")
 def test_a_fault_at_any_stage_of_the_commit_leaves_nothing_behind(place: Place, table: str) -> None:
     """Instance, events, effects, timers, messages and receipts are one transaction: if one cannot be written, none is."""
     engine = place.engine().register(Puppet(everything))
@@ -162,6 +163,7 @@ def refuse(place: Place, table: str) -> None:
 
 
 @pytest.mark.row("D-021", "D-022")
+@pytest.mark.row("C-11")
 def test_a_business_refusal_is_an_event_and_no_error(place: Place) -> None:
     """Cancelling what is paid already is answered by an event; the call succeeds."""
     engine = place.engine().register(Order())

@@ -188,6 +188,7 @@ def test_a_value_that_is_missing_or_of_another_type_fails_the_step_at_once() -> 
 
 
 @pytest.mark.row("F-246", "F-036")
+@pytest.mark.row("G-02")
 def test_the_context_tells_about_the_call() -> None:
     """A parameter named ctx or context, or annotated as StepContext, gets the context."""
     seen: list[object] = []
@@ -550,6 +551,7 @@ def test_one_name_stands_for_one_handler() -> None:
         engine.handle("h", other)
 
 
+@pytest.mark.row("G-04")
 def test_lambdas_of_two_versions_stand_side_by_side() -> None:
     """An instance calls the function of the version that it is pinned to."""
     engine = ManualEngine()

@@ -89,6 +89,7 @@ def test_events_can_neither_be_changed_nor_deleted(live: Live, statement: str) -
 
 
 @pytest.mark.row("D-040", "D-046")
+@pytest.mark.row("G-23")
 def test_all_events_have_places_in_one_order(place: Place) -> None:
     """Positions grow strictly over all instances; deciding needs only the sequence of one instance."""
     engine = place.engine().register(Counter())

@@ -245,6 +245,7 @@ def test_a_timer_of_another_process_is_noticed_within_the_poll_interval(live: Li
 
 
 @pytest.mark.row("D-069", "D-070", "EC-27")
+@pytest.mark.row("C-49")
 def test_a_cancelled_timer_never_fires_and_leaves_an_audit_event(place: Place) -> None:
     """Cancelling by key removes the timer and records `$timer_cancelled`, which `evolve` never sees."""
     engine = place.engine().register(Order())

@@ -37,6 +37,7 @@ from holdfast import (
     StoppedError,
 )
 from holdfast.store.opening import open_store
+from holdfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.inside import lanes_of
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act, done
@@ -81,6 +82,7 @@ def orders(place: Place) -> list[str]:
         return [row[0] for row in other.execute("select id from orders order by id").fetchall()]
 
 
+@pytest.mark.row("G-29")
 def test_what_is_committed_with_the_callers_rows_is_true(place: Place, shop: Any) -> None:
     """Events, rows and effects are there when the caller has committed: handlers run, and the next command finds the state."""
     ledger = Ledger()
@@ -97,6 +99,7 @@ def test_what_is_committed_with_the_callers_rows_is_true(place: Place, shop: Any
     assert [each.actor for each in engine.deciders.history(Puppet, "p-1")] == ["ann", "ann", "system"]
 
 
+@pytest.mark.row("G-29")
 def test_what_is_rolled_back_with_the_callers_rows_never_was(place: Place, shop: Any) -> None:
     """No instance, no effect and no row is left, also of an instance that the engine knew before."""
     ledger = Ledger()
@@ -196,6 +199,8 @@ def test_a_connection_to_another_database_is_refused(place: Place, shop: Any, tm
         for wrong in (elsewhere, object(), "postgresql://"):
             with pytest.raises(ConfigurationError):
                 tell(engine, wrong, "p-1", "x")
+    with ManualEngine() as of_a_test, pytest.raises(ConfigurationError, match=r"in memory.*ManualEngine\(url\)"):
+        tell(of_a_test.register(Puppet()), shop, "p-1", "x")
 
 
 def test_a_connection_without_a_transaction_is_refused(place: Place, shop: Any) -> None:

@@ -158,6 +158,18 @@ def ceiling(package: str, lines: int) -> int:
     return 0 if package in PACKAGES_WITHOUT_ANY else max(1, lines * ANY_PER_THOUSAND_LINES // 1000)
 
 
+def test_public_names_are_loaded_from_where_checkers_see_them() -> None:
+    """What the package loads on demand is what it tells those who check types, name by name, and all that it exports."""
+    seen = {
+        name.name: f"{node.module}".removeprefix("holdfast.")
+        for node in ast.walk(parsed(SOURCE / "__init__.py"))
+        if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith("holdfast.")
+        for name in node.names
+    }
+    assert seen == vars(holdfast)["_HOME_OF"]
+    assert sorted(seen) == sorted(holdfast.__all__)
+
+
 def test_public_names_are_documented() -> None:
     """Every class, function and module that `holdfast` offers has a docstring of its own."""
     public = {name: getattr(holdfast, name) for name in getattr(holdfast, "__all__", ())}

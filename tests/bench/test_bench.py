@@ -133,6 +133,7 @@ def row(workload: str, p99_ms: float | None, **extra: float) -> Row:
 
 
 @pytest.mark.row("R-123", "R-124", "R-125")
+@pytest.mark.row("G-41")
 def test_figures_are_judged_by_the_limits_of_the_specification() -> None:
     """Pause below 100 ms, resume below 500 ms, approval to the next handler below a second; what is at its limit, or not there, has not kept it."""
     assert {(each.requirement, each.workload, each.below) for each in LIMITS} >= {

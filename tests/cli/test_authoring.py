@@ -44,6 +44,38 @@ def test_every_mistake_is_told_where_it_stands(holdfast: Holdfast) -> None:
     assert summary == "orders.yaml has 2 mistakes"
 
 
+def test_a_file_is_tried_out_without_a_database(holdfast: Holdfast) -> None:
+    """The way is told line by line, or as JSON; what is supposed is said by options, and exit code 1 means that it does not come out well."""
+    file = written(ORDERS)
+    assert holdfast("dry-run", file).stdout == (
+        "? review → approved  (asks anybody)\n"
+        "? confirm → ok  (calls orders.confirm)\n"
+        "  approved → approved\n"
+        "ended: the run is completed (approved)\n"
+    )
+    told = holdfast.json("dry-run", file, '{"total": 5}', "--decide", "review=rejected")
+    assert (told["ends"], told["outcome"], told["data"]) == (
+        "ended",
+        "rejected",
+        {"total": 5, "rejected_by": "somebody 1"},
+    )
+    assert holdfast.json("dry-run", file, "--unanswered", "review")["outcome"] == "late"
+    failed = holdfast("dry-run", file, "--fail", "orders.confirm", code=Exit.NO).stdout
+    assert "confirm → error  (orders.confirm fails, as was said)" in failed
+    given = holdfast.json("dry-run", file, "--answer", 'orders.confirm={"number": 7}', "--decide", "review=approved")
+    assert not any(each["is_assumed"] for each in given["trail"])
+    assert "did you mean 'review'?" in holdfast("dry-run", file, "--decide", "reviw=approved", code=Exit.WRONG).stderr
+    assert "is not JSON" in holdfast("dry-run", file, "--answer", "orders.confirm={", code=Exit.WRONG).stderr
+    assert "cannot be read" in holdfast("dry-run", "nowhere.yaml", code=Exit.WRONG).stderr
+    form = "{type: object, required: [note], properties: {note: {type: string}}}"
+    asking = written(ORDERS.replace("title: Review,", f"title: Review, form: {form},", 1))
+    assert "by --form STEP={json}" in holdfast("dry-run", asking, code=Exit.NO).stdout
+    assert f"`holdfast dry-run {file}` tries" in holdfast("template", "run", file, code=Exit.NOT_FOUND).stderr
+    assert "for files" in holdfast("dry-run", "order", "--workflow", "x", code=Exit.WRONG).stderr
+    several = holdfast("dry-run", written(ORDERS + REFUNDS), code=Exit.WRONG).stderr
+    assert "--workflow (orders.approval, refunds)" in several
+
+
 def test_mistakes_are_told_to_programs(holdfast: Holdfast) -> None:
     """The same as JSON, with the same exit code."""
     told = holdfast.json("validate", written(MISSPELT), code=Exit.NO)

@@ -8,11 +8,24 @@ from pathlib import Path
 import pytest
 
 from app.documents.blueprints import BODY, SCENARIOS
+from app.documents.test_rows import submitted
 from cli.calling import Holdfast
+from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
+from holdfast.machine.graphs.graph import Node, Task, Work
+from holdfast.testing import ManualEngine
+from support.envelopes import APPROVE_SLOT, approval, both, invoice
 
 ACME = ("--tenant", "acme")
 DATA = {"number": "R-1", "vendor_id": "V-1", "grand_total": 40_000}
+LARGE = """    entry: branch
+    exit: join
+    edges:
+      - {from: in, to: manager, when: entity.grand_total > 1000}
+      - {from: in, to: out}
+      - {from: manager, to: out}
+"""
+"""Edges of that body: a manager looks at large invoices only."""
 CLERK = (*ACME, "--as", "bob", "--can", "invoice.*")
 
 
@@ -142,6 +155,55 @@ def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     trail = based.json("bodies", "dry-run", "invoice", json.dumps(DATA), "--decide", "manager=rejected", *ACME)
     assert (trail["ends"], trail["status"]) == ("waits", "draft")
     assert "? manager → approved" in based("bodies", "dry-run", "invoice", json.dumps(DATA), *ACME).stdout
+
+
+def test_a_document_that_another_system_keeps(based: Holdfast, tmp_path: Path) -> None:
+    """One that was there before is adopted, its keeper asks before it writes and tells what it wrote, and the trail tells all of it."""
+    based("contracts", "publish", "--ready", "invoice")
+    based("bodies", "publish", saved(based, tmp_path, BODY + LARGE), *ACME)
+    given = json.dumps({**DATA, "currency": "EUR"})
+    adopting = ("docs", "adopt", "invoice", "OLD", given, "--version", "3", "--reason", "moved here")
+    assert "--status" in based(*adopting, *ACME, code=Exit.WRONG).stderr
+    assert based(*adopting, "--status", "active", *CLERK, code=Exit.FORBIDDEN).stderr
+    adopted = based.json(*adopting, "--status", "draft", *ACME)
+    assert (adopted["status"], adopted["version"]) == ("draft", 3)
+    asked = ("docs", "check-edit", "invoice", "OLD", '{"grand_total": 50000}')
+    assert based.json(*asked, *CLERK)["is_allowed"] is True
+    told = ("docs", "notify-mutation", "invoice", "OLD", '{"grand_total": 50000}', "--idempotency-key", "change-1")
+    assert [based.json(*told, *CLERK)["version"] for _ in range(2)] == [4, 4]
+    based("docs", "submit", "invoice", "OLD", *CLERK)
+    refused = based(*asked, *CLERK, code=Exit.NO).stdout
+    assert "AMENDMENT_REQUIRED" in refused
+    drifted = based.json("docs", "notify-mutation", "invoice", "OLD", '{"grand_total": 1}', *CLERK)
+    assert (drifted["version"], drifted["data"]["grand_total"], drifted["run_status"]) == (4, 50_000, "paused")
+    rounds = based.json("docs", "rounds", "invoice", "OLD", *ACME)["items"]
+    assert [each["round"] for each in rounds] == [1]
+    (choice,) = based.json("docs", "choices", "invoice", "OLD", *ACME)["items"]
+    assert choice["asked"][0]["result"] is True
+    assert choice["asked"][0]["expression"] in based("docs", "choices", "invoice", "OLD", *ACME).stdout
+    (link,) = based.json("docs", "links", "invoice", "OLD", *ACME)["items"]
+    assert (link["how"], link["id"]) == ("refers_to", "V-1")
+    for words in (("rounds",), ("links",), ("choices",), ("check-edit", "{}"), ("notify-mutation", "{}")):
+        assert based("docs", words[0], "invoice", "NONE", *words[1:], *CLERK, code=Exit.NOT_FOUND).stderr
+
+
+def test_a_branch_of_a_document_is_ended(based: Holdfast) -> None:
+    """By the document's own name, as by that of its run; one with an approval ahead is kept."""
+    check = Node(id="check", op=Task(work=Work(handler="check")))
+    engine = ManualEngine(based.url, is_alone=False)
+    engine.register(Definition(graph=invoice({APPROVE_SLOT: both(approval("first"), check)})))
+    made = submitted(engine)
+    steps = based.json("show", str(made))["steps"]
+    tokens = {each["name"]: each["token"] for each in steps}
+    ending = ("docs", "cancel-branch", "invoice", "I-1")
+    kept = based(*ending, tokens["first"], "--reason", "x", code=Exit.REFUSED).stderr
+    assert "[protected]" in kept
+    assert "--reason" in based(*ending, tokens["check"], code=Exit.WRONG).stderr
+    told = based(*ending, tokens["check"], "--reason", "the checker is gone").stdout
+    assert told == f"branch {tokens['check']} of invoice I-1 has ended\n"
+    after = {each["name"]: each["status"] for each in based.json("show", str(made))["steps"]}
+    assert (after["check"], after["first"]) == ("skipped", "waiting_decision")
+    engine.stop()
 
 
 def test_what_is_typed_wrong(tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ def test_data_is_optional() -> None:
     [
         ("", "is not JSON"),
         ("{", "line 1 column 2"),
+        ('{"a": 1, "a": 2}', "the name 'a' stands twice"),
         ("[1]", "must hold a JSON object"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         (b"\xff\xfe", "is not JSON"),

@@ -72,7 +72,7 @@ def test_every_command_helps_with_an_example(holdfast: Holdfast, path: str, comm
 def test_examples_can_be_typed(path: str, command: click.Command) -> None:
     """Every example is parsed by the command that it is an example of."""
     assert isinstance(command, frame.Verb)
-    for name in ("order.json", "row.json", "keys.txt"):
+    for name in ("order.json", "row.json", "old.json", "keys.txt"):
         Path(name).write_text("{}")
     for example in command.examples:
         typed = shlex.split(example.split("|")[-1])
@@ -89,6 +89,49 @@ def test_a_command_that_is_not_there_is_answered_with_one_that_is(holdfast: Hold
     assert "holdfast --help lists" in holdfast("zzzzz", code=2).stderr
 
 
+def test_an_option_before_its_command_is_told_where_it_belongs(holdfast: Holdfast) -> None:
+    """As other programs take it there; what no command has is no option."""
+    told = "--database stands behind the command, as in: holdfast list --database …"
+    assert told in holdfast("--database", "sqlite:///x.db", "list", code=2).stderr
+    assert "No such option" in holdfast("--databse", "sqlite:///x.db", "list", code=2).stderr
+
+
+def test_the_table_of_commands_says_what_the_commands_say() -> None:
+    """`holdfast --help` is made from a table, so that nothing is loaded for it: each name, and each sentence, is that of the command itself."""
+    for name, entry in main.shelf.entries.items():
+        assert (main.commands[name].name, main.commands[name].get_short_help_str(1000)) == (name, entry.told)
+
+
+_LOADED = """
+import sys
+from click.testing import CliRunner
+from holdfast.cli import main
+for words in (["--help"], ["--version"]):
+    assert CliRunner().invoke(main, words).exit_code == 0
+asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast ", "COMP_CWORD": "1"}
+assert "plain,dlq" in CliRunner(env=asked).invoke(main, []).output
+print([each for each in sys.modules if each.startswith(("holdfast.app", "holdfast.kernel", "holdfast.expressions"))])
+assert CliRunner().invoke(main, ["completion", "bash"]).exit_code == 0
+print([each for each in sys.modules if each.startswith("holdfast.app")])
+import holdfast
+assert holdfast.errors.ConflictError is holdfast.ConflictError
+assert set(holdfast.__all__) <= set(dir(holdfast))
+print(hasattr(holdfast, "Nothing"), hasattr(holdfast, "__wrapped__"))
+"""
+
+
+def test_help_version_and_completion_load_no_engine() -> None:
+    """What a person waits for at every keystroke needs neither the engine nor the modules of commands; a command needs its own alone."""
+    said = subprocess.run(
+        [sys.executable, "-c", _LOADED],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    assert said.stdout.splitlines() == ["[]", "[]", "False False"], said.stderr
+
+
 def test_the_version_is_told(holdfast: Holdfast) -> None:
     """By the name of the program and a number."""
     assert holdfast("--version").stdout.startswith("holdfast 0.")
@@ -97,7 +140,8 @@ def test_the_version_is_told(holdfast: Holdfast) -> None:
 def test_a_database_that_is_not_there_is_not_made(holdfast: Holdfast, tmp_path: Path) -> None:
     """A misspelt name of a file makes no file; the sentence says how one is made."""
     result = holdfast("definitions", "list", "--database", "sqlite:///nope.db", code=Exit.NOT_FOUND)
-    assert "`holdfast migrate sqlite:///nope.db` makes it [not_found]" in result.stderr
+    told = "`holdfast migrate sqlite:///nope.db` makes it, and --database or HOLDFAST_DATABASE names another one [not_found]"
+    assert told in result.stderr
     assert not (tmp_path / "nope.db").exists()
 
 
@@ -212,7 +256,7 @@ def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
     [
         (["--as", ""], {}, "--as names nobody"),
         ([], {"HOLDFAST_ACTOR": ""}, "HOLDFAST_ACTOR names nobody"),
-        (["--role", "boss"], {}, "--role is about whoever acts"),
+        (["--role", "boss"], {}, "may do everything (a role of a key's bearer is told by --with-role)"),
         (["--can", "execution:read"], {}, "--can is about whoever acts"),
     ],
 )

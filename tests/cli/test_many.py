@@ -53,12 +53,38 @@ def test_a_batch_is_begun_and_told_of(stage: Stage) -> None:
     )
 
 
+def test_letters_of_one_cause_are_dealt_with_together(stage: Stage) -> None:
+    """`dlq groups` tells the cause, `dlq requeue` and `dlq discard` take it; a name that is none is said to be none."""
+    holdfast = stage.holdfast
+    for row in ("x", "y"):
+        stage.begun("import", row=row)
+    (group,) = holdfast.json("dlq", "groups", "--definition", "import")["items"]
+    cause = ("--cause", group["fingerprint"])
+    begun = holdfast.json("dlq", "requeue", *cause, "--reason", "again")
+    assert (begun["verb"], begun["total"], begun["reason"], begun["cause"]) == ("requeue", 2, "again", cause[1])
+    stage.engine.advance(timedelta(seconds=2))
+    assert "gave up again" in holdfast("batch", "items", begun["id"]).stdout
+    assert group["fingerprint"] in holdfast("dlq", "discard", *cause).stdout
+    refused = holdfast("batch", "begin", "discard", *cause, "--id", "d")
+    assert "refused   2" in refused.stdout
+    assert holdfast("requeue", *cause).exit_code == 0
+    assert "`holdfast dlq groups`" in holdfast("dlq", "requeue", "--cause", "feed", code=Exit.NOT_FOUND).stderr
+    for words in (("requeue",), ("discard",), ("requeue", "1", *cause), ("requeue", *cause, "--input", "{}")):
+        assert "LETTER" in holdfast("dlq", *words, code=Exit.WRONG).stderr
+    assert "--cause" in holdfast("dlq", "discard", "1", "--json", code=Exit.WRONG).stderr
+    for listing in ("groups", "list"):
+        unknown = holdfast("dlq", listing, "--definition", "imprt", code=Exit.NOT_FOUND).stderr
+        assert "nothing of this name is published; did you mean 'import'?" in unknown
+        assert "(nothing)" in holdfast("dlq", listing, "--definition", "order").stderr
+
+
 def test_a_version_is_archived_and_restored(stage: Stage) -> None:
     """What is out of use starts nothing new, and says so."""
     holdfast = stage.holdfast
     holdfast("definitions", "archive", "order", "1")
     assert holdfast("start", "order", code=Exit.NOT_FOUND).stderr
     assert "is archived" in holdfast("start", "order", "--version", "1", code=Exit.REFUSED).stderr
+    assert "`holdfast definitions restore`" in holdfast("start", "order", code=Exit.NOT_FOUND).stderr
     assert [each["name"] for each in holdfast.json("definitions", "archived")["items"]] == ["order"]
     holdfast("definitions", "restore", "order", "1")
     holdfast("start", "order")

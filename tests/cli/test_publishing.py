@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Holdfast
-from cli.flows import ORDERS, REFUNDS
+from cli.flows import ORDERS, REFUNDS, RULES
 from holdfast.cli.exits import Exit
 from support.engines import Live
 
@@ -96,6 +96,30 @@ def test_more_live_runs_than_are_counted_are_told_so(
     for _ in range(3):
         engine.processes.start("orders.approval", {}, patience=0)
     assert "2 or more of version 1" in based("publish", "orders.yaml", "--check").stdout
+
+
+def test_who_changed_a_title_alone_is_told_that_it_was_not_taken(based: Holdfast) -> None:
+    """A published version never changes, not even in what it is called: that is said in words, with what to do, and `diff` shows what is another."""
+    titled = ORDERS.replace("version: 1", "version: 1\n    title: Orders\n    description: Who may buy")
+    based("publish", written(titled))
+    other = titled.replace("Orders", "Purchases")
+    for words in (("publish", written(other), "--check"), ("publish", "orders.yaml")):
+        told = based(*words)
+        assert "unchanged" in told.stdout
+        assert "orders.approval version 1: its title is not taken, because a published version never" in told.stderr
+        assert "→ give it another version in the file" in told.stderr
+        (prospect,) = _workflows(based.json(*words))
+        assert prospect["untaken"] == ["title"]
+        assert "give it another version" in str(prospect["why"])
+    assert '~ workflow title: title: "Orders" → "Purchases"' in based("diff", "orders.yaml", code=Exit.NO).stdout
+    both = based("publish", written(other.replace("Who may buy", "Who buys"))).stderr
+    assert "its title and description are not taken" in both
+    assert "not taken" not in based("publish", written(f"# A word for readers.\n{titled}")).stderr
+    based("publish", written(other.replace("version: 1", "version: 2")))
+    (change,) = based.json("definitions", "diff", "orders.approval", "1", "2", code=Exit.NO)["changes"]
+    assert (change["name"], change["before"], change["after"]) == ("title", "Orders", "Purchases")
+    based("publish", written(RULES, "rules.json"))
+    assert "its name is not taken" in based("publish", written(RULES.replace("Limits", "Bounds"), "rules.json")).stderr
 
 
 def test_a_file_with_mistakes_is_not_published(based: Holdfast) -> None:

@@ -103,6 +103,8 @@ def test_looking_is_the_same(asked: Remote) -> None:
         ("dlq", "list"),
         ("dlq", "list", "--definition", "import", "--json"),
         ("dlq", "groups", "--definition", "import"),
+        ("dry-run", "order", '{"amount": 7}'),
+        ("dry-run", "order", "--answer", 'charge={"id": 7}', "--json"),
     ):
         assert asked.same(*words)
     newest = [each["id"] for each in asked.here.json("list")["items"]]
@@ -200,6 +202,11 @@ def test_files_are_published_compared_and_set_aside(asked: Remote, tmp_path: Pat
     assert "published" in there("publish", str(file)).stdout
     assert "unchanged" in there("publish", str(file)).stdout
     assert "says the same" in there("diff", str(file)).stdout
+    titled = file.read_text(encoding="utf-8")
+    file.write_text(titled.replace("version: 1", "version: 1\n    title: Leave"), encoding="utf-8")
+    assert "its title is not taken" in there("publish", str(file)).stderr
+    assert "title" in there("diff", str(file), code=Exit.NO).stdout
+    file.write_text(titled, encoding="utf-8")
     file.write_text(file.read_text(encoding="utf-8").replace("confirm", "affirm"), encoding="utf-8")
     assert "affirm" in there("diff", str(file), code=Exit.NO).stdout
     assert "nothing was published" in there("publish", str(file), code=Exit.NO).stderr
@@ -291,7 +298,17 @@ def test_documents_go_their_way(asked: Remote, tmp_path: Path) -> None:
     there("docs", "create", "invoice", '{"number": "R-1", "vendor_id": "V-1", "grand_total": 500}', "--id", "I/1")
     assert "V-1" in there("docs", "show", "invoice", "I/1").stdout
     there("docs", "edit", "invoice", "I/1", '{"grand_total": 700}', "--expected-version", "1")
+    there("docs", "check-edit", "invoice", "I/1", '{"grand_total": 800}')
+    there("docs", "notify-mutation", "invoice", "I/1", '{"note": "told"}', "--idempotency-key", "n-1")
     there("docs", "submit", "invoice", "I/1")
+    assert "amend_only" in same("docs", "check-edit", "invoice", "I/1", '{"grand_total": 9}', code=Exit.NO)
+    old = '{"number": "R-9", "vendor_id": "V-1", "grand_total": 9, "currency": "EUR"}'
+    there("docs", "adopt", "invoice", "I/9", old, "--status", "draft", "--version", "4", "--reason", "moved")
+    assert "4" in same("docs", "versions", "invoice", "I/9")
+    gone = same("docs", "cancel-branch", "invoice", "I/9", "0/9", "--reason", "x", code=Exit.REFUSED)
+    assert gone == ""
+    for told in (("rounds",), ("links",), ("choices",), ("choices", "--json"), ("rounds", "--limit", "1")):
+        assert same("docs", told[0], "invoice", "I/1", *told[1:])
     for words in (
         ("contracts", "list"),
         ("contracts", "export", "invoice"),
@@ -302,7 +319,7 @@ def test_documents_go_their_way(asked: Remote, tmp_path: Path) -> None:
         ("bodies", "export", "invoice"),
         ("bodies", "templates"),
         ("bodies", "rules"),
-        ("bodies", "dry-run", "invoice", '{"grand_total": 500}'),
+        ("bodies", "dry-run", "invoice", '{"grand_total": 500}', "--decide", "manager=rejected"),
         ("docs", "list", "invoice"),
         ("docs", "versions", "invoice", "I/1"),
         ("docs", "diff", "invoice", "I/1", "1", "2"),
@@ -389,6 +406,10 @@ def test_runs_are_mended(asked: Remote) -> None:
     assert there("move-back", waits, "--reason", "again", code=Exit.REFUSED).stderr
     assert "charge" in same("fork", waits, "2", "--preview")
     assert "payment" in same("resume-options", waits)
+    there("pause", waits)
+    asked.there("request-resume", waits, "--reason", "tonight", "--id", "r-1")
+    assert "tonight" in same("resume-requests", waits)
+    there("resume", waits)
     assert there("reenqueue", waits, "charge", "--reason", "gone", code=Exit.REFUSED).stderr
     assert same("fork", waits, "2", "--preview", "--json")
     assert "--preview" in there("fork", waits, "2", code=Exit.WRONG).stderr
@@ -448,6 +469,16 @@ def test_dead_letters_are_dealt_with(asked: Remote) -> None:
     asked.there("dlq", "requeue", str(letter), "--input", '{"row": 3}')
     asked.stage.engine.drain()
     assert asked.same("dlq", "show", str(letter), code=Exit.NOT_FOUND) == ""
+    asked.stage.begun("import", row="z")
+    (group,) = asked.here.json("dlq", "groups", "--definition", "import")["items"][:1]
+    for verb in ("discard", "requeue"):
+        begun = asked.there("dlq", verb, "--cause", group["fingerprint"], "--reason", "all of them").stdout
+        assert f"verb      {verb}" in begun
+        assert group["fingerprint"] in begun
+    for words in (("dlq", "requeue", "--cause", "feed"), ("dlq", "groups", "--definition", "imprt")):
+        assert asked.same(*words, code=Exit.NOT_FOUND) == ""
+        assert asked.there(*words, code=Exit.NOT_FOUND).stderr
+    asked.stage.engine.drain()
 
 
 def test_keys_are_made_shown_once_rotated_and_revoked(asked: Remote) -> None:
@@ -540,6 +571,8 @@ def asked_for() -> set[str]:
                     value=ast.Call(func=ast.Attribute(value=ast.Name(id="calls"), attr="run")), attr=call
                 ):
                     found.add(f"run.{call}")
+                case ast.Attribute(value=ast.Name(id="run", ctx=ast.Load()), attr=call) if call != "id":
+                    found.add(f"run.{call}")
                 case _:
                     pass
     return found
@@ -551,7 +584,7 @@ def test_every_command_can_be_asked_of_a_server() -> None:
     calls = remote.RemoteCalls(Client("http://127.0.0.1:1"))
     subjects = {**vars(calls), "run": calls.run("x"), "request": calls.__class__.request}
     gone = {each for each in asked_for() if not _is_there(subjects.get(each.partition(".")[0]), each.partition(".")[2])}
-    assert "reports.of" in asked_for()
+    assert {"reports.of", "run.change_data"} <= asked_for()
     assert gone <= {"request.partition", "service.shared"}, "give the adapter the call, and the API the route"
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from api.addresses import GHOST
 from cli.flows import ORDERS
 from cli.stage import Stage
 from holdfast import load_processes
@@ -167,3 +170,23 @@ def test_a_suspended_process_is_led_on_from_a_shell(stage: Stage) -> None:
     again = stage.holdfast("processes", "resume", run, code=Exit.REFUSED).stderr
     assert "only a suspended one is resumed" in again
     stage.holdfast("processes", "resume", "01a1e766-3ad5-7618-92bc-aee7fef0c9eb", code=Exit.NOT_FOUND)
+
+
+def test_a_run_is_left_to_the_resume_worker(stage: Stage) -> None:
+    """A request is written down and carried out later; what was refused is told beside it."""
+    run = stage.begun("order", amount=5)
+    stage.holdfast("resume", run, code=Exit.REFUSED)
+    stage.holdfast("pause", run)
+    asked = stage.holdfast.json("request-resume", run, "--reason", "tonight", "--data", '{"ok": true}')
+    assert (asked["reason"], asked["trigger_data"], asked["executed_at"]) == ("tonight", {"ok": True}, None)
+    assert run in stage.holdfast("list", "--resumable").stdout
+    stage.engine.advance(timedelta(minutes=6))
+    assert stage.status(run) == "running"
+    told = stage.holdfast.json("resume-requests", run)["items"]
+    assert [(bool(each["error_message"]), each["executed_at"] is not None) for each in told] == [
+        (True, False),
+        (False, True),
+    ]
+    nobody = stage.holdfast("request-resume", run, "--as", "eve", code=Exit.FORBIDDEN).stderr
+    assert "execution:resume" in nobody
+    assert stage.holdfast("resume-requests", GHOST, code=Exit.NOT_FOUND).stderr

@@ -36,6 +36,7 @@ IMPOSSIBLE = [
     (["ordr"], Exit.NOT_FOUND, "nothing of this name is published; did you mean 'order'?"),
     (["order", "--version", "9"], Exit.NOT_FOUND, "no workflow 'order version 9'; published are 1 [not_found]"),
     (["order", "--input", "{"], Exit.WRONG, "this is not JSON"),
+    (["order", "--input", '{"amount": 1, "amount": 2}'], Exit.WRONG, "the name 'amount' stands twice"),
     (["order", "--input", "5"], Exit.WRONG, "[bad_payload]"),
     (["order", "--delay", "soon"], Exit.WRONG, "no duration"),
     (["order", "--input", '{"a": "' + "x" * 3_000_000 + '"}'], Exit.WRONG, "[bad_payload]"),

@@ -126,12 +126,35 @@ def test_a_server_answers_what_it_has_begun_and_then_ends(filed: Holdfast) -> No
         line.sendall(START)
         assert line.recv(4096).startswith(b"HTTP/1.1 201")
         line.close()
+        program.hear("requests are not taken any more")
+        program.process.send_signal(signal.SIGTERM)  # It waits for the handler, and once more changes nothing.
         Path("gate").write_text("", encoding="utf-8")
-        assert program.end()[0] == 0
+        assert program.wait()[0] == 0
     engine = Engine(filed.url, migrate=False)
     assert engine.run(slow).describe().result == {"parcel": 7}
     assert len(engine.runs.list(definition="order")) == 2
     engine.stop()
+
+
+@pytest.mark.parametrize("words", [("server", "--port", "0", "--with-worker"), ("worker",)])
+def test_ctrl_c_again_ends_it_at_once(filed: Holdfast, words: tuple[str, ...]) -> None:
+    """A server and a worker that wait for a handler are ended by a second SIGINT; the run goes on elsewhere, as after a crash."""
+    Path("shop.py").write_text(SHOP, encoding="utf-8")
+    os.mkfifo("gate")
+    key_of(filed, "--scope", "*")
+    with holdfast_program(*words, "--app", "shop:order", HOLDFAST_DATABASE=filed.url) as program:
+        program.hear("serving at|working on")
+        run = filed("start", "order").stdout.strip()
+        eventually(Path("begun").exists)
+        program.process.send_signal(signal.SIGTERM)
+
+        def insisted() -> bool:
+            program.process.send_signal(signal.SIGINT)
+            return program.process.poll() is not None
+
+        eventually(insisted)
+        assert program.wait()[0] == -signal.SIGINT
+    assert filed.json("show", run)["run"]["status"] == "running"
 
 
 class Listener:

@@ -146,6 +146,7 @@ def test_a_call_that_runs_is_finished_before_a_worker_leaves(based: Holdfast, wo
     run = based("start", "order").stdout.strip()
     Path("begun").read_text()  # Until the handler has begun.
     worker.process.send_signal(signal.SIGTERM)
+    worker.process.send_signal(signal.SIGTERM)  # Once more changes nothing.
     Path("gate").write_text("go")
     assert worker.wait() == Exit.DONE
     assert based("watch", run).stdout.splitlines()[-1] == f"{run} is completed"

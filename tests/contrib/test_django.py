@@ -42,7 +42,7 @@ SETTINGS = """
     STATIC_URL = "/static/"
     ROOT_URLCONF = "shop.urls"
     DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-    HOLDFAST = {"tenant": "acme", "settings": {"poll_interval": "0.1s"}, "run_url": "https://ops.test/runs/{run}"}
+    HOLDFAST = {"tenant": "acme", "settings": {"poll_interval": "0.1s", "threads": 1}, "run_url": "https://ops.test/runs/{run}"}
 """
 MODELS = """
     from django.db import models
@@ -52,13 +52,21 @@ MODELS = """
         run = models.TextField(default="")
 """
 WORKFLOWS = """
+    from django.db import connection
+
     from holdfast import Saga
 
+    def look():
+        from shop.models import Order
+        Order.objects.count()
+        connection.connection.close()  # As a server does that is restarted: whoever uses the thread next must not suffer from it.
+
     def ship(sku):
+        look()
         return {"parcel": f"a box with {sku}"}
 
     def register(engine):
-        engine.register(Saga("order").step("ship", ship).build())
+        engine.register(Saga("order").step("look", look, attempts=1).step("ship", ship, attempts=1).build())
 """
 ADMIN = """
     from django.contrib import admin
@@ -238,7 +246,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_project_starts_runs_with_its_rows_and_a_worker_of_manage_py_does_them(live: Live, tmp_path: Path) -> None:
-    """Rows and runs are written together or not at all, `on_commit` waits for the commit, the admin leads to the run.
+    """Rows and runs are written together or not at all, `on_commit` waits for the commit, handlers have connections that hold, the admin leads to the run.
 
     And `manage.py check` names what is wrong in the settings.
     """

@@ -16,12 +16,13 @@ from pathlib import Path
 import httpx
 import pytest
 import sqlalchemy
-from flask import Flask, Response, jsonify
+from flask import Flask, Response, current_app, jsonify
 from sqlalchemy.orm import Session
 from werkzeug.serving import make_server
 
 from holdfast import ConfigurationError, Engine, Saga
 from holdfast.contrib.flask import Holdfast, told
+from holdfast.contrib.flask import register as register_of_worker
 from holdfast.contrib.programs import configuration_of
 from holdfast.testing import ManualEngine
 from support.engines import Live
@@ -30,14 +31,14 @@ from support.repository import ROOT
 FACTORY = """
     import os
 
-    from flask import Flask
+    from flask import Flask, current_app
 
     from holdfast import Saga
     from holdfast.contrib.flask import Holdfast
 
 
     def ship(sku):
-        return {"parcel": f"a box with {sku}"}
+        return {"parcel": f"a box with {sku}", "by": current_app.name}
 
 
     holdfast = Holdfast(lambda engine: engine.register(Saga("order").step("ship", ship).build()))
@@ -115,7 +116,7 @@ def test_a_run_begins_with_the_rows_of_a_session_of_sqlalchemy(live: Live) -> No
 
 
 def test_the_command_line_of_flask_has_that_of_holdfast(tmp_path: Path) -> None:
-    """`flask holdfast worker` works for the application that Flask has found, until it is asked to end."""
+    """`flask holdfast worker` works for the application that Flask has found, in its context, until it is asked to end."""
     (tmp_path / "shop.py").write_text(textwrap.dedent(FACTORY), encoding="utf-8")
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     engine = Engine(url, tenant="acme")  # It takes commands, and does not work.
@@ -128,11 +129,26 @@ def test_the_command_line_of_flask_has_that_of_holdfast(tmp_path: Path) -> None:
             assert engine.start("order", {"sku": "lamp"}).result(timeout=60) == {
                 "sku": "lamp",
                 "parcel": "a box with lamp",
+                "by": "shop",
             }
         finally:
             engine.stop()
             worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == 0
+
+
+def test_one_of_several_workers_finds_the_application_by_what_flask_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`flask --app shop holdfast worker --processes 2` begins processes that have only the variable FLASK_APP."""
+    (tmp_path / "shop_of_two.py").write_text(textwrap.dedent(FACTORY), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("SHOP", f"sqlite:///{tmp_path / 'shop.db'}")
+    monkeypatch.setenv("FLASK_APP", "shop_of_two")
+    engine = ManualEngine()
+    register_of_worker(engine)
+    assert [each.name for each in engine.definitions.list()] == ["order"]
+    engine.stop()
 
 
 def test_what_is_wrong_is_told_by_the_factory() -> None:
@@ -172,11 +188,10 @@ def test_a_test_gives_the_application_an_engine_of_its_own() -> None:
     """With a clock that the test moves; nothing is opened for it."""
     app = Flask("shop")
     extension = Holdfast(register, app)
-    engine = ManualEngine()
-    register(engine)
+    engine = ManualEngine().register(Saga("order").step("ship", lambda: {"by": current_app.name}).build())
     with app.app_context():
         extension.use(engine)
         run = extension.engine.start("order", {"sku": "lamp"})
     engine.drain()
-    assert run.describe().status == "completed"
+    assert run.result() == {"sku": "lamp", "by": "shop"}
     engine.stop()

@@ -186,6 +186,7 @@ SCENARIOS = {
 
 @pytest.mark.row("D-019", "D-048", "D-053", "D-066", "D-106")
 @pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.row("G-32")
 def test_a_crash_anywhere_changes_nothing(new_store: NewStore, name: str) -> None:
     """Whatever boundary the process dies at, the next one comes to the same end, with nothing left over."""
     report = tried(SCENARIOS[name], new_store)

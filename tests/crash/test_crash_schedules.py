@@ -7,9 +7,11 @@ from datetime import timedelta
 import pytest
 
 from holdfast import Saga
+from holdfast.authoring.definition import Definition
 from holdfast.testing import ManualEngine, Scenario
 from holdfast.testing.manual import START
 from support.crashing import NewStore, tried
+from support.envelopes import invoice
 
 HOUR = timedelta(hours=1)
 
@@ -84,3 +86,30 @@ def test_a_process_that_dies_anywhere_does_each_item_once(new_store: NewStore) -
     told, statuses, runs = report.outcome[0]  # type: ignore[index]
     assert [each[:2] for each in told] == [("start", "failed"), ("start", "done"), ("cancel", "done")]
     assert (statuses, runs) == (["completed"] * 2, [("long", "cancelled"), ("long", "completed")])
+
+
+def invoiced(engine: ManualEngine) -> None:
+    """The document of a schedule."""
+    engine.schedules.put("d", "invoice", {"vendor": "acme", "total": 500}, at=START + HOUR)
+    engine.advance(max(START + HOUR - engine.clock.now(), timedelta(0)))
+
+
+def created(engine: ManualEngine) -> object:
+    """What became of every time, and which documents there are."""
+    return (
+        [(each.status, each.document) for each in engine.schedules.fires("d")],
+        sorted((each.id, each.version) for each in engine.documents.list("invoice").items),
+    )
+
+
+DOCUMENTS = Scenario(
+    prepare=lambda engine: engine.register(Definition(graph=invoice())), play=invoiced, outcome=created
+)
+
+
+def test_a_process_that_dies_anywhere_creates_each_document_once(new_store: NewStore) -> None:
+    """Wherever the process dies, also between the document and the word that it is there, a time is one document, and is told as created."""
+    report = tried(DOCUMENTS, new_store, on_server=4)
+    assert report.points > 1
+    made = "d-20300101T130000Z"
+    assert report.outcome[0] == ([("created", made)], [(made, 1)])  # type: ignore[index]

@@ -27,6 +27,7 @@ from holdfast.kernel.program import Program
 from holdfast.kernel.rows import kinds
 from holdfast.machine.graphs.compiler import read_graph
 from holdfast.machine.runs.published import PUBLICATION
+from holdfast.machine.schedules.words import SCHEDULE
 from holdfast.runtime.clock import ManualClock
 from holdfast.store.opening import open_store
 from holdfast.store.shapes import Address, Header, InstanceQuery, Snapshot
@@ -131,7 +132,7 @@ class Tape:
         assert self.engine.instances.verify(header.id).is_sound
         state, told = folded(program, full.events)
         kept = cached.snapshot
-        rows = self._rows(header.id) if program.has_steps or program.type == PUBLICATION else {}
+        rows = self._rows(header.id) if program.has_steps or program.type in {PUBLICATION, SCHEDULE} else {}
         assert rows == told
         return Life(
             header=row(header),

@@ -12,9 +12,11 @@ from histories.golden import FILES, Golden, Life, read, text_of
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
 from holdfast.kernel.rows import kinds
 from holdfast.kernel.vocabulary import wire_name
+from holdfast.machine.batches import words as batches
 from holdfast.machine.graphs.graph import Node
 from holdfast.machine.runs.commands import RunStep
 from holdfast.machine.runs.events import Event
+from holdfast.machine.schedules import words as schedules
 
 REMEDY = "write a scenario in tests/histories and make its file: PYTHONPATH=tests .venv/bin/python -m histories.make"
 
@@ -30,16 +32,21 @@ def lives() -> Iterable[Life]:
 
 
 def test_every_event_has_a_golden_history() -> None:
-    """Each name and version of an event of the machine, and each event of the kernel's own, occurs in a file."""
+    """Each name and version of an event of the machine, of schedules and batches, and each event of the kernel's own, occurs in a file."""
     held = {(fact.row["type"], fact.row["version"]) for life in lives() for fact in life.events}
-    written = {wire_name(cls) for cls in typing.get_args(Event)} | {(TIMER_CANCELLED, 1), (TIMER_REQUEUED, 1)}
+    told = (Event, schedules.Event, batches.Event)
+    written = {wire_name(cls) for each in told for cls in typing.get_args(each)} | {
+        (TIMER_CANCELLED, 1),
+        (TIMER_REQUEUED, 1),
+    }
     assert written - held == set(), REMEDY
 
 
 def test_every_effect_has_a_golden_history() -> None:
-    """The effect that calls handlers occurs in its present version."""
+    """The effect that calls handlers, and those of schedules and batches, occur in their present versions."""
     held = {(work.row["type"], work.row["version"]) for _, golden in goldens() for work in golden.effects}
-    assert wire_name(RunStep) in held, REMEDY
+    effects = (RunStep, schedules.StartScheduled, *typing.get_args(batches.Effect))
+    assert {wire_name(each) for each in effects} - held == set(), REMEDY
 
 
 def test_every_kind_of_node_has_a_golden_history() -> None:

@@ -6,7 +6,9 @@ docs/internals/golden-histories.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,13 +30,20 @@ from histories.golden import (
     stored,
     whole,
 )
-from holdfast import JsonCodec
+from holdfast import Decider, JsonCodec
 from holdfast.kernel.history import StoredEvent, check_sequence
 from holdfast.kernel.program import Program
+from holdfast.machine.batches.decider import BatchDecider
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.publications import PublicationDecider
+from holdfast.machine.schedules.decider import ScheduleDecider
 from holdfast.store.shapes import DeadLetter, StoredDefinition, StoredEffect, StoredMessage, StoredTimer
 
+OWN_DECIDERS: tuple[Callable[[], Decider[Any, Any, Any, Any]], ...] = (
+    PublicationDecider,
+    ScheduleDecider,
+    BatchDecider,
+)
 GOLDEN = sorted(FILES.glob("*.json"))
 
 pytestmark = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -43,9 +52,9 @@ pytestmark = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def programs(golden: Golden) -> dict[str, Program]:
     """What runs the instances of a file, by the name of the definition."""
     stored_ones = [stored(each.row, StoredDefinition) for each in golden.definitions]
-    own = Program(PublicationDecider(), JsonCodec(), is_own=True)
+    own = [Program(each(), JsonCodec(), is_own=True) for each in OWN_DECIDERS]
     return {name: program for (name, _), program in graph_programs(stored_ones).items()} | {
-        own.type: own,
+        **{each.type: each for each in own},
         **{each.type: Program(each(), JsonCodec()) for each in DECIDERS},
     }
 

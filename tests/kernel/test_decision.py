@@ -25,6 +25,7 @@ def test_cancelling_takes_back_what_was_set_before() -> None:
 
 
 @pytest.mark.row("D-005")
+@pytest.mark.row("C-29")
 def test_a_decision_has_an_event() -> None:
     """There is no decision without an event; the message names the way to say that nothing happened."""
     with pytest.raises(CommandError, match="at least one event; answer Ignored"):

@@ -74,6 +74,7 @@ def test_rejections_pass_through() -> None:
 
 
 @pytest.mark.row("D-012")
+@pytest.mark.row("C-29")
 def test_an_ended_instance_is_asked_nothing() -> None:
     """Commands after the end are skipped silently: the decider is not even asked."""
     answer = orders().answer(Order(is_cancelled=True), Pay("o-1", Decimal(0)), moment())
@@ -229,6 +230,7 @@ def test_smaller_answers_are_checked_too() -> None:
 
 
 @pytest.mark.row("D-013", "D-014")
+@pytest.mark.row("C-35")
 def test_the_state_is_the_fold_of_the_events() -> None:
     """Replaying gives the same state each time, in one go or in pieces, without the kernel's own events."""
     program = orders()

@@ -33,6 +33,7 @@ def waits(backoff: Backoff) -> list[float]:
     ("backoff", "expected"),
     [("fixed", [2, 2, 2, 2, 2]), ("linear", [2, 4, 6, 8, 9]), ("exponential", [2, 4, 8, 9, 9])],
 )
+@pytest.mark.row("G-06")
 def test_waits_grow_as_the_backoff_says(backoff: Backoff, expected: list[float]) -> None:
     """Fixed stays, linear adds, exponential multiplies; none goes beyond the cap."""
     assert waits(backoff) == expected

@@ -112,6 +112,7 @@ everything = st.builds(
 @codecs
 @untimed
 @given(value=everything)
+@pytest.mark.row("G-34")
 def test_typed_values_come_back(codec: Codec, value: Everything) -> None:
     """Dataclasses, Structs and pydantic models, with all that is in them, are equal after the way through bytes."""
     assert codec.decode(codec.encode(value), Everything) == value
@@ -186,6 +187,7 @@ def test_values_without_bytes_are_refused(codec: Codec, value: object) -> None:
 
 @pytest.mark.parametrize("hidden", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("wrap", [list, tuple, lambda x: {1: x[0]}, lambda x: [{"a": (None, *x)}], set, frozenset])
+@pytest.mark.row("G-34")
 def test_json_refuses_what_it_cannot_say(hidden: float, wrap: Any) -> None:
     """NaN and infinity never turn into null silently, wherever they hide."""
     with pytest.raises(PayloadError, match="JSON cannot say"):

@@ -109,6 +109,7 @@ DOT = r"""digraph "order 1" {
 
 
 @pytest.mark.row("E-191")
+@pytest.mark.row("G-31")
 def test_a_graph_as_mermaid() -> None:
     """Shapes by kind, outcomes and conditions on edges, dashed ways back, and what undoes a step beside it."""
     assert mermaid(ORDER) == MERMAID

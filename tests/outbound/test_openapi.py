@@ -318,6 +318,7 @@ def test_without_any_secret_the_alternative_that_needs_none_is_taken(server: Ser
 
 @pytest.mark.parametrize("spelling", [KEY, "s3cr3t%2Fkey%2B", "pass:word", "YW5uOnBhc3M6d29yZA=="])
 @pytest.mark.parametrize("status", [400, 503])
+@pytest.mark.row("G-22")
 def test_a_secret_that_comes_back_is_not_told(server: Server, spelling: str, status: int) -> None:
     """An answer may repeat what it was given, in any spelling: the error does not."""
     server.answers = [answer({"title": f"bad key {spelling}!"}, status=status)]

@@ -15,6 +15,7 @@ from support.samples import Do, Ledger, Puppet, act, done
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.row("G-23")
 def test_the_database_sets_the_time_and_the_monotonic_clock_carries_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two looks at the database time goes on by itself, whatever the wall clock does."""
     now = [100.0]

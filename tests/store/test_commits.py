@@ -107,6 +107,7 @@ def test_another_tenants_instance_is_not_there(desk: Desk) -> None:
 
 
 @pytest.mark.row("D-073")
+@pytest.mark.row("C-32")
 def test_only_the_first_of_two_decisions_stands(desk: Desk) -> None:
     """A change that was decided on a state that is no longer the newest is refused whole."""
     head = desk.born(born())

@@ -22,7 +22,7 @@ from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.schema import PostgresSchema
 from holdfast.store.sqlite import store as sqlite_store
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.store import _Schema
+from holdfast.store.sqlite.store import SQLiteSchema
 from holdfast.testing import ManualEngine
 from support.databases import Databases
 from support.desks import Desk
@@ -65,7 +65,7 @@ class EmptyFile:
     def schema(self) -> Iterator[Migratable]:
         """The file."""
         database = Database(str(self._path), patience=60)
-        yield _Schema(database)
+        yield SQLiteSchema(database)
         database.close()
 
     def execute(self, statement: str) -> list[Any]:

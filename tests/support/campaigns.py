@@ -6,3 +6,5 @@ import os
 
 SEED = os.environ.get("HOLDFAST_SEED", "1")
 GRAPHS = int(os.environ.get("HOLDFAST_GRAPHS", "2000"))
+RACES = int(os.environ.get("HOLDFAST_RACES", "50"))
+"""How often a race is run: two processes meet in most of them, not in all. `dev.py test --long` runs each of them 200 times."""

@@ -10,11 +10,11 @@ import pytest
 
 from holdfast import Engine, RejectedError, SagaDefinition
 from holdfast.app.faces.blocking import Run
+from support.campaigns import RACES
 from support.engines import Live
 from support.waiting import LONG_SECONDS, together
 
-TIMES = 200
-"""How often a race is run: two threads do not meet each time."""
+TIMES = RACES
 TAKEN = "taken"
 
 PROCESSES = pytest.mark.parametrize("processes", [1, 2])

@@ -15,8 +15,8 @@ from holdfast.store.shapes import Header
 
 __all__ = ["Batch", "BatchCounts", "BatchItem", "BatchVerb", "ItemStatus", "batch_of", "items_of"]
 
-BatchVerb = Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "start"]
-"""What can be done to many: `retry` requeues all that gave up of runs, `requeue` one dead letter each."""
+BatchVerb = Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "discard", "start"]
+"""What can be done to many: `retry` requeues all that gave up of runs, `requeue` and `discard` are about one dead letter each."""
 
 
 class BatchCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +44,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     definition: str
     """What is started, if something is."""
+    cause: str = ""
+    """The fingerprint of the dead letters that it is about, if that is how they were chosen."""
     status: Literal["running", "completed", "cancelled"]
     """`completed` says that nothing is left to try or to wait for; what became of the items, the counts say."""
     total: int
@@ -85,6 +87,7 @@ def batch_of(header: Header, state: BatchState) -> Batch:
         verb=order.verb,
         reason=order.reason,
         definition=order.definition,
+        cause=order.cause,
         status="running" if not state.is_over else "cancelled" if state.cancelled_by else "completed",
         total=len(state.items),
         counts=BatchCounts(**{str(word): count for word, count in counts.items()}),

@@ -12,21 +12,21 @@ from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.start import Birth, started
 from holdfast.app.desk import Desk, nothing
 from holdfast.app.errands import Errands
+from holdfast.app.requeued import GONE, STILL, put_back
 from holdfast.app.workflow_reads import workflow_row
 from holdfast.errors import HoldfastError, RejectedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decider import TERMINAL
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import STEPS, StoredStep
 from holdfast.machine.batches.words import BATCH, Item, LookAtItems, NoteOutcomes, Order, Outcome, TryItems
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.handlers import EffectContext
-from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
 _WANTED = {"cancel": "cancelled", "abort": "aborted"}
-_GONE = "it is not there any more"
+_OF_WORKFLOWS = ("step", "compensation")
+"""Dead letters that a workflow has, and no other instance."""
 
 
 class Batching:
@@ -90,14 +90,14 @@ class Batching:
                 raise
 
     def _do(self, desk: Desk, asked: TryItems, item: Item) -> None:
-        run, reason = InstanceId(UUID(item.run)), asked.order.reason
-        if item.source != "effect":
-            with desk.reader.look() as reader:
-                workflow_row(reader, run)
         if asked.order.verb == "requeue":
-            letters = FutureDeadLetters(desk)
-            (letters.retry_compensation if item.source == "compensation" else letters.requeue)(item.letter).result()
+            _requeue(desk, item)
             return
+        if asked.order.verb == "discard":
+            FutureDeadLetters(desk).discard(item.letter).result()
+            return
+        run, reason = InstanceId(UUID(item.run)), asked.order.reason
+        _check_workflow(desk, run)
         command: object = {
             "cancel": c.CancelWorkflow(reason=reason),
             "abort": c.AbortWorkflow(reason=reason),
@@ -107,15 +107,34 @@ class Batching:
         desk.command(desk.address(instance=run), command, nothing, comment=reason, may_create=False).result()
 
 
+def _requeue(desk: Desk, item: Item) -> None:
+    letters = FutureDeadLetters(desk)
+    if item.source in _OF_WORKFLOWS:
+        _check_workflow(desk, InstanceId(UUID(item.run)))
+    (letters.retry_compensation if item.source == "compensation" else letters.requeue)(item.letter).result()
+
+
+def _check_workflow(desk: Desk, run: InstanceId) -> None:
+    with desk.reader.look() as reader:
+        workflow_row(reader, run)
+
+
 def _looked(desk: Desk, order: Order, item: Item) -> Outcome:
     """What became of an item, by how things stand now."""
-    with desk.reader.look() as reader:
-        found = reader.headers([InstanceId(UUID(item.run))])
-        if not found:
-            return Outcome(number=item.number, status="failed", detail=_GONE)
-        if order.verb == "requeue":
-            return _put_back(reader, found[0], item)
-        return _standing(order, found[0], item.number)
+    if order.verb == "requeue":
+        return put_back(desk, item)
+    if order.verb == "discard":
+        return _forgotten(desk, item)
+    found = desk.reader.headers([InstanceId(UUID(item.run))])
+    if not found:
+        return Outcome(number=item.number, status="failed", detail=GONE)
+    return _standing(order, found[0], item.number)
+
+
+def _forgotten(desk: Desk, item: Item) -> Outcome:
+    """Whether a dead letter is gone."""
+    is_there = desk.reader.dead_letter(item.letter) is not None
+    return Outcome(number=item.number, status="accepted" if is_there else "done", detail=STILL if is_there else "")
 
 
 def _standing(order: Order, header: Header, number: int) -> Outcome:
@@ -133,35 +152,3 @@ def _standing(order: Order, header: Header, number: int) -> Outcome:
     if has_ended:
         return Outcome(number=number, status="failed", detail=f"it ended as {status}")
     return Outcome(number=number, status="accepted", detail=f"it is {status} still")
-
-
-def _put_back(reader: Reader, header: Header, item: Item) -> Outcome:
-    """Whether what gave up was done since, or gave up again."""
-    letters = reader.dead_letters(instance=header.id, limit=1000)
-    if any(each.id == item.letter for each in letters):
-        return Outcome(number=item.number, status="accepted", detail="it waits for an operator still")
-    if _is_finished(reader, header, item):
-        return Outcome(number=item.number, status="done")
-    calls = {each.number for each in _calls(reader, header, item)} if item.source == "step" else {item.number_of}
-    again = [each for each in letters if (each.source, each.name) == (item.source, item.name) and each.number in calls]
-    if again:
-        return Outcome(number=item.number, status="failed", detail=f"it gave up again: {again[-1].error}")
-    if header.status in TERMINAL and item.source == "step":
-        return Outcome(number=item.number, status="failed", detail=f"its run ended as {header.status}")
-    return Outcome(number=item.number, status="accepted", detail="it was put back to work and is not done yet")
-
-
-def _is_finished(reader: Reader, header: Header, item: Item) -> bool:
-    if item.source == "step":
-        return any(each.status == "completed" for each in _calls(reader, header, item))
-    effects, _ = reader.work(header.id)
-    if item.source == "compensation":
-        return header.status in TERMINAL or not effects
-    return all(each.number != item.number_of for each in effects)
-
-
-def _calls(reader: Reader, header: Header, item: Item) -> list[StoredStep]:
-    """What became of a step that was called again: it is another one of the same node and token, behind the one that gave up."""
-    rows = reader.rows(STEPS, header.id)
-    behind = [each for each in rows if each.number > item.number_of]
-    return [each for each in behind if (each.node, each.token) == (item.name, item.token)]

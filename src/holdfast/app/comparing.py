@@ -55,6 +55,15 @@ def compared(before: Graph, after: Graph) -> list[Change]:
     return [_in_words(each) for each in changes if each.field != _FOLLOWS] if after.kind == "process" else changes
 
 
+def compared_words(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    """What is said otherwise of the whole, for people: it is no part of what runs."""
+    return [
+        Change(what="workflow", name=path, change="changed", field=path, before=was or None, after=now or None)
+        for path, was, now in ((each, before.get(each, ""), after.get(each, "")) for each in sorted({*before, *after}))
+        if was != now
+    ]
+
+
 def _in_words(change: Change) -> Change:
     """A change of a process as its file has it: with the names of its fields, and with times as people write them."""
     field = _WORDS[change.what].get(change.field, change.field)

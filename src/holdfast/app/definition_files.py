@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from holdfast.app.comparing import Change, compared
+from holdfast.app.comparing import Change, compared, compared_words
 from holdfast.app.definitions import version_age
 from holdfast.app.desk import Desk
 from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, definition_of
 from holdfast.authoring.process import load_processes
 from holdfast.authoring.rules import load_rules
-from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError, PayloadError, brief
+from holdfast.errors import (
+    ConfigurationError,
+    DefinitionError,
+    Diagnostic,
+    HoldfastError,
+    NotFoundError,
+    PayloadError,
+    brief,
+)
 from holdfast.expressions.suggestions import suggestion
 from holdfast.machine.graphs.graph import Graph
 from holdfast.store.findings import PublishedDefinition
@@ -24,6 +32,7 @@ from holdfast.store.shapes import InstanceQuery
 _COUNTED = 10_000
 """So many live runs of a version are counted at most."""
 _PAGE = 1000
+_ANOTHER = "give it another version to have that published"
 
 
 class LiveRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +56,8 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     live: list[LiveRuns]
     """Of all versions that are published, those that have live runs."""
+    untaken: list[str] = []
+    """Of one that is unchanged: what is said otherwise in the file, such as `title`, and stays as it was published."""
 
 
 class FilePublication(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,9 +141,35 @@ def prospect_of(desk: Desk, definition: Definition) -> Prospect:
     listed = desk.registry.library.listed(desk.tenant)
     before = [each for each in listed if each.name == definition.name]
     what, why = _verdict(definition, before)
+    untaken = _untaken(desk, definition) if what == "unchanged" else []
+    if untaken:
+        why = f"it is published already, and {joined(untaken)} not taken: a published version never changes; {_ANOTHER}"
     versions = dict.fromkeys(each.version for each in before)
     live = [each for each in (_live(desk, definition.name, version) for version in versions) if each.runs]
-    return Prospect(name=definition.name, version=definition.version, what=what, why=why, live=live)
+    return Prospect(name=definition.name, version=definition.version, what=what, why=why, live=live, untaken=untaken)
+
+
+def _untaken(desk: Desk, definition: Definition) -> list[str]:
+    """What a file says otherwise of a workflow that is published with the same graph."""
+    said = words_of(desk, definition.name, definition.version)
+    return [name for name, word in definition.words.items() if said and word != said.get(name, "")]
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in a sentence, with the verb that follows them."""
+    return f"its {' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
+
+
+def words_of(desk: Desk, name: str, version: str) -> Mapping[str, str]:
+    """What was said of a version when it was published, as far as it was published from a file."""
+    stored = desk.registry.library.kept(desk.tenant, name, version)
+    if stored is None or not stored.source:
+        return {}
+    try:
+        found = definitions_of(stored.source, name)
+    except HoldfastError:  # Another release took such files.
+        return {}
+    return next((each.words for each in found if (each.name, each.version) == (name, version)), {})
 
 
 def _verdict(
@@ -188,7 +225,10 @@ def file_changes(desk: Desk, definition: Definition, version: str) -> FileChange
         name=definition.name,
         before=before.version,
         after=definition.version,
-        changes=compared(before, definition.graph),
+        changes=[
+            *compared_words(words_of(desk, before.name, before.version), definition.words),
+            *compared(before, definition.graph),
+        ],
     )
 
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 from holdfast.authoring.definition import Definition
-from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError, RejectedError, StoppedError
+from holdfast.errors import (
+    ConfigurationError,
+    DefinitionError,
+    Diagnostic,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    StoppedError,
+)
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
@@ -18,9 +27,11 @@ from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.answers import hidden_name, hidden_told
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.service import Service
-from holdfast.store.definitions import Definitions
+from holdfast.runtime.settings import Settings
+from holdfast.store.definitions import ClashError, Definitions, Publication
 from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
@@ -28,6 +39,7 @@ _FRESH = timedelta(seconds=2)
 """How long a process goes by what it knows of versions that are out of use, and of the newest one of documents."""
 _MOST_NAMES = 50
 """Names that a message tells."""
+_MILLISECOND = timedelta(milliseconds=1)
 _ID = re.compile(r"(?=-v)")
 
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
@@ -74,11 +86,34 @@ class Library:
 
     def publish(self, definition: Definition, *, request: RequestContext | None = None) -> None:
         """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
-        graph = definition.graph
         tenant = SHARED_TENANT if request is None else request.tenant
-        self.check_calls(tenant, graph)
+        told = self._publication(definition, tenant, request)
+        known = self._stored.publish(told.definition, self._now, triggers=told.triggers)
+        if known.hash != definition.graph.hash:
+            raise _clash(known)
+        self.note_published(known.tenant, definition.graph)
+
+    def publish_all(self, definitions: Sequence[Definition], *, request: RequestContext | None = None) -> None:
+        """The same for several, in one transaction: all of them or none."""
+        tenant = SHARED_TENANT if request is None else request.tenant
+        told = [self._publication(each, tenant, request) for each in definitions]
+        try:
+            known = self._stored.publish_all(told, self._now)
+        except ClashError as error:
+            raise _clash(error.clashing) from None
+        owners = {(each.name, each.version): each.tenant for each in known}
+        for graph in (each.graph for each in definitions):
+            self.note_published(owners[graph.name, graph.version], graph)
+
+    @property
+    def _now(self) -> datetime:
         assert self._service is not None
-        now = self._service.shared.clock.now()
+        return self._service.shared.clock.now()
+
+    def _publication(self, definition: Definition, tenant: str, request: RequestContext | None) -> Publication:
+        """A definition as it is stored; DefinitionError if it calls what is not there."""
+        graph = definition.graph
+        self.check_calls(tenant, graph)
         stored = StoredDefinition(
             tenant=tenant,
             name=graph.name,
@@ -93,13 +128,7 @@ class Library:
             description=definition.description,
             published_by=SYSTEM.id if request is None else request.actor.id,
         )
-        known = self._stored.publish(stored, now, triggers={each.event for each in graph.triggers})
-        if known.hash != graph.hash:
-            raise ConfigurationError(
-                f"{graph.name!r} version {graph.version} was published before with another content; "
-                "a published definition never changes: give the new one another version"
-            )
-        self.note_published(known.tenant, graph)
+        return Publication(stored, {each.event for each in graph.triggers})
 
     def note_published(self, tenant: str, graph: Graph) -> None:
         """A workflow is in the database: remember it, and have unversioned starts take it."""
@@ -122,7 +151,15 @@ class Library:
         now = self._service.shared.clock.now()
         if self._archived_at is None or abs(now - self._archived_at) >= _FRESH:
             self._look_at_archived()
-        name, version = self.find(tenant, definition, version)
+        try:
+            name, version = self.find(tenant, definition, version)
+        except NotFoundError:
+            if not version and any(
+                each.name == definition and each.tenant in {tenant, SHARED_TENANT} for each in self._archived
+            ):
+                message = f"all versions of {definition!r} are archived: nothing new is started with them; restore one, or publish another"
+                raise RejectedError(reason=Refusal.ARCHIVED.value, message=message) from None
+            raise
         if self._is_archived(tenant, name, version):
             message = f"{name!r} version {version} is archived: nothing new is started with it; restore it, or take another version"
             raise RejectedError(reason=Refusal.ARCHIVED.value, message=message)
@@ -293,6 +330,14 @@ class Library:
         return self._definitions
 
 
+def _clash(known: StoredDefinition) -> ConfigurationError:
+    """That something else was published under a name and version."""
+    return ConfigurationError(
+        f"{known.name!r} version {known.version} was published before with another content; "
+        "a published definition never changes: give the new one another version"
+    )
+
+
 def copied(graph: Graph) -> Graph:
     """The same graph as another object, as another process would read it: a definition never changes, whoever holds one."""
     return read_graph(graph_bytes(graph))
@@ -307,6 +352,28 @@ def graph_of(program: Program) -> Graph:
 def asks_people(program: Program) -> bool:
     """Whether runs of a program, or those that they start, may ask somebody in particular."""
     return isinstance(program.decider, GraphMachine) and program.decider.asks_people
+
+
+class Patience(TypedDict, total=False):
+    """How long runs wait where their definition does not say."""
+
+    wait_ms: int
+    escalates: bool
+
+
+def patience_of(kind: str, settings: Settings) -> Patience:
+    """How long a workflow of rules waits where it does not say, and what becomes of its questions then: the settings tell."""
+    if kind != "rules":
+        return Patience()
+    waits = round(settings.resume_timeout / _MILLISECOND)
+    return Patience(wait_ms=waits, escalates=settings.resume_auto_escalate)
+
+
+def check_names(kind: str, data: object) -> None:
+    """What begins with an underscore is the engine's own in the state of a process."""
+    hidden = hidden_name(data) if kind == "process" else None
+    if hidden is not None:
+        raise PayloadError(hidden_told(hidden), reason=Refusal.INVALID_FORM)
 
 
 def version_age(version: str) -> tuple[tuple[int, int, str], ...]:

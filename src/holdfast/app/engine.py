@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import ParamSpec, Self, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
 from holdfast.app.charters import Organisation, Rules
 from holdfast.app.consulting import answering
+from holdfast.app.departure import Departure
 from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
@@ -383,25 +383,20 @@ class Engine(EngineCalls):
         self._store.close()
 
     def serve(self, shutdown: threading.Event | None = None) -> None:
-        """Start, and work until `shutdown` is set, the process is asked to end (SIGTERM, SIGINT), or `stop` is called; then stop gracefully."""
-        ending = shutdown or threading.Event()
+        """Start, and work until `shutdown` is set, the process is asked to end (SIGTERM, SIGINT), or `stop` is called; then stop gracefully.
 
-        def end(_signal: int, _frame: FrameType | None) -> None:
-            ending.set()
-
-        before = {}
-        if threading.current_thread() is threading.main_thread():
-            before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            if self.settings.collect_after is None:
-                collect_after(OWN_PROCESS)
-            self.start_worker()
-            while not (self._life.is_closed or ending.wait(_LOOK_SECONDS)):
-                pass
-        finally:
-            self.stop()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        SIGTERM again changes nothing; SIGINT again, while it stops, ends the process at once.
+        """
+        asked = shutdown or threading.Event()
+        with Departure(asked.set):
+            try:
+                if self.settings.collect_after is None:
+                    collect_after(OWN_PROCESS)
+                self.start_worker()
+                while not (self._life.is_closed or asked.wait(_LOOK_SECONDS)):
+                    pass
+            finally:
+                self.stop()
 
     def drain(self) -> int:
         """Do everything that is due now and what follows from it, on this thread; how many things. For engines without threads."""

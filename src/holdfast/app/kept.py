@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from holdfast.app.desk import Desk, checked_key, nothing
+from holdfast.app.desk import Desk, checked_key
 from holdfast.app.rights import permit
 from holdfast.errors import NotFoundError
 from holdfast.kernel.decision import NOT_ALLOWED, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.commit.cache import CachedInstance
-from holdfast.runtime.commit.submissions import receipt_key
+from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header, InstanceQuery
 
@@ -33,7 +34,7 @@ class Kept(Generic[S]):
         self._word = word
         """What one of them is called."""
         self._kind = kind
-        self._query = replace(query, limit=_PAGE)
+        self._query = query
 
     def check(self, capability: str, what: str) -> None:
         """ForbiddenError unless whoever calls has a capability."""
@@ -47,11 +48,11 @@ class Kept(Generic[S]):
         """The id of one of them."""
         return checked_key(name, self._word)
 
-    def send(self, name: str, command: object, command_id: str = "", *, may_create: bool = False) -> None:
-        """Have a command carried out."""
+    def send(self, name: str, command: object, command_id: str = "", *, may_create: bool = False) -> Outcome:
+        """Have a command carried out; what came of it, or of the same one before."""
         address = self._address(name)
         receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
-        self._desk.command(address, command, nothing, receipt=receipt, may_create=may_create).result()
+        return self._desk.command(address, command, _as_it_is, receipt=receipt, may_create=may_create).result()
 
     def found(self, name: str) -> tuple[Header, S]:
         """One that is there; NotFoundError if not."""
@@ -76,22 +77,24 @@ class Kept(Generic[S]):
         reader: Reader,
         show: Callable[[Header, S], V],
         *,
-        wanted: Callable[[V], bool] = lambda _shown: True,
         before: InstanceId | None,
         limit: int,
     ) -> list[V]:
         """A page of them, the newest first; `before` is the instance of the last one of the page before."""
-        shown: list[V] = []
+        found = islice(chain.from_iterable(self.pages(reader, before, limit)), limit)
+        states = ((each, self._desk.folded(reader, self._desk.address(instance=each.id))) for each in found)
+        return [show(*self._shown(header.key, tracked)) for header, tracked in states]
+
+    def pages(self, reader: Reader, before: InstanceId | None, limit: int) -> Iterator[list[Header]]:
+        """The rows of those that are there behind one of them, the newest first, as many at a time as are wanted."""
+        size = min(limit, _PAGE)
         while True:
-            page = reader.instances(replace(self._query, before=before))
-            for header in page:
-                if header.reason == DELETED:
-                    continue
-                address = self._desk.address(instance=header.id)
-                found = show(*self._shown(header.key, self._desk.folded(reader, address)))
-                shown += [found] if wanted(found) else []
-                if len(shown) == limit:
-                    return shown
-            if len(page) < _PAGE:
-                return shown
+            page = reader.instances(replace(self._query, before=before, limit=size))
+            yield [each for each in page if each.reason != DELETED]
+            if len(page) < size:
+                return
             before = page[-1].id
+
+
+def _as_it_is(outcome: Outcome) -> Outcome:
+    return outcome

@@ -1,4 +1,4 @@
-"""Runs as they were: the state after an event of the history, folded anew."""
+"""Runs as they were: the state after an event of the history, folded anew from the stored snapshot or from the beginning."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import msgspec
 from holdfast.app.desk import Desk
 from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import workflow_row
-from holdfast.errors import NotFoundError
+from holdfast.errors import NotFoundError, PayloadError, ReplayError
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
 from holdfast.machine.runs.state import State
 from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address
 
 
 class PastState(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,8 +47,8 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
     if not 1 <= at <= header.version:
         raise NotFoundError("event", at, hint=f"the history of {run} has the events 1 to {header.version}")
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
-    events = reader.events(header.id, limit=at)
-    state = cast("State", program.replay(program.initial(), events))
+    (event,) = reader.events(header.id, after=at - 1, limit=1)
+    state = cast("State", _folded(reader, program, desk.address(instance=run), at))
     status = program.status(state)
     has_begun = header.begun and bool(state.executed or state.dead or state.frozen or status.is_terminal)
     # What a document held is told by its versions, each field to those whose eyes it is for.
@@ -54,8 +56,8 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
     return PastState(
         id=run,
         at=at,
-        event=events[-1].type,
-        happened_at=events[-1].at,
+        event=event.type,
+        happened_at=event.at,
         status=words_of(header.kind).instance_status(status.word, status.reason, has_begun=has_begun),
         reason=status.reason,
         error=state.error,
@@ -64,3 +66,17 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
         data={name: token.data for name, token in tokens.items()},
         result=state.result,
     )
+
+
+def _folded(reader: Reader, program: Program, address: Address, at: int) -> object:
+    """The state after an event. The newest snapshot is the only one that is kept: what is older is folded from the beginning."""
+    loaded = reader.load(address)
+    assert loaded is not None, "its row was read"
+    run, kept = loaded.header.id, loaded.snapshot
+    if kept is not None and kept.version <= at and kept.state_version == program.state_version:
+        try:
+            later = reader.events(run, after=kept.version, limit=at - kept.version) if at > kept.version else []
+            return program.replay(program.restore(kept.data), later)
+        except (PayloadError, ReplayError):
+            pass  # It cannot be read, or the events do not fit on it: the events alone tell.
+    return program.replay(program.initial(), reader.events(run, limit=at))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 import msgspec
 
@@ -16,12 +15,14 @@ from holdfast.app.documents import found
 from holdfast.app.in_force import workflow_in_force
 from holdfast.app.publishing import Compiled, Publisher
 from holdfast.app.step_handlers import plain_data
+from holdfast.app.suppositions import player_of, supposed
 from holdfast.app.visibility import check_all_seen, visible
-from holdfast.authoring.document import Body, DryRun, dry_run, generate_envelope, graph_of, is_older
+from holdfast.authoring.document import Body, dry_run, generate_envelope, graph_of, is_older
 from holdfast.authoring.document.body_format import Action
+from holdfast.authoring.document.ids import local_name
 from holdfast.authoring.document.scenarios import failures
-from holdfast.errors import DefinitionError, PayloadError
-from holdfast.kernel.actor import Actor
+from holdfast.authoring.rehearsal import DryRun
+from holdfast.errors import DefinitionError
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.document_commands import CreateDocument
@@ -101,38 +102,34 @@ class Press:
         *,
         document: str,
         draft: str,
-        decisions: Mapping[str, str] | None,
-        answers: Mapping[str, object] | None,
+        given: Mapping[str, object],
     ) -> DryRun:
         """Which way a document would take."""
         graph = self._graph(type_, draft)
-        desk, given = self._desk, data
+        desk, content = self._desk, data
         status, version = "", 1
         if document:
             with desk.reader.look() as reader:
                 known = found(desk, reader, type_, document)
             if draft:
                 check_all_seen(known.parts.spec, known.document.data, desk.request.actor)
-            given = {**known.document.data, **(data or {})}
+            content = {**known.document.data, **(data or {})}
             status, version = known.document.status, known.document.version
         command = CreateDocument(
-            data=plain_data({} if given is None else given, "data", limit=desk.payload_limit),
+            data=plain_data({} if content is None else content, "data", limit=desk.payload_limit),
             status=status,
             version=version,
             org=plain_data(desk.registry.charters.org_of(desk.tenant), "organisation", limit=desk.payload_limit),
         )
-        actor = desk.request.actor
-        # Whoever tries a document out tries it for somebody who may do what the way asks for.
-        player = Actor(id=actor.id, roles=actor.roles, capabilities=frozenset({"*"}))
         made = dry_run(
             graph,
             command,
-            player,
-            decisions=cast("Mapping[str, str]", _texts(decisions, "decisions")),
-            answers=plain_data({} if answers is None else answers, "answers", limit=desk.payload_limit),
+            player_of(desk.request.actor),
+            supposed(graph, given, desk.payload_limit, name=local_name),
         )
         # What is for others' eyes in a document stays so when it is tried out.
-        return msgspec.structs.replace(made, data=visible(graph.document, made.data, actor)) if document else made
+        seen = visible(graph.document, made.data, desk.request.actor)
+        return msgspec.structs.replace(made, data=seen) if document else made
 
     def _graph(self, type_: str, draft: str) -> Graph:
         if draft:
@@ -144,11 +141,3 @@ class Press:
         assert program is not None
         assert isinstance(program.decider, GraphMachine)
         return program.decider.graph
-
-
-def _texts(given: object, what: str) -> dict[object, object]:
-    if given is None:
-        return {}
-    if isinstance(given, Mapping) and all(isinstance(each, str) for pair in given.items() for each in pair):
-        return dict(given)
-    raise PayloadError(f"the {what} are given by node, as texts, not as {given!r:.200}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -64,6 +64,9 @@ ReasonKind = Literal[
 _MOVING = frozenset({"running", "message", "errand"})
 """What goes on by itself, and soon."""
 _MOST = 1000
+_LETTER = "dead_letters.requeue({}) puts it back to work, dead_letters.discard({}) forgets it"
+_LONG = timedelta(minutes=1)
+"""A call that takes longer may hang; whoever asks is told what could be done if it does."""
 _START = "start"
 
 
@@ -235,7 +238,7 @@ class _Look:
         again = "try it again by processes.resume" if self._is_process else "retry"
         remedies = {
             "step": f"{again}, skip or complete the step, or cancel the run",
-            "compensation": "try it again with dead_letters.retry_compensation, or undo it by hand",
+            "compensation": "dead_letters.retry_compensation({}) tries it again; if you undid it by hand, dead_letters.discard({}) forgets it",
         }
         for letter in self._letters:
             what = f"{letter.name!r}" if letter.source == "step" else f"the {letter.source} {letter.name!r}"
@@ -243,7 +246,7 @@ class _Look:
             yield Reason(
                 kind="dead_letter",
                 words=f"{what} gave up at {letter.created_at}, after {calls}: {letter.error}",
-                remedy=remedies.get(letter.source, "requeue it in the dead letters, or discard it"),
+                remedy=remedies.get(letter.source, _LETTER).replace("{}", str(letter.id)),
                 since=letter.created_at,
                 step=letter.name if letter.source in remedies else "",
                 step_number=letter.number if letter.source in remedies else None,
@@ -252,7 +255,8 @@ class _Look:
     def _turning_back(self) -> Iterator[Reason]:
         rollback, dropped = self._found.state.rollback, self._found.state.dropped
         if rollback is not None:
-            left = "" if rollback.chain is None else f", {len(rollback.chain)} steps are still to be undone"
+            count = 0 if rollback.chain is None else len(rollback.chain)
+            left = f", {'1 step is' if count == 1 else f'{count} steps are'} still to be undone" if count else ""
             cause = rollback.error or rollback.reason
             yield Reason(
                 kind="compensation",
@@ -311,7 +315,9 @@ class _Look:
                 worker=str(effect.owner),
             )
         words = f"{name} runs on worker {worker.name!r} since {since}"
-        return _reason(about, kind="running", words=words, since=since, worker=worker.name)
+        hangs = "if it hangs, end that process, and another worker calls it; give it a timeout, and such a call ends by itself"
+        remedy = hangs if self._found.now - since > _LONG else ""
+        return _reason(about, kind="running", words=words, remedy=remedy, since=since, worker=worker.name)
 
     def _put_off(self, name: str, step: Step, effect: StoredEffect, about: dict[str, object]) -> Reason:
         row = self._rows.get(step.number)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_instant, checked_key, checked_text
+from holdfast.app.desk import Desk, checked_id, checked_instant, checked_key, checked_text
+from holdfast.app.document_writing import spec_of
+from holdfast.app.in_force import workflow_in_force
 from holdfast.app.references import DefinitionLike, checked_definition
 from holdfast.app.step_handlers import plain_data
-from holdfast.errors import ExpressionError, PayloadError, brief
+from holdfast.app.visibility import refuse_masks
+from holdfast.errors import ExpressionError, ForbiddenError, PayloadError, brief
 from holdfast.expressions import Options, parse
+from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.kernel.retry import LONGEST_TIMEOUT
+from holdfast.machine.graphs.document_checks import actions_of
 from holdfast.machine.schedules.plan import CatchUp, Overlap, Plan
 
 READABLE: Final = ("scheduled_at", "scheduled_on", "started_at", "schedule", "number")
 """What expressions of a schedule can read."""
 OPTIONS: Final = Options(namespaces=frozenset(READABLE))
 MOST_COMPUTED: Final = 50
+_LONGEST: Final = datetime.max.replace(tzinfo=UTC)
 
 Length = timedelta | float
 
@@ -34,7 +40,7 @@ class Timing(NamedTuple):
     start_at: datetime | None
     end_at: datetime | None
     jitter: Length
-    overlap: Overlap
+    overlap: Overlap | None
     catch_up: CatchUp
     window: Length | None
 
@@ -63,7 +69,7 @@ def plan_of(
         start_at=checked_instant(timing.start_at, "`start_at`"),
         end_at=checked_instant(timing.end_at, "`end_at`"),
         jitter_ms=milliseconds(timing.jitter, "`jitter`"),
-        overlap=_one_of(Overlap, timing.overlap, "overlap"),
+        overlap=checked_overlap(timing.overlap) or "skip",
         catch_up=_one_of(CatchUp, timing.catch_up, "catch_up"),
         window_ms=_positive(timing.window, "`window`"),
         note=checked_text(note, "note"),
@@ -72,6 +78,44 @@ def plan_of(
     if flaws:
         raise PayloadError(f"the schedule cannot be kept: {'; '.join(flaws)}", reason="invalid_schedule")
     return plan
+
+
+def document_plan(desk: Desk, plan: Plan, name: str, *, overlap: Overlap | None, document_id: object) -> Plan:
+    """The plan of a schedule that creates documents. Whoever puts it may create one; PayloadError says what has no meaning for them."""
+    type_, _ = workflow_in_force(desk, plan.workflow)
+    if plan.version:
+        raise _unfit("a document begins with the workflow that is in force at its time; leave `version` out")
+    check_overlap_of_documents(overlap)
+    spec = spec_of(desk, type_)
+    refuse_masks(spec, plan.input, desk.request.actor)
+    capability = actions_of(spec)["create"].capability
+    if not desk.request.actor.may(capability):
+        told = f"{desk.request.actor.id!r} may not create documents of the type {type_!r}: that takes the capability {capability!r}"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+    if not isinstance(document_id, str):
+        raise PayloadError(
+            f"`document_id` is an expression as text, such as \"'rent-{{scheduled_on}}'\", not {brief(document_id)}"
+        )
+    stored = _expression("document_id", document_id) if document_id else {}
+    checked_id(made_document_id(name, _LONGEST), "document id that is made of the schedule and the time")
+    return msgspec.structs.replace(plan, is_document=True, overlap="allow_all", document_id=stored)
+
+
+def check_overlap_of_documents(overlap: Overlap | None) -> None:
+    """PayloadError for a policy that has no meaning for documents."""
+    if overlap not in {None, "allow_all"}:
+        told = "a time that creates a document is over when it is there, however long that lives, so that none meets another"
+        raise _unfit(f"{told}: leave `overlap` out, or say 'allow_all', not {overlap!r}")
+
+
+def made_document_id(schedule: str, at: datetime) -> str:
+    """The id of a document that is made of the schedule and the time: a time that comes again is the same document."""
+    instant = at.astimezone(UTC)
+    return f"{schedule}-{instant:%Y%m%dT%H%M%S}{f'.{instant:%f}' if instant.microsecond else ''}Z"
+
+
+def _unfit(told: str) -> PayloadError:
+    return PayloadError(told, reason="invalid_schedule")
 
 
 def checked_overlap(given: object) -> Overlap | None:

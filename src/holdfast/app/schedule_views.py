@@ -9,11 +9,12 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.schedule_records import FireStatus, StoredFire, Why
 from holdfast.machine.schedules import words as w
 from holdfast.machine.schedules.plan import CatchUp, Overlap
 from holdfast.store.shapes import Header
 
-__all__ = ["CatchUp", "FireInfo", "Overlap", "PeriodInfo", "Schedule", "fires_of", "schedule_of"]
+__all__ = ["CatchUp", "FireInfo", "Overlap", "PeriodInfo", "Schedule", "fire_of", "schedule_of"]
 
 
 class FireInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,13 +25,15 @@ class FireInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The time itself, however late it was dealt with."""
     until: datetime | None
     """Of times that were missed together: the last of them."""
-    why: w.Why
+    why: Why
     """Whether its time had come, it was made up for, or somebody asked for it."""
-    status: w.FireStatus
+    status: FireStatus
     detail: str
     """Why it was skipped or refused, or what its run ended with."""
     run: InstanceId | None
-    """None if nothing was started for it."""
+    """The run that was started, or that of the document; None if nothing was."""
+    document: str
+    """The id of the document that was created; empty if none was."""
     told_at: datetime
     """When it was dealt with."""
     backfill: int
@@ -56,8 +59,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """The version of the workflow; empty means the newest one at each time."""
     input: dict[str, object]
+    """What each run is given, or each document begins with."""
     computed: dict[str, str]
     """Expressions that give more of the input, by name."""
+    is_document: bool
+    """Whether the workflow manages documents: then each time creates one."""
+    document_id: str
+    """The expression of its id; empty means that it is made of the schedule and the time."""
     cron: str
     time_zone: str
     every_seconds: float | None
@@ -103,6 +111,8 @@ def schedule_of(header: Header, state: w.ScheduleState) -> Schedule:
         version=plan.version,
         input=plan.input,
         computed={name: str(stored.get("source", "")) for name, stored in plan.computed.items()},
+        is_document=plan.is_document,
+        document_id=str(plan.document_id.get("source", "")),
         cron=plan.cron,
         time_zone=plan.time_zone,
         every_seconds=plan.every_ms / 1000 if plan.every_ms else None,
@@ -141,11 +151,20 @@ def schedule_of(header: Header, state: w.ScheduleState) -> Schedule:
     )
 
 
-def fires_of(state: w.ScheduleState) -> list[FireInfo]:
-    """The fires that a schedule remembers, the last one first."""
-    waiting = [] if state.buffered is None else [state.buffered]
-    found = [*state.recent, *state.running.values(), *waiting]
-    return [_fire(each) for each in sorted(found, key=lambda each: -each.number)]
+def fire_of(row: StoredFire) -> FireInfo:
+    """A time of a schedule from its row."""
+    return FireInfo(
+        number=-row.place,
+        at=row.at,
+        until=row.until,
+        why=row.why,
+        status=row.status,
+        detail=_detail(row.status, row.detail),
+        run=None if row.run is None else InstanceId(row.run),
+        document=row.document,
+        told_at=row.told_at,
+        backfill=row.backfill,
+    )
 
 
 def _fire(fire: w.Fire) -> FireInfo:
@@ -155,8 +174,13 @@ def _fire(fire: w.Fire) -> FireInfo:
         until=fire.until,
         why=fire.why,
         status=fire.status,
-        detail=fire.detail if fire.status != "buffered" else "it begins when no other run of the schedule does",
+        detail=_detail(fire.status, fire.detail),
         run=InstanceId(UUID(fire.run)) if fire.run else None,
+        document="",
         told_at=fire.told_at,
         backfill=fire.backfill,
     )
+
+
+def _detail(status: FireStatus, detail: str) -> str:
+    return detail if status != "buffered" else "it begins when no other run of the schedule does"

@@ -5,17 +5,24 @@ from __future__ import annotations
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import msgspec
+
+from holdfast.app.calls.documents import FutureDocuments
 from holdfast.app.calls.start import Birth, started
-from holdfast.app.desk import Desk
+from holdfast.app.desk import Desk, checked_id
 from holdfast.app.errands import Errands
-from holdfast.app.schedule_plans import OPTIONS, READABLE
+from holdfast.app.schedule_plans import OPTIONS, READABLE, made_document_id
 from holdfast.errors import HoldfastError, RejectedError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.schedules.words import SCHEDULE, NoteStart, StartScheduled
+from holdfast.people.authority import authority
 from holdfast.runtime.handlers import EffectContext
+
+_FIRST = 10
+"""Events at the beginning of a document among which it says that it was created."""
 
 
 class Scheduling:
@@ -33,16 +40,23 @@ class Scheduling:
             )
         )
         plan = asked.plan
+        told = f"schedule {asked.id!r}, {asked.at.isoformat()}"
         try:
+            authority(
+                desk.directory, desk.request, desk.service.shared.clock.now()
+            )  # Who is deactivated starts nothing.
+            data = {**plan.input, **self._computed(asked)}
+            if plan.is_document:
+                return self._create(desk, asked, data, told)
             started(
                 desk,
                 plan.workflow,
-                {**plan.input, **self._computed(asked)},
+                data,
                 version=plan.version,
                 key="",
                 idempotency_key="",
                 delay=0,
-                comment=f"schedule {asked.id!r}, {asked.at.isoformat()}",
+                comment=told,
                 birth=Birth(InstanceId(UUID(asked.run)), context.instance, SCHEDULE, asked.number),
             ).result()
         except RejectedError as error:
@@ -54,13 +68,48 @@ class Scheduling:
             return NoteStart(id=asked.id, number=asked.number, error=str(error))
         return NoteStart(id=asked.id, number=asked.number)
 
+    def _create(self, desk: Desk, asked: StartScheduled, data: dict[str, object], told: str) -> NoteStart:
+        """Create the document of a time; one that is there already is that of this very time if it says so."""
+        type_, origin = asked.plan.workflow, f"schedule/{asked.id}#{asked.number}"
+        key = self._document_id(asked)
+        try:
+            made = FutureDocuments(desk, origin=origin).create(type_, data, id=key, reason=told).result()
+        except RejectedError as error:
+            if error.reason != Refusal.ALREADY_STARTED.value:
+                raise
+            row = desk.reader.document(type_, key)
+            if row is None:
+                return NoteStart(id=asked.id, number=asked.number, error=str(error))
+            run, is_own = row.instance, _origin_of(desk, row.instance) == origin
+        else:
+            run, is_own = made.instance, True
+        return NoteStart(id=asked.id, number=asked.number, run=str(run), document=key, was_there=not is_own)
+
+    def _document_id(self, asked: StartScheduled) -> str:
+        stored = asked.plan.document_id
+        if not stored:
+            return made_document_id(asked.id, asked.at)
+        made = Expression.from_data(stored, options=OPTIONS).evaluate(self._known(asked))
+        return checked_id(made, "document id that the schedule computes")
+
     def _computed(self, asked: StartScheduled) -> dict[str, object]:
         """What the expressions of a schedule come to at a time."""
-        now = self._desk.service.shared.clock.now()
-        day = asked.at.astimezone(ZoneInfo(asked.plan.time_zone)).date()
-        values = (asked.at.isoformat(), day.isoformat(), now.isoformat(), asked.id, asked.number)
-        known = dict(zip(READABLE, values, strict=True))
+        known = self._known(asked)
         return {
             name: Expression.from_data(stored, options=OPTIONS).evaluate(known)
             for name, stored in asked.plan.computed.items()
         }
+
+    def _known(self, asked: StartScheduled) -> dict[str, object]:
+        now = self._desk.service.shared.clock.now()
+        day = asked.at.astimezone(ZoneInfo(asked.plan.time_zone)).date()
+        values = (asked.at.isoformat(), day.isoformat(), now.isoformat(), asked.id, asked.number)
+        return dict(zip(READABLE, values, strict=True))
+
+
+def _origin_of(desk: Desk, instance: InstanceId) -> str:
+    """What has created a document, as its history tells it."""
+    for event in desk.reader.events(instance, limit=_FIRST):
+        if event.type == "document_created":
+            return str(msgspec.json.decode(event.data, type=dict[str, object]).get("origin", ""))
+    return ""

@@ -30,6 +30,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """What the source is, such as `application/json`; empty if there is none."""
     description: str = ""
     """What it is for, in the author's words."""
+    words: dict[str, str] = {}
+    """What its author calls it and says of it, by the names that its file has for that, such as `title`: kept with the source, and no part of the graph."""
     warnings: tuple[Diagnostic, ...] = ()
     """What is odd about it: it can be run, and will most likely not do what its author meant."""
 

@@ -46,12 +46,17 @@ def batch() -> None:
     examples=[
         "holdfast batch begin cancel --definition order --status running --reason 'the shop closes' --rate 10",
         "holdfast batch begin requeue --definition import",
+        "holdfast batch begin discard --cause 5c1e0b7a9d3f2e64 --reason 'sent by hand'",
         'holdfast batch begin start --definition order --inputs \'[{"n": 1}, {"n": 2}]\'',
     ],
 )
-@click.argument("verb", type=click.Choice(["cancel", "abort", "pause", "resume", "retry", "requeue", "start"]))
+@click.argument(
+    "verb", type=click.Choice(["cancel", "abort", "pause", "resume", "retry", "requeue", "discard", "start"])
+)
 @click.argument("runs", nargs=-1)
-@click.option("--letter", "letters", type=int, multiple=True, help="A dead letter that is requeued; repeatable.")
+@click.option(
+    "--letter", "letters", type=int, multiple=True, help="A dead letter that is requeued or discarded; repeatable."
+)
 @click.option("--inputs", type=Json(), help="Of a start: a list, each of which is one run; JSON, @file, or -.")
 @click.option(
     "--definition", default="", help="What is started; or whose runs or dead letters are meant, if none is named."
@@ -59,6 +64,9 @@ def batch() -> None:
 @click.option("--version", default="", help="Which version of it.")
 @click.option(
     "--status", multiple=True, help="Which runs of it; those that have not ended if none is named. Repeatable."
+)
+@click.option(
+    "--cause", metavar="FINGERPRINT", default="", help="All dead letters of one cause; `dlq groups` tells it."
 )
 @reason_option
 @click.option("--rate", type=float, default=0.0, help="How many are tried in a second at most.")
@@ -82,6 +90,7 @@ def begin_batch(  # noqa: PLR0913 - the options of a command
     definition: str,
     version: str,
     status: tuple[str, ...],
+    cause: str,
     reason: str,
     rate: float,
     follow: timedelta,
@@ -98,12 +107,13 @@ def begin_batch(  # noqa: PLR0913 - the options of a command
             definition=definition,
             version=version,
             status=status,
+            cause=cause,
             reason=reason,
             per_second=rate,
             follow=follow,
             batch_id=batch_id,
         )
-    _print(found, as_json=as_json)
+    print_batch(found, as_json=as_json)
     if not found.total:
         what = f"of {definition!r}" if definition else "that was named"
         click.echo(f"there is nothing {visible(what)} to {verb}; see whether the name is right", err=True)
@@ -128,7 +138,7 @@ def show_batch(place: Place, *, batch_id: str, as_json: bool) -> None:
     """How far a batch is. Exit code 0: it goes on, or every item is what was wanted. 1: it is over, and some are not."""
     with place.calls() as calls:
         found = calls.batches.get(batch_id)
-    _print(found, as_json=as_json)
+    print_batch(found, as_json=as_json)
     end(Exit.DONE if found.status == "running" or found.is_clean else Exit.NO)
 
 
@@ -161,12 +171,15 @@ def list_items(
 def cancel_batch(place: Place, *, batch_id: str, reason: str, as_json: bool) -> None:
     """Try no more of the items; what was done stays done."""
     with place.calls() as calls:
-        _print(calls.batches.cancel(batch_id, reason), as_json=as_json)
+        print_batch(calls.batches.cancel(batch_id, reason), as_json=as_json)
 
 
-def _print(found: Batch, *, as_json: bool) -> None:
+def print_batch(found: Batch, *, as_json: bool) -> None:
+    """How far a batch is, for a program or for people."""
     if as_json:
         print_json(found)
         return
     told = {head.lower(): value(found) for head, value in LISTING.items()}
-    print_fields({**told, "owner": found.owner, "begun": found.created_at, "ended": found.ended_at})
+    print_fields(
+        {**told, "cause": found.cause, "owner": found.owner, "begun": found.created_at, "ended": found.ended_at}
+    )

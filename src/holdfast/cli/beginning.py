@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holdfast.app.configuration import DEFAULT
+from holdfast.app.departure import Departure
 from holdfast.app.engine import Engine
 from holdfast.cli.applications import equip, found_in
 from holdfast.cli.frame import verb
@@ -73,16 +74,18 @@ def dev(place: Place, *, folder: str) -> None:
     options = options_of(told.serve)
     kept = place.url if place.source.is_said("database") else _kept(folder)
     engine = Engine(kept, settings=told.settings)
-    try:
-        tell_calls(place, engine)
-        equip(engine, told.app or f"{_SAMPLES}:register")
-        engine.start_worker()
-        if not told.app:
-            _begin(engine)
-        where = place.shown_url if place.source.is_said("database") else str(Path(folder).resolve())
-        _serve(engine, options, port=_port(place), where=where, app=told.app)
-    finally:
-        engine.stop()
+    with Departure() as departure:
+        try:
+            tell_calls(place, engine)
+            equip(engine, told.app or f"{_SAMPLES}:register")
+            engine.start_worker()
+            if not told.app:
+                _begin(engine)
+            where = place.shown_url if place.source.is_said("database") else str(Path(folder).resolve())
+            _serve(engine, options, port=_port(place), where=where, app=told.app)
+        finally:
+            departure.begin()
+            engine.stop()
     click.echo(f"ended; the data are kept in {where}")
 
 

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 import click
 
 from holdfast.app.letter_groups import LetterGroup
 from holdfast.app.operator_views import DeadLetter
+from holdfast.cli.batches import print_batch
 from holdfast.cli.frame import complain, verb, verbs
-from holdfast.cli.options import Json, listed, number_after, page_of
+from holdfast.cli.options import Json, listed, number_after, page_of, reason_option
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.errors import ConfigurationError
 from holdfast.kernel.records import DeadLetterSource
+
+
+class Chosen(TypedDict):
+    """Which letters are put back, and how."""
+
+    letter: int | None
+    given: object
+    cause: str
+    reason: str
+    as_json: bool
+
 
 LISTING: Columns[DeadLetter] = {
     "ID": lambda each: each.id,
@@ -36,13 +51,22 @@ GROUPS: Columns[LetterGroup] = {
 }
 
 letter_argument = click.argument("letter", type=int, metavar="LETTER")
+chosen_argument = click.argument("letter", type=int, metavar="[LETTER]", default=None)
+input_option = click.option("--input", "given", type=Json(), help="Another input for a step: JSON, @file, or -.")
+cause_option = click.option(
+    "--cause",
+    metavar="FINGERPRINT",
+    default="",
+    help="All letters of one cause instead, as a batch; `dlq groups` tells it.",
+)
 
 
 @verbs("dlq")
 def dlq() -> None:
     """Dead letters: what gave up and waits for an operator.
 
-    Many at once are put back by `holdfast batch begin requeue`: all of a definition, or those that --letter names.
+    All of one cause are put back, or forgotten, with --cause; `holdfast batch begin requeue` is for all of a definition, or those that --letter
+    names.
     """
 
 
@@ -78,6 +102,8 @@ def list_letters(
             after=number_after(after),
             limit=limit + 1,
         )
+        if definition and not found:
+            calls.dead_letters.groups(definition=definition)  # Says so if there is no such workflow.
     shown, more = page_of(found, limit, lambda each: each.id)
     print_list(shown, LISTING, as_json=as_json, after=more)
 
@@ -110,38 +136,79 @@ def show_letter(place: Place, *, letter: int, as_json: bool) -> None:
     print_fields({**told, "type": found.type, "payload": found.payload, "key": found.key})
 
 
-@dlq.command("requeue", examples=["holdfast dlq requeue 7", "holdfast dlq requeue 7 --input '{\"row\": 7}'"])
-@letter_argument
-@click.option("--input", "given", type=Json(), help="Another input for a step: JSON, @file, or -.")
+@dlq.command(
+    "requeue",
+    examples=[
+        "holdfast dlq requeue 7",
+        "holdfast dlq requeue 7 --input '{\"row\": 7}'",
+        "holdfast dlq requeue --cause 5c1e0b7a9d3f2e64 --reason 'the bank is back'",
+    ],
+)
+@chosen_argument
+@input_option
+@cause_option
+@reason_option
+@json_option
 @placed
-def requeue_letter(place: Place, *, letter: int, given: object) -> None:
+def requeue_letter(place: Place, **given: Unpack[Chosen]) -> None:
     """Put what gave up back to work; of a compensation, try again to undo the step."""
-    _requeue(place, letter, given)
+    _requeue(place, given)
 
 
 @verb("requeue", "holdfast requeue 7", "holdfast requeue 7 --input @row.json")
-@letter_argument
-@click.option("--input", "given", type=Json(), help="Another input for a step: JSON, @file, or -.")
+@chosen_argument
+@input_option
+@cause_option
+@reason_option
+@json_option
 @placed
-def requeue(place: Place, *, letter: int, given: object) -> None:
+def requeue(place: Place, **given: Unpack[Chosen]) -> None:
     """The same as `holdfast dlq requeue`: put a dead letter back to work."""
-    _requeue(place, letter, given)
+    _requeue(place, given)
 
 
-def _requeue(place: Place, letter: int, given: object) -> None:
+def _requeue(place: Place, given: Chosen) -> None:
+    letter = _chosen(given["letter"], given["cause"], reason=given["reason"], as_json=given["as_json"])
+    if letter is None and given["given"] is not None:
+        raise ConfigurationError("--input is for one LETTER; leave it out with --cause")
     with place.calls() as calls:
-        if calls.dead_letters.get(letter).source == "compensation":
+        if letter is None:
+            made = calls.batches.begin("requeue", cause=given["cause"], reason=given["reason"])
+        elif calls.dead_letters.get(letter).source == "compensation":
             calls.dead_letters.retry_compensation(letter)
         else:
-            calls.dead_letters.requeue(letter, given)
-    click.echo(f"dead letter {letter} is back at work")
+            calls.dead_letters.requeue(letter, given["given"])
+    print_batch(made, as_json=given["as_json"]) if letter is None else click.echo(
+        f"dead letter {letter} is back at work"
+    )
 
 
-@dlq.command("discard", examples=["holdfast dlq discard 7"])
-@letter_argument
+@dlq.command(
+    "discard",
+    examples=["holdfast dlq discard 7", "holdfast dlq discard --cause 5c1e0b7a9d3f2e64 --reason 'sent by hand'"],
+)
+@chosen_argument
+@cause_option
+@reason_option
+@json_option
 @placed
-def discard(place: Place, *, letter: int) -> None:
+def discard(place: Place, *, letter: int | None, cause: str, reason: str, as_json: bool) -> None:
     """Forget a dead letter. That of a step goes with its run: requeue it, or cancel or abort the run."""
+    chosen = _chosen(letter, cause, reason=reason, as_json=as_json)
     with place.calls() as calls:
-        calls.dead_letters.discard(letter)
-    click.echo(f"dead letter {letter} is forgotten")
+        if chosen is None:
+            made = calls.batches.begin("discard", cause=cause, reason=reason)
+        else:
+            calls.dead_letters.discard(chosen)
+    print_batch(made, as_json=as_json) if chosen is None else click.echo(f"dead letter {chosen} is forgotten")
+
+
+def _chosen(letter: int | None, cause: str, *, reason: str, as_json: bool) -> int | None:
+    """The letter that is meant; None if all of a cause are."""
+    if (letter is None) == (not cause):
+        raise ConfigurationError(
+            "say which: either the number of a LETTER, or --cause FINGERPRINT; `holdfast dlq groups` tells both"
+        )
+    if letter is not None and (reason or as_json):
+        raise ConfigurationError("--reason and --json are about a batch; leave them out, or name a --cause")
+    return letter

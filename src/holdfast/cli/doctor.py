@@ -117,6 +117,8 @@ def _of_engine(engine: Engine) -> Iterator[Finding]:
     mode = engine.health().maintenance
     held = {"pause": "no work is begun", "refuse": "no work is begun, and commands are refused"}
     yield _finding("maintenance", held.get(mode, "none"), note="it was asked for; whoever did ends it" if mode else "")
+    if isinstance(engine, Engine):
+        yield from _of_copies(engine)
     names = ", ".join(each.name for each in workers) or "nobody"
     idle = "start one: `holdfast worker --app module:attribute`"
     yield _finding("workers", names, problem=idle if waiting and not workers else "", note="" if workers else idle)
@@ -128,6 +130,16 @@ def _of_engine(engine: Engine) -> Iterator[Finding]:
     failing = [each for each in engine.projections.list() if each.error]
     told = ", ".join(f"{each.name!r}: {each.error}" for each in failing) or "none is held up"
     yield _finding("projections", told, problem="mend what they say; they go on by themselves" if failing else "")
+
+
+def _of_copies(engine: Engine) -> Iterator[Finding]:
+    """Whether a copy into this database was not finished, and whether another one has taken its place."""
+    origin, place = engine.service.survey(lambda parts: tuple(map(parts.keeper().noted, ("copying", "copied"))))
+    if origin:
+        told = f"that of {origin} into this database was not verified to its end"
+        yield _finding("copy", told, problem="`holdfast drop` takes it away, then `holdfast copy` again")
+    if place:
+        yield _finding("copy", f"everything here was copied into {place}", note="go on there, or drop the copy")
 
 
 def _of_tenant(calls: Calls) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from holdfast.cli.options import STANDARD_INPUT
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Explanation, Options, Spelling, parse, point
 from holdfast.expressions.characters import visible
+from holdfast.kernel.pairs import distinct
 
 
 @verb(
@@ -89,7 +90,7 @@ def _read_data(file: str) -> dict[str, object]:
     name = "what was given" if is_object else "standard input" if file == STANDARD_INPUT else file
     try:
         content = file if is_object else _content(file).decode("utf-8-sig")
-        data = json.loads(content, parse_constant=_refuse_constant)
+        data = json.loads(content, parse_constant=_refuse_constant, object_pairs_hook=distinct)
     except OSError as error:
         _fail(f"{name} cannot be read: {error.strerror}; give a file, an object such as '{{\"total\": 5}}', or -")
     except (ValueError, RecursionError) as error:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
+from holdfast.cli.commands import Entry
 from holdfast.cli.exits import UNWRITTEN, Exit, exit_of
 from holdfast.cli.remedies import in_commands, next_step
 from holdfast.errors import HoldfastError
-from holdfast.expressions.characters import visible
-from holdfast.expressions.suggestions import suggestion
 
 _DEBUG: Final = "holdfast.debug"
 """Where a call of the command line keeps whether tracebacks are wanted."""
@@ -58,6 +61,8 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is meant."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            from holdfast.expressions.suggestions import suggestion  # Its package brings the whole language along.
+
             told = suggestion(args[0], self.list_commands(ctx))
             ctx.fail(
                 f"there is no command {args[0]!r}{told or f'; {ctx.command_path} --help lists those that there are'}"
@@ -68,31 +73,80 @@ class Verbs(click.Group):
 Verbs.group_class = Verbs
 
 
+class Shelf(MutableMapping[str, click.Command]):
+    """Commands by their names; each is loaded when it is taken."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.entries = {each.name: each for each in entries}
+        self._taken: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._taken:
+            module, _, attribute = self.entries[name].home.partition(":")
+            with _uncollected():
+                self._taken[name] = getattr(import_module(f"holdfast.cli.{module}"), attribute)
+        return self._taken[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._taken[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._taken[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.entries, **self._taken})
+
+    def __len__(self) -> int:
+        return len({**self.entries, **self._taken})
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage is looked for meanwhile: there is none among what modules make, and the search takes a quarter of the time that loading does."""
+    is_wanted = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_wanted:
+            gc.enable()
+
+
 class Root(Verbs):
     """The whole command line: what its commands raise is told in a sentence, and by the exit code."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[Entry]], **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.sections: dict[str, list[str]] = {}
+        self.commands = self.shelf = Shelf(each for entries in sections.values() for each in entries)
+        self.sections = {title: [each.name for each in entries] for title, entries in sections.items()}
         """The names of the commands, by what they are about."""
         self.params.append(_debug_option())
 
-    def add_section(self, title: str, *commands: click.Command) -> None:
-        """Add commands that are about the same."""
-        self.sections[title] = [each.name or "" for each in commands]
-        for each in commands:
-            self.add_command(each)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what stands before the command; an option of a command does not, and whoever writes it there is told so."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            if any(name in option.opts for each in self.commands.values() for option in each.params):
+                ctx.fail(f"{name} stands behind the command, as in: {ctx.command_path} list {name} …")
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by what they are about, in the order in which one meets them."""
         del ctx
-        width = max(map(len, self.commands), default=0)
+        entries = self.shelf.entries
+        width = max(map(len, entries), default=0)
         for title, names in self.sections.items():
             with formatter.section(title):
                 limit = formatter.width - width - 6
-                formatter.write_dl(
-                    [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
-                )
+                formatter.write_dl([(name.ljust(width), _shortened(entries[name], limit)) for name in names])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What could stand next; a shell does not wait until all commands are loaded."""
+        known = sorted(name for name in self.shelf.entries if name.startswith(incomplete))
+        told = [CompletionItem(name, help=_shortened(self.shelf.entries[name])) for name in known]
+        return [*told, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Read the command line, and do what it asks for. What the terminal has no letters for is spelt out, and ends no command."""
@@ -112,6 +166,11 @@ class Root(Verbs):
 
 
 Root.group_class = Verbs
+
+
+def _shortened(entry: Entry, limit: int = 45) -> str:
+    """As much of its sentence as there is room for."""
+    return click.Command(entry.name, help=entry.told).get_short_help_str(limit)
 
 
 def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
@@ -142,6 +201,8 @@ def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
 
 def complain(message: str, *, code: str = "", remedy: str = "") -> None:
     """One sentence on standard error, with its code, and below it what to do next."""
+    from holdfast.expressions.characters import visible  # As above.
+
     told = "\n".join(visible(line) for line in in_commands(message).splitlines())
     click.echo(f"{told} [{code}]" if code else told, err=True)
     if remedy:

@@ -13,6 +13,7 @@ import click
 
 from holdfast.cli.output import json_option
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
+from holdfast.kernel.pairs import distinct
 
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
@@ -66,7 +67,7 @@ class Json(click.ParamType):  # type: ignore[type-arg]
                 text = sys.stdin.read()
             elif text.startswith("@"):
                 text = Path(text[1:]).read_text(encoding="utf-8")
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=distinct)
         except OSError as error:
             self.fail(f"{text[1:]} cannot be read: {error.strerror}", param, ctx)
         except (ValueError, RecursionError) as error:

@@ -92,7 +92,11 @@ class Place:
         if self.is_remote and self.source.rank("server") == FLAG:
             raise ConfigurationError(ON_DATABASES)
         if not is_there(self.url):
-            raise NotFoundError("database", self.url, hint=f"`holdfast migrate {self.url}` makes it")
+            raise NotFoundError(
+                "database",
+                self.url,
+                hint=f"`holdfast migrate {self.url}` makes it, and --database or HOLDFAST_DATABASE names another one",
+            )
         return Engine(self.url, settings=self.configuration.settings, migrate=False)
 
     @contextmanager
@@ -148,7 +152,7 @@ class Place:
             if self.source.is_said(name) and not self.source.is_said("actor"):
                 raise ConfigurationError(
                     f"{self.source.origins[name,]} is about whoever acts; say who that is by --as, or leave it out: "
-                    "the engine itself may do everything"
+                    "the engine itself may do everything (a role of a key's bearer is told by --with-role)"
                 )
 
 

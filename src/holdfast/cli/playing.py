@@ -14,6 +14,7 @@ from holdfast.authoring.definition import Definition
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.pairs import distinct
 from holdfast.runtime.clock import DatabaseClock, ManualClock
 
 
@@ -40,7 +41,7 @@ def named_data(text: str) -> tuple[str, dict[str, object]]:
     """A name with a JSON object behind it, as in `approved={"notes": "fine"}`; the name alone brings nothing along."""
     name, sign, data = text.partition("=")
     try:
-        found = json.loads(data) if sign else {}
+        found = json.loads(data, object_pairs_hook=distinct) if sign else {}
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"what stands behind {name}= is not JSON: {error}") from error
     if not name or not isinstance(found, dict):

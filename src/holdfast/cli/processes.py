@@ -9,10 +9,10 @@ import click
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessInstance, ProcessSummary
 from holdfast.app.references import checked_instance
 from holdfast.cli.frame import verbs
+from holdfast.cli.one_run import run_argument
 from holdfast.cli.options import Duration, Instant, listed, moment_after, page_of, place_of, reason_option
 from holdfast.cli.output import Columns, cell, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
-from holdfast.cli.runs import run_argument
 from holdfast.store.pauses import ALL_TENANTS
 
 LISTING: Columns[ProcessSummary] = {

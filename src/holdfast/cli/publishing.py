@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from holdfast.app.comparing import Change, compared
-from holdfast.app.definition_files import Prospect, definitions_of
+from holdfast.app.comparing import Change
+from holdfast.app.definition_files import Prospect, definitions_of, joined
 from holdfast.app.faces.blocking import Calls
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionInfo
 from holdfast.app.pause_points import TRIGGERS, PausePoint, PauseTrigger
@@ -54,8 +54,8 @@ PAUSES: Columns[PausePoint] = {
 def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
     """Publish the workflows of FILE: for all tenants, or for the one that --tenant names.
 
-    A published version never changes: another content under its name and version is refused, and then nothing of the file is published.
-    Exit code 0: published, or can be. 1: refused.
+    A published version never changes: another content under its name and version is refused, and then nothing of the file is published. Where only
+    its title or description is another, it is unchanged, and that is not taken. Exit code 0: published, or can be. 1: refused.
     """
     name, text = read_file(file)
     with place.calls() as calls:
@@ -67,6 +67,12 @@ def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
         print_json({"is_published": not check and not is_refused, "workflows": prospects})
     else:
         _tell(prospects, is_done=not check and not is_refused)
+    for each in prospects:
+        if each.untaken:
+            complain(
+                f"{each.name} version {each.version}: {joined(each.untaken)} not taken, because a published version never changes",
+                remedy="give it another version in the file, and publish that",
+            )
     if is_refused:
         complain(
             "nothing was published", remedy="give what was changed another version; `holdfast diff` shows the changes"
@@ -106,14 +112,12 @@ def diff(place: Place, *, file: str, version: str, workflow: str, as_json: bool)
     with place.calls() as calls:
         known = [each for each in calls.definitions.list() if each.name == definition.name]
         _check_published(calls, definition.name, version, known)
-        before = calls.definitions.get(definition.name, version)
-    changes = compared(before, definition.graph)
+        found = calls.definitions.diff_file(text, version, workflow=definition.id)
     if as_json:
-        told = {"name": definition.name, "before": before.version, "after": definition.version, "changes": changes}
-        print_json(told)
+        print_json(found)
     else:
-        _tell_changes(definition, before.version, changes)
-    end(Exit.NO if changes else Exit.DONE)
+        _tell_changes(definition, found.before, found.changes)
+    end(Exit.NO if found.changes else Exit.DONE)
 
 
 def _check_published(calls: Calls, name: str, version: str, known: list[DefinitionInfo]) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from holdfast.authoring.document import ScenarioResult
-from holdfast.cli.bodies import bodies, check_one, draft_option, pair_of, print_lines, version_option
+from holdfast.cli.bodies import bodies, check_one, draft_option, version_option
 from holdfast.cli.documents import app_option, equipped, type_argument
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import end
 from holdfast.cli.options import JsonObject
-from holdfast.cli.output import Columns, json_option, print_json, print_list
+from holdfast.cli.output import Columns, json_option, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.cli.suppositions import print_dry_run, supposing, supposition
 
 __all__ = ["bodies"]
 
@@ -57,30 +58,23 @@ def run_scenarios(place: Place, *, kind: str, version: int | None, draft: str, a
 @click.argument("data", type=JsonObject(), default="{}")
 @click.option("--document", default="", help="A document that is there; DATA is laid over its fields.")
 @draft_option
-@click.option(
-    "--decide",
-    "decisions",
-    multiple=True,
-    metavar="NODE=DECISION",
-    help="How an approval is decided, if not by agreeing.",
-)
-@click.option("--answers", type=JsonObject(), default="{}", help="What handlers answer, by their names.")
+@supposing
 @app_option
 @json_option
 @placed
 def dry_run(
     place: Place,
+    /,
     *,
     kind: str,
     data: dict[str, object],
     document: str,
     draft: str,
-    decisions: Sequence[str],
-    answers: dict[str, object],
     as_json: bool,
+    **typed: Any,
 ) -> None:
     """Which way a document would take. Nothing is written; what is only supposed is marked with a question mark."""
-    decided = dict(map(pair_of, decisions))
+    said = supposition(typed)
     with equipped(place) as calls:
-        found = calls.bodies.dry_run(kind, data, document=document, draft=draft, decisions=decided, answers=answers)
-    print_json(found) if as_json else print_lines(found.to_text())
+        found = calls.bodies.dry_run(kind, data, document=document, draft=draft, **said)
+    print_dry_run(found, as_json=as_json)

@@ -40,11 +40,16 @@ _COMMANDS: Final = (
     (re.compile(r"\bpublish\('([\w.-]+)', '([\w.-]+)'\)"), r"`holdfast events publish \1 \2`"),
     (re.compile(r"\badmin\.resume_processing\(\)"), "`holdfast maintenance end`"),
     (re.compile(r"\bpauses\.resume\b"), "`holdfast pauses resume`"),
+    (re.compile(r"\bdead_letters\.(?:requeue|retry_compensation)\((\d+)\)"), r"`holdfast dlq requeue \1`"),
+    (re.compile(r"\bdead_letters\.discard\((\d+)\)"), r"`holdfast dlq discard \1`"),
+    (re.compile(r"\bretry_compensation of its( own)? dead letter"), r"`holdfast dlq requeue` of its\1 dead letter"),
+    (re.compile(r"\bsay by `forms` what is filled in"), "say by --form STEP={json} what is filled in"),
     (re.compile(r"\binbox\.bury\((\d+)\)"), r"`holdfast inbox bury \1`"),
     (re.compile(r"\bask why\(\) of that run\b"), "`holdfast why` tells more of that run"),
     (re.compile(r"\b(retry|skip)(?= (?:calls it|goes on) )"), r"`holdfast \1 RUN STEP`"),
     (re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks)\.(put|list|publish|get)`"), r"`holdfast \1 \2`"),
     (re.compile(r"`(bodies|contracts)\.(versions|drafts|publish|diff)`"), r"`holdfast \1 \2`"),
+    (re.compile(r"`dead_letters\.groups`"), "`holdfast dlq groups`"),
     (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
 )
 """Calls of the engine that its sentences name, and the commands that do the same."""
@@ -61,6 +66,7 @@ _KINDS: Final[Mapping[type[errors.HoldfastError], str]] = {
 _PUBLISHING: Final = (
     "`holdfast publish FILE` publishes one, and so does a worker that has it (`holdfast worker --app …`)"
 )
+_DATABASE: Final = "--database (or HOLDFAST_DATABASE, or `database` in holdfast.toml)"
 _KEYS: Final = "whoever has the database makes one: `holdfast keys create NAME --actor ID --scope '*' --database URL`"
 
 
@@ -83,7 +89,7 @@ def next_step(error: errors.HoldfastError) -> str:
         case _ if notes:
             return notes[0]  # A server says what can be done about it.
         case errors.StoreUnavailableError():
-            return "see whether the database is up, and whether --database (or HOLDFAST_DATABASE) names the right one"
+            return f"see whether the database is up, whether its disk has room, and whether {_DATABASE} names the right one"
         case errors.ForbiddenError():
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
         case errors.RejectedError(reason="APPROVAL_VERSION_STALE"):

@@ -19,7 +19,7 @@ from holdfast.app.forking import ForkPreview
 from holdfast.app.letter_groups import LetterGroups
 from holdfast.app.operator_views import DeadLetter
 from holdfast.app.past import PastState
-from holdfast.app.pause_views import ResumeOption
+from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.places import written
 from holdfast.app.reasons import Why
 from holdfast.cli.remote_access import RemoteCharters, RemoteNotifications, RemoteRefusals, RemoteSessions
@@ -125,6 +125,14 @@ class RemoteRun(Missing):
 
     def resume_options(self) -> list[ResumeOption]:
         return self._client.list_resume_options(self.id)
+
+    def request_resume(
+        self, reason: str = "", *, data: dict[str, object] | None = None, triggered_by_id: str = ""
+    ) -> ResumeRequest:
+        return self._client.request_resume(self.id, reason=reason, metadata=data, idempotency_key=triggered_by_id)
+
+    def resume_requests(self) -> list[ResumeRequest]:
+        return self._client.list_resume_requests(self.id)
 
     def complete_step(self, step: int, output: object = None, *, reason: str) -> None:
         self._client.complete_step(self.id, step, output=output, reason=reason)

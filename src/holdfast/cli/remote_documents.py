@@ -18,17 +18,21 @@ from holdfast.app.blueprint_views import (
 )
 from holdfast.app.document_views import (
     AuditLine,
+    DocumentChoice,
+    DocumentLink,
     DocumentMutation,
     DocumentPage,
+    DocumentRound,
     DocumentVersion,
     DocumentView,
+    EditCheck,
     FieldDifference,
 )
 from holdfast.app.redaction import Redaction
 from holdfast.authoring.document import Contract, ContractChange, ScenarioResult, export_yaml
 from holdfast.authoring.document.differences import Difference
-from holdfast.authoring.document.dry_run import DryRun
-from holdfast.cli.remote_lists import Missing, cursor_of, paged, place_in, whole
+from holdfast.authoring.rehearsal.dry_run import DryRun
+from holdfast.cli.remote_lists import Missing, cursor_of, in_json, paged, place_in, whole
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -64,6 +68,30 @@ class RemoteDocuments(Missing):
             if_version=expected_version,
             reason=reason,
             idempotency_key=idempotency_key,
+        )
+
+    def adopt(
+        self, type: str, id: str, data: dict[str, object], *, status: str, version: int = 1, reason: str = ""
+    ) -> DocumentView:
+        return self._client.adopt_document(type, id, data=data, status=status, version=version, reason=reason)
+
+    def check_edit(
+        self, type: str, id: str, changes: dict[str, object] | None = None, *, action: str = "update"
+    ) -> EditCheck:
+        return self._client.check_edit(type, id, changes=changes, action=action)
+
+    def notify_mutation(
+        self,
+        type: str,
+        id: str,
+        changes: dict[str, object] | None = None,
+        *,
+        action: str = "update",
+        reason: str = "",
+        idempotency_key: str = "",
+    ) -> DocumentView:
+        return self._client.notify_mutation(
+            type, id, changes=changes, action=action, reason=reason, idempotency_key=idempotency_key
         )
 
     def transition(
@@ -108,6 +136,15 @@ class RemoteDocuments(Missing):
 
     def audit(self, type: str, id: str) -> builtins.list[AuditLine]:
         return whole(lambda cursor, size: self._client.list_document_audit(type, id, cursor=cursor, limit=size))
+
+    def rounds(self, type: str, id: str) -> builtins.list[DocumentRound]:
+        return whole(lambda cursor, size: self._client.list_document_rounds(type, id, cursor=cursor, limit=size))
+
+    def links(self, type: str, id: str) -> builtins.list[DocumentLink]:
+        return whole(lambda cursor, size: self._client.list_document_links(type, id, cursor=cursor, limit=size))
+
+    def choices(self, type: str, id: str) -> builtins.list[DocumentChoice]:
+        return whole(lambda cursor, size: self._client.list_document_choices(type, id, cursor=cursor, limit=size))
 
     def list(
         self, type: str, *, status: str = "", requester: str = "", cursor: str | None = None, limit: int = 100
@@ -215,23 +252,31 @@ class RemoteBodies(Missing):
         told = self._client.play_draft(draft) if draft else self._client.play_body(type, version=version)
         return told.results
 
-    def dry_run(
+    def dry_run(  # noqa: PLR0913 - as the engine has it
         self,
         type: str,
         data: Mapping[str, object] | None = None,
         *,
         document: str = "",
         draft: str = "",
-        decisions: Mapping[str, str] | None = None,
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
         answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
     ) -> DryRun:
         return self._client.dry_run_body(
             type,
             data=dict(data or {}),
             document=document,
             draft=draft,
-            decisions=dict(decisions or {}),
+            decisions=in_json(decisions),
+            forms=dict(forms or {}),
             answers=dict(answers or {}),
+            failing=failing,
+            events=dict(events or {}),
+            unanswered=unanswered,
         )
 
     def rules(self) -> PublishingRules:

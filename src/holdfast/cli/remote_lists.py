@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NoReturn, TypedDict, TypeVar
 from uuid import UUID
@@ -101,3 +101,10 @@ def place_in(cursor: str | None) -> InstanceId | None:
     if cursor is None:
         return None
     return InstanceId(msgspec.json.decode(unwritten(cursor), type=UUID))
+
+
+def in_json(decisions: Mapping[str, str | Sequence[str]] | None) -> dict[str, str | list[str]]:
+    """Decisions of a dry run, as a request has them."""
+    return {
+        step: outcomes if isinstance(outcomes, str) else list(outcomes) for step, outcomes in (decisions or {}).items()
+    }

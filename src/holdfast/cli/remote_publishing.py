@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -13,7 +14,8 @@ from holdfast.app.pause_points import PausePoint, PauseTrigger
 from holdfast.app.places import written
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.authoring.definition import definition_of
-from holdfast.cli.remote_lists import Missing, ending, gathered, whole
+from holdfast.authoring.rehearsal import DryRun
+from holdfast.cli.remote_lists import Missing, ending, gathered, in_json, whole
 from holdfast.errors import ConfigurationError, RejectedError
 from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.graph import Graph
@@ -33,6 +35,35 @@ class RemoteDefinitions(Missing):
 
     def publish_file(self, text: str | bytes, *, name: str = "the file", check: bool = False) -> FilePublication:
         return self._client.publish_file(text if isinstance(text, bytes) else text.encode(), name=name, check=check)
+
+    def dry_run(  # noqa: PLR0913 - as the engine has it
+        self,
+        definition: str,
+        input: dict[str, object] | None = None,  # noqa: A002 - the word that everybody uses for it
+        *,
+        version: str = "",
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
+        answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+    ) -> DryRun:
+        return self._client.dry_run_definition(
+            definition,
+            input=input,
+            version=version,
+            decisions=in_json(decisions),
+            forms=dict(forms or {}),
+            answers=dict(answers or {}),
+            failing=failing,
+            events=dict(events or {}),
+            unanswered=unanswered,
+        )
+
+    def diff_file(self, text: str | bytes, version: str = "", *, workflow: str = "") -> FileChanges:
+        told = text if isinstance(text, bytes) else text.encode()
+        return self._client.diff_file(told, version=version, workflow=workflow)
 
     def archive(self, definition: str, version: str) -> None:
         self._client.archive_definition(definition, version=version)

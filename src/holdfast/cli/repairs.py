@@ -1,144 +1,157 @@
-"""What operators do to a run: stop it, hold it, let it go on, mend its steps; and how a process is advanced."""
+"""What operators do to a run: stop it, hold it, let it go on, tell it something; and how a process is advanced."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Literal
 
 import click
 
-from holdfast.app.faces.blocking import Calls
+from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.cli.frame import verb
-from holdfast.cli.options import Duration, Instant, Json, JsonObject, needed_reason_option, reason_option
-from holdfast.cli.output import json_option
+from holdfast.cli.one_run import ID, Run, done_to_run, run_argument, wait_option
+from holdfast.cli.options import Duration, Instant, Json, JsonObject, reason_option
+from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.cli.processes import print_standing
-from holdfast.cli.runs import run_argument
 from holdfast.cli.tasks import behalf_option
-from holdfast.errors import NotFoundError
-from holdfast.expressions.suggestions import suggestion
 
-_ID: Final = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
-
-wait_option = click.option(
-    "--wait", type=Duration(), default="30s", show_default=True, help="How long to wait for its end; it goes on."
+OPTIONS: Columns[ResumeOption] = {
+    "ACTION": lambda each: each.action,
+    "STEP": lambda each: each.step_name,
+    "CHOICES": lambda each: ", ".join(each.choices),
+    "ROLE": lambda each: each.role,
+    "CAPABILITY": lambda each: each.capability,
+    "STEP ID": lambda each: each.step_id,
+}
+REQUESTS: Columns[ResumeRequest] = {
+    "AT": lambda each: each.requested_at,
+    "BY": lambda each: each.requested_by,
+    "TRIGGER": lambda each: each.triggered_by,
+    "DONE": lambda each: each.executed_at,
+    "REFUSED": lambda each: each.error_message,
+    "REASON": lambda each: each.reason,
+    "ID": lambda each: each.id,
+}
+data_option = click.option(
+    "--data", type=JsonObject(), help="What conditions find under `resume` from then on: JSON, @file, or -."
 )
-step_argument = click.argument("step", metavar="STEP")
+repeat_option = click.option("--id", "request_id", default="", help="Makes the call safe to repeat.")
 
 
-@verb("cancel", f"holdfast cancel {_ID} --reason 'ordered twice'")
+@verb("cancel", f"holdfast cancel {ID} --reason 'ordered twice'")
 @run_argument
 @reason_option
 @wait_option
-@placed
-def cancel(place: Place, *, run: str, reason: str, wait: timedelta) -> None:
+@done_to_run
+def cancel(run: Run, *, reason: str, wait: timedelta) -> str:
     """Stop a run and undo what it did, which takes a worker; how it ended is printed.
 
     Exit code 7 if that is not done in time: it goes on, and `holdfast watch` shows it.
     """
-    with place.calls() as calls:
-        click.echo(calls.run(run).cancel(reason, timeout=wait.total_seconds()))
+    return run.cancel(reason, timeout=wait.total_seconds())
 
 
-@verb("abort", f"holdfast abort {_ID} --reason 'it cannot be undone'")
+@verb("abort", f"holdfast abort {ID} --reason 'it cannot be undone'")
 @run_argument
 @reason_option
 @wait_option
-@placed
-def abort(place: Place, *, run: str, reason: str, wait: timedelta) -> None:
+@done_to_run
+def abort(run: Run, *, reason: str, wait: timedelta) -> str:
     """End a run at once; nothing is undone."""
-    with place.calls() as calls:
-        click.echo(calls.run(run).abort(reason, timeout=wait.total_seconds()))
+    return run.abort(reason, timeout=wait.total_seconds())
 
 
-@verb("pause", f"holdfast pause {_ID} --reason audit", f"holdfast pause {_ID} --for 2h --clock stand_still")
+@verb("pause", f"holdfast pause {ID} --reason audit", f"holdfast pause {ID} --for 2h --clock stand_still")
 @run_argument
 @reason_option
 @click.option("--clock", type=click.Choice(["run_on", "stand_still"]), help="What becomes of its timers meanwhile.")
 @click.option("--until", type=Instant(), help="When it goes on by itself.")
 @click.option("--for", "duration", type=Duration(), help="After how long it goes on by itself.")
-@placed
+@done_to_run
 def pause(
-    place: Place,
+    run: Run,
     *,
-    run: str,
     reason: str,
     clock: Literal["run_on", "stand_still"] | None,
     until: datetime | None,
     duration: timedelta | None,
-) -> None:
+) -> str:
     """Have a run wait: handlers that are running finish, and what follows from them is held."""
-    with place.calls() as calls:
-        calls.run(run).pause(reason, clock=clock, until=until or duration)
-    click.echo(f"{run} is paused")
+    run.pause(reason, clock=clock, until=until or duration)
+    return f"{run.id} is paused"
 
 
-@verb("resume", f"holdfast resume {_ID}", f"holdfast resume {_ID} --override --reason 'the director said so'")
+@verb("resume", f"holdfast resume {ID}", f"holdfast resume {ID} --override --reason 'the director said so'")
 @run_argument
 @reason_option
-@click.option("--data", type=JsonObject(), help="What conditions find under `resume` from then on: JSON, @file, or -.")
+@data_option
 @click.option("--override", is_flag=True, help="Go past an open question.")
 @click.option("--task", help="Which one, if there are several.")
-@click.option("--id", "request_id", default="", help="Makes the call safe to repeat.")
-@placed
+@repeat_option
+@done_to_run
 def resume(
-    place: Place,
-    *,
-    run: str,
-    reason: str,
-    data: dict[str, object] | None,
-    override: bool,
-    task: str | None,
-    request_id: str,
-) -> None:
+    run: Run, *, reason: str, data: dict[str, object] | None, override: bool, task: str | None, request_id: str
+) -> str:
     """Let a run go on that is paused, or waits for an operator."""
-    with place.calls() as calls:
-        calls.run(run).resume(reason, data=data, override=override, task=task, triggered_by_id=request_id)
-    click.echo(f"{run} goes on")
+    run.resume(reason, data=data, override=override, task=task, triggered_by_id=request_id)
+    return f"{run.id} goes on"
 
 
-@verb("retry", f"holdfast retry {_ID} charge --reason 'the bank is back'")
+@verb("resume-options", f"holdfast resume-options {ID}")
 @run_argument
-@step_argument
-@needed_reason_option
-@click.option("--input", "given", type=Json(), help="Another input for a step that gave up: JSON, @file, or -.")
+@json_option
 @placed
-def retry(place: Place, *, run: str, step: str, reason: str, given: object) -> None:
-    """Call the handler of a step now, which gave up or waits for its next call. STEP is its name or its number."""
+def resume_options(place: Place, *, run: str, as_json: bool) -> None:
+    """What would bring a run on, and who may do that."""
     with place.calls() as calls:
-        number = numbered(calls, run, step)
-        calls.run(run).retry(number, reason=reason, input=given)
-    click.echo(f"step {number} of {run} is called again")
+        found = calls.run(run).resume_options()
+    print_list(found, OPTIONS, as_json=as_json)
 
 
-@verb("skip", f"holdfast skip {_ID} notify --reason 'told by phone'")
+@verb("request-resume", f"holdfast request-resume {ID} --reason 'tonight is early enough'")
 @run_argument
-@step_argument
-@needed_reason_option
-@click.option("--outcome", default="", help="By which outcome it is left, if not as if it had ended well.")
+@reason_option
+@data_option
+@repeat_option
+@json_option
 @placed
-def skip(place: Place, *, run: str, step: str, reason: str, outcome: str) -> None:
-    """Go on behind a step that has not ended, without its work. STEP is its name or its number."""
+def request_resume(
+    place: Place, *, run: str, reason: str, data: dict[str, object] | None, request_id: str, as_json: bool
+) -> None:
+    """Write down that a run is to go on, and leave that to the worker that looks for such requests now and then.
+
+    `holdfast resume-requests` tells what became of it, and `holdfast resume` does not wait for a worker.
+    """
     with place.calls() as calls:
-        number = numbered(calls, run, step)
-        calls.run(run).skip(number, reason=reason, outcome=outcome)
-    click.echo(f"step {number} of {run} is skipped")
+        made = calls.run(run).request_resume(reason, data=data, triggered_by_id=request_id)
+    print_json(made) if as_json else print_fields({head.lower(): value(made) for head, value in REQUESTS.items()})
 
 
-@verb("signal", f"holdfast signal {_ID} paid --data '{{\"amount\": 5}}'")
+@verb("resume-requests", f"holdfast resume-requests {ID} --json")
+@run_argument
+@json_option
+@placed
+def resume_requests(place: Place, *, run: str, as_json: bool) -> None:
+    """All requests to let a run go on, with what became of each; those that were refused, too."""
+    with place.calls() as calls:
+        found = calls.run(run).resume_requests()
+    print_list(found, REQUESTS, as_json=as_json)
+
+
+@verb("signal", f"holdfast signal {ID} paid --data '{{\"amount\": 5}}'")
 @run_argument
 @click.argument("name")
 @click.option("--data", type=Json(), help="What comes with it: JSON, @file, or -.")
 @click.option("--id", "command_id", default="", help="Makes the call safe to repeat.")
-@placed
-def signal(place: Place, *, run: str, name: str, data: object, command_id: str) -> None:
+@done_to_run
+def signal(run: Run, *, name: str, data: object, command_id: str) -> str:
     """Tell a run that something happened; a step that waits for it goes on."""
-    with place.calls() as calls:
-        calls.run(run).signal(name, data, command_id=command_id)
-    click.echo(f"{run} was told {name!r}")
+    run.signal(name, data, command_id=command_id)
+    return f"{run.id} was told {name!r}"
 
 
-@verb("advance", f'holdfast advance {_ID} approved --input \'{{"notes": "fine"}}\' --as bob --role approver')
+@verb("advance", f'holdfast advance {ID} approved --input \'{{"notes": "fine"}}\' --as bob --role approver')
 @run_argument
 @click.argument("event")
 @click.option("--input", "given", type=JsonObject(), help="What the form of the step asks for: JSON, @file, or -.")
@@ -172,16 +185,3 @@ def advance(  # noqa: PLR0913 - what can be said of it
             patience=wait,
         )
     print_standing(told, as_json=as_json)
-
-
-def numbered(calls: Calls, run: str, step: str) -> int:
-    """The number of a step that is given by number, or by name: then its last visit."""
-    if step.isascii() and step.isdecimal():
-        return int(step)
-    steps = calls.run(run).steps()
-    found = [each.number for each in steps if each.name == step]
-    if not found:
-        names = dict.fromkeys(each.name for each in steps)
-        told = f"so far it has {', '.join(names) or 'none'}{suggestion(step, names)}"
-        raise NotFoundError("step", step, hint=told)
-    return found[-1]

@@ -16,6 +16,7 @@ from holdfast.app.references import checked_instance
 from holdfast.cli.drawing import drawn_run
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import end, verb
+from holdfast.cli.one_run import run_argument
 from holdfast.cli.options import Duration, Instant, Json, listed, moment_after, number_after, page_of, place_of
 from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
@@ -71,7 +72,6 @@ class Filters(TypedDict):
 
 
 _WELL: Final = frozenset({"completed"})
-run_argument = click.argument("run", metavar="RUN")
 
 
 @verb(
@@ -115,6 +115,9 @@ def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundE
     versions = [each.version for each in published if each.name == workflow]
     if versions:
         return NotFoundError("workflow", error.name, hint=f"published are {', '.join(versions)}")
+    if archived := [each.version for each in calls.definitions.archived() if each.name == workflow]:
+        told = f"all versions that there are ({', '.join(archived)}) are archived; `holdfast definitions restore` takes one into use again"
+        return NotFoundError("workflow", error.name, hint=told)
     near = suggestion(error.name, {each.name for each in published})
     return NotFoundError("workflow", error.name, hint=f"nothing of this name is published{near}")
 
@@ -257,7 +260,7 @@ def _fields(told: views.WorkflowInstance) -> dict[str, object]:
         "status": told.status,
         "reason": told.reason,
         "outcome": told.outcome,
-        "error": told.error,
+        "error": in_commands(told.error),
         "key": told.key,
         "parent": told.parent,
         "started": told.created_at,

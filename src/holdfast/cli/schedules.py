@@ -39,6 +39,7 @@ FIRES: Columns[FireInfo] = {
     "WHY": lambda each: each.why,
     "STATUS": lambda each: each.status,
     "RUN": lambda each: each.run,
+    "DOCUMENT": lambda each: each.document,
     "DETAIL": lambda each: each.detail,
 }
 _OVERLAPS = click.Choice(["skip", "buffer_one", "allow_all", "cancel_running"])
@@ -79,6 +80,7 @@ def show_schedule(place: Place, *, schedule: str, as_json: bool) -> None:
         "holdfast schedules put nightly report --cron '0 2 * * *' --time-zone Europe/Berlin",
         "holdfast schedules put poll sync --every 15m --overlap buffer_one --input '{\"full\": false}'",
         "holdfast schedules put launch announce --at 2026-03-31T12:00:00Z",
+        "holdfast schedules put rent invoice --cron '0 6 1 * *' --input @rent.json --document-id \"'rent-{scheduled_on}'\"",
     ],
 )
 @click.argument("schedule")
@@ -86,6 +88,7 @@ def show_schedule(place: Place, *, schedule: str, as_json: bool) -> None:
 @click.option("--version", default="", help="The newest one at each time if none is named.")
 @click.option("--input", "given", type=JsonObject(), help="What each run is given: JSON, @file, or -.")
 @click.option("--computed", type=JsonObject(), help="Expressions that give more of it, by name.")
+@click.option("--document-id", default="", help="Expression of a document's id; made of schedule and time if left out.")
 @click.option("--cron", default="", help="Minute, hour, day of the month, month, day of the week.")
 @click.option("--time-zone", default="UTC", show_default=True, help="Whose clock the cron means.")
 @click.option("--every", type=Duration(), help="The time between two starts, such as 15m.")
@@ -94,7 +97,9 @@ def show_schedule(place: Place, *, schedule: str, as_json: bool) -> None:
 @click.option("--end-at", type=Instant(), help="No start is after.")
 @click.option("--jitter", type=Duration(), default="0s", help="Up to how much later each start is.")
 @click.option(
-    "--overlap", type=_OVERLAPS, default="skip", show_default=True, help="What becomes of a time that meets a run."
+    "--overlap",
+    type=_OVERLAPS,
+    help="What becomes of a time that meets a run: skip if left out; of documents allow_all alone.",
 )
 @click.option(
     "--catch-up",
@@ -116,6 +121,7 @@ def put_schedule(  # noqa: PLR0913 - the options of a command
     version: str,
     given: dict[str, object] | None,
     computed: dict[str, object] | None,
+    document_id: str,
     cron: str,
     time_zone: str,
     every: timedelta | None,
@@ -123,14 +129,17 @@ def put_schedule(  # noqa: PLR0913 - the options of a command
     start_at: datetime | None,
     end_at: datetime | None,
     jitter: timedelta,
-    overlap: Overlap,
+    overlap: Overlap | None,
     catch_up: CatchUp,
     window: timedelta | None,
     note: str,
     revision: int | None,
     as_json: bool,
 ) -> None:
-    """Have WORKFLOW started by a cron, every so long, or once; a new schedule, or another content for it."""
+    """Have WORKFLOW started by a cron, every so long, or once; a new schedule, or another content for it.
+
+    If WORKFLOW is a type of documents, each time creates one.
+    """
     with place.calls() as calls:
         found = calls.schedules.put(
             schedule,
@@ -148,6 +157,7 @@ def put_schedule(  # noqa: PLR0913 - the options of a command
             overlap=overlap,
             catch_up=catch_up,
             window=window,
+            document_id=document_id,
             note=note,
             expected_version=revision,
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.app.configuration import Configuration, Serving
+from holdfast.app.departure import Departure
 from holdfast.app.engine import Engine
 from holdfast.cli.applications import equip, found_in
 from holdfast.cli.frame import verb
@@ -38,7 +39,8 @@ _HOW = "give module:attribute, such as shop.web:options"
 def server(place: Place, *, with_worker: bool, insecure_dev: bool) -> None:
     """Serve the HTTP API until the process is asked to end.
 
-    SIGTERM and Ctrl-C let requests that are under way be answered, and streams end; then the exit code is 0. Somebody must be able to come
+    SIGTERM and Ctrl-C let requests that are under way be answered, streams end, and with a worker running handlers finish; then the exit code
+    is 0. SIGTERM again changes nothing, Ctrl-C again ends it at once. Somebody must be able to come
     in: by an API key (`holdfast keys create`), or with tokens of an issuer ([serve] in holdfast.toml).
     """
     begin_logs(place)
@@ -47,16 +49,22 @@ def server(place: Place, *, with_worker: bool, insecure_dev: bool) -> None:
         raise ConfigurationError("--with-worker needs --app: the functions that the steps of runs call")
     check_extra()
     engine = place.open()
-    try:
-        tell_calls(place, engine)
-        if told.app:
-            equip(engine, told.app)
-        options = options_of(told.serve)
-        if not insecure_dev:
-            _check_door(engine, options)
-        serve_engine(engine, told, options, works=with_worker, insecure_dev=insecure_dev)
-    finally:
-        engine.stop()
+    with Departure() as departure:
+        try:
+            tell_calls(place, engine)
+            if told.app:
+                equip(engine, told.app)
+            options = options_of(told.serve)
+            if not insecure_dev:
+                _check_door(engine, options)
+            serve_engine(engine, told, options, works=with_worker, insecure_dev=insecure_dev)
+            if with_worker:
+                click.echo(
+                    "requests are not taken any more; handlers that run may finish (Ctrl-C ends it now)", err=True
+                )
+        finally:
+            departure.begin()
+            engine.stop()
 
 
 def check_extra() -> None:

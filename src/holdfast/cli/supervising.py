@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import Final
 
 import click
 
+from holdfast.app.departure import Departure
 from holdfast.cli.exits import Exit
 from holdfast.cli.programs import Program
 
@@ -73,23 +72,18 @@ def supervise(start: Callable[[], Program], count: int, *, patience: float) -> i
 
     `patience` is how many seconds they have to come to their end before they are killed.
     """
-    ending = threading.Event()
-
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        ending.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    asked = threading.Event()
     seats = [_Seat(start) for _ in range(count)]
     code: int | None = None
-    try:
-        while code is None and not ending.is_set():
-            codes = [seat.look() for seat in seats]
-            code = next((each for each in codes if each is not None), None)
-            ending.wait(_LOOK_SECONDS)
-    finally:
-        is_clean = _end_all([seat.process for seat in seats if seat.process is not None], patience)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with Departure(asked.set) as departure:
+        try:
+            while code is None and not asked.is_set():
+                codes = [seat.look() for seat in seats]
+                code = next((each for each in codes if each is not None), None)
+                asked.wait(_LOOK_SECONDS)
+        finally:
+            departure.begin()
+            is_clean = _end_all([seat.process for seat in seats if seat.process is not None], patience)
     return code if code is not None else Exit.DONE if is_clean else Exit.BROKEN
 
 

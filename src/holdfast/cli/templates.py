@@ -139,7 +139,8 @@ def names() -> list[str]:
 
 def _text(name: str) -> str:
     if name not in names():
-        raise NotFoundError("template", name, hint=f"there are {', '.join(names())}{suggestion(name, names())}")
+        own = f"; `holdfast dry-run {name}` tries a file of yours out" if Path(name).suffix else ""
+        raise NotFoundError("template", name, hint=f"there are {', '.join(names())}{suggestion(name, names())}{own}")
     return (resources.files("holdfast") / "templates" / f"{name}.yaml").read_text(encoding="utf-8")
 
 

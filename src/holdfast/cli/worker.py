@@ -39,6 +39,7 @@ def worker(place: Place, *, supervised: bool) -> None:
     """Work: run handlers, timers and projections until the process is asked to end.
 
     SIGTERM and Ctrl-C let running handlers finish (setting shutdown_timeout), commit what they did, and leave; then the exit code is 0.
+    SIGTERM again changes nothing, Ctrl-C again ends it at once.
     """
     begin_logs(place)
     if place.configuration.processes == 1 or supervised:

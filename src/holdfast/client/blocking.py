@@ -65,7 +65,7 @@ from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDeta
 from holdfast.app.verification import Verification
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
 from holdfast.authoring.document.differences import Difference
-from holdfast.authoring.document.dry_run import DryRun
+from holdfast.authoring.rehearsal.dry_run import DryRun
 from holdfast.client.lines import Line
 from holdfast.client.requests import Request, StreamEvent, new_key, placed, said
 from holdfast.client.shapes import (
@@ -835,6 +835,56 @@ class Calls:
             )
         )
 
+    def dry_run_file(
+        self,
+        *,
+        text: str,
+        decisions: dict[str, str | list[str]] | None = None,
+        forms: dict[str, object] | None = None,
+        answers: dict[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: dict[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+        workflow: str = "",
+        name: str = "the file",
+        input: dict[str, object] | None = None,
+        idempotency_key: str = "",
+    ) -> DryRun:
+        """Which way a run of a workflow of a file would take, which need not be published; nothing is written."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/definitions/files/dry-run",
+                answer=DryRun,
+                body=said(
+                    {
+                        "decisions": decisions,
+                        "forms": forms,
+                        "answers": answers,
+                        "failing": failing,
+                        "events": events,
+                        "unanswered": unanswered,
+                        "text": text,
+                        "workflow": workflow,
+                        "name": name,
+                        "input": input,
+                    },
+                    {
+                        "decisions": None,
+                        "forms": None,
+                        "answers": None,
+                        "failing": (),
+                        "events": None,
+                        "unanswered": (),
+                        "workflow": "",
+                        "name": "the file",
+                        "input": None,
+                    },
+                ),
+                key=idempotency_key,
+            )
+        )
+
     def list_archived(self, *, cursor: str = "", limit: int = 100) -> Listing[ArchivedDefinition]:
         """List the versions that are out of use, by name."""
         return self._line.ask(
@@ -878,6 +928,52 @@ class Calls:
                 path=f"/api/v1/definitions/{placed(name)}",
                 answer=DefinitionInfo,
                 query=said({"version": version}, {"version": ""}),
+            )
+        )
+
+    def dry_run_definition(
+        self,
+        name: str,
+        *,
+        decisions: dict[str, str | list[str]] | None = None,
+        forms: dict[str, object] | None = None,
+        answers: dict[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: dict[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+        version: str = "",
+        input: dict[str, object] | None = None,
+        idempotency_key: str = "",
+    ) -> DryRun:
+        """Which way a run would take; nothing is written, nobody is told anything, and no handler is called."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path=f"/api/v1/definitions/{placed(name)}/dry-run",
+                answer=DryRun,
+                body=said(
+                    {
+                        "decisions": decisions,
+                        "forms": forms,
+                        "answers": answers,
+                        "failing": failing,
+                        "events": events,
+                        "unanswered": unanswered,
+                        "version": version,
+                        "input": input,
+                    },
+                    {
+                        "decisions": None,
+                        "forms": None,
+                        "answers": None,
+                        "failing": (),
+                        "events": None,
+                        "unanswered": (),
+                        "version": "",
+                        "input": None,
+                    },
+                ),
+                key=idempotency_key,
             )
         )
 
@@ -1774,11 +1870,15 @@ class Calls:
         self,
         type: str,
         *,
+        decisions: dict[str, str | list[str]] | None = None,
+        forms: dict[str, object] | None = None,
+        answers: dict[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: dict[str, object] | None = None,
+        unanswered: Sequence[str] = (),
         data: dict[str, object] | None = None,
         document: str = "",
         draft: str = "",
-        decisions: dict[str, str] | None = None,
-        answers: dict[str, object] | None = None,
         idempotency_key: str = "",
     ) -> DryRun:
         """Which way a document would take, through what is in force or through a draft; nothing is written."""
@@ -1788,8 +1888,28 @@ class Calls:
                 path=f"/api/v1/bodies/{placed(type)}/dry-run",
                 answer=DryRun,
                 body=said(
-                    {"data": data, "document": document, "draft": draft, "decisions": decisions, "answers": answers},
-                    {"data": None, "document": "", "draft": "", "decisions": None, "answers": None},
+                    {
+                        "decisions": decisions,
+                        "forms": forms,
+                        "answers": answers,
+                        "failing": failing,
+                        "events": events,
+                        "unanswered": unanswered,
+                        "data": data,
+                        "document": document,
+                        "draft": draft,
+                    },
+                    {
+                        "decisions": None,
+                        "forms": None,
+                        "answers": None,
+                        "failing": (),
+                        "events": None,
+                        "unanswered": (),
+                        "data": None,
+                        "document": "",
+                        "draft": "",
+                    },
                 ),
                 key=idempotency_key,
             )
@@ -2906,6 +3026,7 @@ class Calls:
         version: str = "",
         input: dict[str, object] | None = None,
         computed: dict[str, str] | None = None,
+        document_id: str = "",
         cron: str = "",
         time_zone: str = "UTC",
         every_seconds: float | None = None,
@@ -2913,7 +3034,7 @@ class Calls:
         start_at: datetime | None = None,
         end_at: datetime | None = None,
         jitter_seconds: float = 0.0,
-        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] = "skip",
+        overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] | None = None,
         catch_up: Literal["none", "one", "all"] = "one",
         window_seconds: float | None = None,
         note: str = "",
@@ -2932,6 +3053,7 @@ class Calls:
                         "version": version,
                         "input": input,
                         "computed": computed,
+                        "document_id": document_id,
                         "cron": cron,
                         "time_zone": time_zone,
                         "every_seconds": every_seconds,
@@ -2948,6 +3070,7 @@ class Calls:
                         "version": "",
                         "input": None,
                         "computed": None,
+                        "document_id": "",
                         "cron": "",
                         "time_zone": "UTC",
                         "every_seconds": None,
@@ -2955,7 +3078,7 @@ class Calls:
                         "start_at": None,
                         "end_at": None,
                         "jitter_seconds": 0.0,
-                        "overlap": "skip",
+                        "overlap": None,
                         "catch_up": "one",
                         "window_seconds": None,
                         "note": "",
@@ -3046,7 +3169,7 @@ class Calls:
         )
 
     def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
-        """List what became of the last times, the last one first."""
+        """List what became of each time, the last one first."""
         return self._line.ask(
             Request(
                 method="GET",
@@ -3070,13 +3193,14 @@ class Calls:
     def begin_batch(
         self,
         *,
-        verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "start"],
+        verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "discard", "start"],
         runs: Sequence[UUID] = (),
         letters: Sequence[int] = (),
         inputs: Sequence[dict[str, object]] = (),
         definition: str = "",
         version: str = "",
         status: Sequence[str] = (),
+        cause: str = "",
         reason: str = "",
         per_second: float = 0.0,
         follow_seconds: float = 3600.0,
@@ -3098,6 +3222,7 @@ class Calls:
                         "definition": definition,
                         "version": version,
                         "status": status,
+                        "cause": cause,
                         "reason": reason,
                         "per_second": per_second,
                         "follow_seconds": follow_seconds,
@@ -3110,6 +3235,7 @@ class Calls:
                         "definition": "",
                         "version": "",
                         "status": (),
+                        "cause": "",
                         "reason": "",
                         "per_second": 0.0,
                         "follow_seconds": 3600.0,

@@ -16,6 +16,7 @@ from flask.cli import ScriptInfo
 from holdfast.app.engine import Engine
 from holdfast.contrib.programs import configuration_of, run_command
 from holdfast.errors import ConfigurationError
+from holdfast.runtime.companions import Attendance, CallFacts, Companion
 
 _NAME = "holdfast"
 _KEYS = ("database", "tenant", "settings")
@@ -29,6 +30,32 @@ class _State:
         self.engine: Engine | None = None
         self.process = 0
         self.lock = threading.Lock()
+
+
+class _Within:
+    """The application's context around one call of a handler."""
+
+    trace = ""
+
+    def __init__(self, app: Flask) -> None:
+        self._context = app.app_context()
+        self._context.push()
+
+    def ended(self, error: BaseException | None, /) -> None:
+        """It has come back, on the same thread or in the same task: what hangs on the context is torn down."""
+        self._context.pop(error)
+
+
+class _Contexts(Companion):
+    """Has handlers called within the application's context, so that `current_app` and sessions of extensions are there."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+
+    def call(self, facts: CallFacts) -> Attendance:
+        """A handler is about to be called."""
+        del facts
+        return _Within(self._app)
 
 
 class Holdfast:
@@ -60,6 +87,8 @@ class Holdfast:
     def use(self, engine: Engine | None) -> None:
         """Have another engine be that of the current application, such as one with a clock of the test's own."""
         state = _state(current_app)
+        if engine is not None:
+            engine.accompany(_Contexts(_current()))
         with state.lock:
             state.engine, state.process = engine, os.getpid()
 
@@ -72,8 +101,9 @@ def told(app: Flask) -> dict[str, object]:
 
 def register(engine: Engine) -> None:
     """Have an engine know what the application has; for workers, which find it by its name and the application by FLASK_APP."""
-    app = current_app if has_app_context() else ScriptInfo().load_app()
+    app = current_app if has_app_context() else ScriptInfo(os.environ.get("FLASK_APP")).load_app()
     with app.app_context():
+        engine.accompany(_Contexts(_current()))
         add = _state(app).register
         if add is not None:
             add(engine)
@@ -90,6 +120,12 @@ def command(context: click.Context, words: tuple[str, ...]) -> None:
     app = info.load_app()
     with app.app_context():
         run_command(words, told(app), program="flask holdfast", app="holdfast.contrib.flask:register")
+
+
+def _current() -> Flask:
+    """The current application itself, for threads that have none."""
+    app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001 - the only way to it
+    return app
 
 
 def _state(app: Flask) -> _State:

@@ -15,7 +15,9 @@ from starlette.websockets import WebSocketClose
 
 from holdfast.app.engine import Engine
 from holdfast.http import slashes
+from holdfast.http.ending import ending
 from holdfast.http.endpoints import Endpoint, Sent, refusal
+from holdfast.http.front import Front
 from holdfast.http.openapi import document_of
 from holdfast.http.options import HttpOptions, checked_options
 from holdfast.http.problems import EdgeCode, EdgeError
@@ -30,16 +32,18 @@ from holdfast.http.traces import trace_of
 def create_app(engine: Engine, options: HttpOptions | None = None, *, insecure_dev: bool = False) -> Starlette:
     """The API of an engine, which stays the caller's: whoever opened it starts and stops it.
 
-    Mounted into another application, `app.mount("/holdfast", create_app(engine))`, its addresses begin there. With `insecure_dev`
-    everybody on this machine, and nobody else, may do everything without a credential.
+    Mounted into another application, `app.mount("/holdfast", create_app(engine))`, its addresses begin there; `ending` has its
+    streams end with that application. With `insecure_dev` everybody on this machine, and nobody else, may do everything without a credential.
     """
     server = Server(engine, checked_options(options or HttpOptions()), insecure_dev=insecure_dev)
     routes = offered(server.options)
     server.document = functools.cache(lambda: document_of(routes))
-    app = Starlette(routes=addresses(routes, server), middleware=[Middleware(Parted)])
+    nowhere = _Nowhere(server.options)
+    front = Address("/", Front(server, nowhere))  # What people see who come with a browser.
+    app = Starlette(routes=[front, *addresses(routes, server)], middleware=[Middleware(Parted)], lifespan=ending)
     app.state.server = server
     app.router.redirect_slashes = False
-    app.router.default = _Nowhere(server.options)
+    app.router.default = nowhere
     return app
 
 

@@ -1,19 +1,36 @@
-"""How long a client may hold a connection: while it does not ask, while it does not read what it is answered, and after a request of two lengths.
+"""How long a client may hold a connection, how many there may be, and how much each may say before it is known what it wants.
 
-uvicorn waits for both without end. Whoever opens as many connections as there may be, and says nothing, would keep everybody else out.
+uvicorn waits without end for who does not ask, and for who does not read what they are answered. Whoever opens as many connections as there may be, and says nothing, would keep everybody else out.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
+import h11
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from holdfast.http.endpoints import SECURITY, Sent, refusal
+from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.http.traces import trace_of
 
 _HEAD_SECONDS: Final = 15.0
 """How long a client may take to say what it wants."""
 _UNREAD_SECONDS: Final = 30.0
 """How long a client may read nothing of what was sent to it."""
+
+_AGAIN_SECONDS: Final = 1
+"""When whoever found no room is to come back."""
+_PIECE_BYTES: Final = 4096
+"""As much of a head is looked at at once: the limit on an unfinished one is looked at between two pieces, and the network may bring a quarter of a megabyte in one."""
+_PAIR_BYTES: Final = 4
+"""A colon, a blank, and the end of a line."""
+_CLOSE: Final = {"connection": "close"}
 
 _FRAMES: Final = frozenset({b"content-length", b"transfer-encoding"})
 """Whoever says both may have told a proxy of another end of the request than the server sees: what comes after it is not believed."""
@@ -27,6 +44,57 @@ class Connection(H11Protocol):
     _unread: asyncio.TimerHandle | None = None
     """Goes off if what was sent is not taken."""
 
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], **more: Any) -> None:
+        super().__init__(config, server_state, app_state, **more)
+        self._most, self.limit_concurrency = (
+            self.limit_concurrency,
+            None,
+        )  # What uvicorn says to who is too many is no problem.
+        self._longest_head = config.h11_max_incomplete_event_size
+        self._inside, self.app = self.app, self._enter
+
+    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, if there is room for it and its head is not too long."""
+        refused = self._refused(scope)
+        if refused is None:
+            await self._inside(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        trace = trace_of(request.headers)
+        response = refusal(refused, request, trace)
+        await response(scope, receive, Sent(send, trace, is_secure=scope["scheme"] == "https"))
+
+    def _refused(self, scope: Scope) -> EdgeError | None:
+        if self._most is not None and max(len(self.connections), len(self.tasks)) > self._most:
+            headers = {**_CLOSE, "retry-after": str(_AGAIN_SECONDS)}
+            return EdgeError(EdgeCode.TOO_MANY_CONNECTIONS, "there are as many connections as may be", headers=headers)
+        said = sum(len(name) + len(value) + _PAIR_BYTES for name, value in scope["headers"])
+        if (
+            self._longest_head is not None
+            and said + len(scope["raw_path"]) + len(scope["query_string"]) > self._longest_head
+        ):
+            return self._too_long()
+        return None
+
+    def _too_long(self) -> EdgeError:
+        told = f"the address and the headers are longer than {self._longest_head} bytes"
+        return EdgeError(EdgeCode.HEAD_TOO_LONG, told, headers=_CLOSE)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, or would be too long a one, as every other refusal is told."""
+        is_long = self._longest_head is not None and len(self.conn.trailing_data[0]) > self._longest_head
+        error = self._too_long() if is_long else EdgeError(EdgeCode.BAD_REQUEST, msg, headers=_CLOSE)
+        nothing = Request({"type": "http", "method": "", "path": "", "headers": []})
+        response = refusal(error, nothing, trace_of(nothing.headers))
+        headers = [*response.raw_headers, *((name.encode(), value.encode()) for name, value in SECURITY.items())]
+        for part in (
+            h11.Response(status_code=response.status_code, headers=headers),
+            h11.Data(data=bytes(response.body)),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(part) or b"")
+        self.transport.close()
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As the class above has it.
         """Somebody came."""
         super().connection_made(transport)
@@ -34,14 +102,23 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """They said something."""
+        while len(data) > _PIECE_BYTES and self._awaits_request:
+            super().data_received(data[:_PIECE_BYTES])
+            if self.transport.is_closing():
+                return
+            data = data[_PIECE_BYTES:]
         super().data_received(data)
-        cycle: RequestResponseCycle | None = self.cycle  # There is none before the first request.
-        if cycle is not None and not cycle.response_complete:
+        if not self._awaits_request:
             self._forget_head()
             if {name for name, _ in self.headers} >= _FRAMES:
-                cycle.keep_alive = False
+                self.cycle.keep_alive = False
         elif self._head is None:
             self._await_head()
+
+    @property
+    def _awaits_request(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # There is none before the first request.
+        return cycle is None or cycle.response_complete
 
     def connection_lost(self, exc: Exception | None) -> None:
         """They are gone."""

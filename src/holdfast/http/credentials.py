@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from typing import Final
 from urllib.parse import unquote
@@ -92,6 +93,9 @@ class Doorkeeper:
         self._memory: OrderedDict[bytes, tuple[Identity, float]] = OrderedDict()
         self._held: OrderedDict[bytes, None] = OrderedDict()
         """Credentials that have held: those who have one are not kept out by what their neighbours try."""
+        self._queue = asyncio.Lock()
+        """Where those wait behind whose address too much did not hold. A key that holds is never refused for its neighbours, and however
+        many they try, one of them is looked up at a time."""
         self._anybody = self._developer() if insecure_dev else None
 
     async def identify(self, request: Request) -> Identity:
@@ -115,12 +119,14 @@ class Doorkeeper:
         remembered = self._memory.get(mark)
         if remembered is not None and time.monotonic() < remembered[1]:
             return remembered[0]
-        with self.patience("" if mark in self._held else address):
-            try:
+        network = "" if mark in self._held else network_of(address)
+        try:
+            async with self._queue if network and self._failures.wait(network) else nullcontext():
                 identity = await self._looked_up(secret)
-            except InvalidTokenError:
-                self._held.pop(mark, None)  # From now on it counts like any other.
-                raise
+        except InvalidTokenError:
+            self._held.pop(mark, None)  # From now on it counts like any other.
+            self.blame(network)
+            raise
         self._remember(mark, identity)
         return identity
 
@@ -136,6 +142,12 @@ class Doorkeeper:
             if network:
                 self._failures.take(network)
             raise
+
+    def blame(self, address: str, what: str = "") -> None:
+        """Count something that did not hold against the address that it came from; EdgeError if that was too much, each kind by itself."""
+        network = network_of(address)
+        if network:
+            check_rate(self._failures.take(f"{what}{network}"), "this address")
 
     async def admit_key(self, secret: str, address: str) -> Identity:
         """The same for whoever may come with a key alone."""

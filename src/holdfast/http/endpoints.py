@@ -19,8 +19,9 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.errors import ForbiddenError, HoldfastError
 from holdfast.http import slashes
 from holdfast.http.credentials import Identity
-from holdfast.http.limits import check_rate, read_body
+from holdfast.http.limits import check_rate
 from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
+from holdfast.http.reading import check_depth, decoded, read_body
 from holdfast.http.repeats import key_of, once
 from holdfast.http.routing import Answer, Call, Route, Stream, Text
 from holdfast.http.server import Server
@@ -124,6 +125,9 @@ class Endpoint:
     async def _call(self, route: Route, request: Request, trace: Trace, identity: Identity) -> Call[object, object]:
         if not route.takes_condition and "if-match" in request.headers:
             raise EdgeError(EdgeCode.CONDITION_UNSUPPORTED, "this route does not understand If-Match")
+        if route.method != "GET" and "if-none-match" in request.headers:
+            told = 'If-None-Match is understood where something is looked at; where something is put, If-Match: "v0" is for what is new'
+            raise EdgeError(EdgeCode.CONDITION_UNSUPPORTED, told)
         query = _query(route, request.query_params)
         raw = await read_body(request, self._server.options) if route.method != "GET" else b""
         context = RequestContext(
@@ -135,7 +139,7 @@ class Endpoint:
             identity=identity,
             path=request.path_params,
             query=query,
-            body=_body(route, request, raw),
+            body=self._body(route, request, raw),
             raw=raw,
             headers=request.headers,
             trace=trace.parent,
@@ -143,6 +147,22 @@ class Endpoint:
             client=request.client.host if request.client is not None else "",
             revisit=functools.partial(self._revisited, route, request),
         )
+
+    def _body(self, route: Route, request: Request, raw: bytes) -> object:
+        """The body, as the route declares it; None where the handler reads it by itself."""
+        if route.body is None:
+            if raw.strip():
+                raise EdgeError(EdgeCode.MALFORMED, "this route takes no body")
+            return None
+        given = request.headers.get("content-type", "")
+        is_text = given.split(";")[0].strip().lower() in route.texts
+        if raw and not is_text and not _JSON.fullmatch(given):
+            taken = " or ".join(("application/json", *route.texts))
+            raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {taken}")
+        if route.is_signed:
+            return None
+        check_depth(raw, self._server.options.max_depth)
+        return None if is_text else decoded(raw, route.body, is_file=bool(route.texts))
 
     async def _revisited(self, route: Route, request: Request) -> Identity:
         identity = (await self._server.door.identify(request)).narrowed(request.headers)
@@ -277,23 +297,3 @@ def _lists(query: type[msgspec.Struct]) -> frozenset[str]:
     """The parameters that may be given several times."""
     fields = msgspec.structs.fields(query)
     return frozenset(each.encode_name for each in fields if getattr(each.type, "__origin__", None) is list)
-
-
-def _body(route: Route, request: Request, raw: bytes) -> object:
-    """The body, as the route declares it; it may be left out where all of it has defaults."""
-    if route.body is None:
-        if raw.strip():
-            raise EdgeError(EdgeCode.MALFORMED, "this route takes no body")
-        return None
-    given = request.headers.get("content-type", "")
-    if given.split(";")[0].strip().lower() in route.texts:
-        return None
-    if raw and not _JSON.fullmatch(given):
-        taken = " or ".join(("application/json", *route.texts))
-        raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {taken}")
-    try:
-        return msgspec.json.decode(raw or b"{}", type=settled(route.body))
-    except msgspec.ValidationError as error:
-        raise EdgeError(EdgeCode.MALFORMED, f"the body is not what the route takes: {error}") from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise EdgeError(EdgeCode.MALFORMED, f"the body is no JSON: {error}") from None

@@ -15,7 +15,9 @@ from holdfast.kernel.settling import settled
 
 _log = logging.getLogger("holdfast.http")
 _FRESH_SECONDS: Final = 600.0
-"""Keys that are older are read anew when they are asked for."""
+"""Keys that are older are read anew when they are asked for, while those that are known hold."""
+_OLD_SECONDS: Final = 2 * _FRESH_SECONDS
+"""Keys that nobody has tried to read for longer are waited for: one may have been taken back long ago."""
 _AGAIN_SECONDS: Final = 30.0
 """A key that is not there is not looked for again before."""
 
@@ -33,20 +35,29 @@ class KeySet:
     def __init__(self, place: str) -> None:
         self._place = place
         self._keys: list[Key] = []
-        self._read_at = -_FRESH_SECONDS
-        self._tried_at = -_AGAIN_SECONDS
-        self._turn = asyncio.Lock()
+        self._read_at = self._tried_at = -_OLD_SECONDS
+        self._reading: asyncio.Task[None] | None = None
 
     async def find(self, identity: str | None) -> Key | None:
-        """The key of this id, or the only one if the token names none."""
-        found = self._known(identity)
-        now = time.monotonic()
-        is_stale = now - self._read_at >= _FRESH_SECONDS
-        if (found is None or is_stale) and now - self._tried_at >= _AGAIN_SECONDS:
-            async with self._turn:
-                await self._read()
+        """The key of this id, or the only one if the token names none. Whoever has a key that is known is not held up by an issuer that is away."""
+        found, now = self._known(identity), time.monotonic()
+        if found is not None and now - self._read_at < _FRESH_SECONDS:
+            return found
+        is_old = now - max(self._read_at, self._tried_at) >= _OLD_SECONDS
+        reading = self._begun(now)
+        if reading is not None and (found is None or is_old):
+            await asyncio.shield(reading)
             found = self._known(identity)
         return found
+
+    def _begun(self, now: float) -> asyncio.Task[None] | None:
+        """The reading that is under way, or begins now; None if the last one was a moment ago."""
+        if self._reading is None or self._reading.done():
+            if now - self._tried_at < _AGAIN_SECONDS:
+                return None
+            self._tried_at = now
+            self._reading = asyncio.create_task(self._read())
+        return self._reading
 
     def _known(self, identity: str | None) -> Key | None:
         if identity is None:
@@ -54,9 +65,6 @@ class KeySet:
         return next((key for key in self._keys if key.get("kid") == identity), None)
 
     async def _read(self) -> None:
-        if time.monotonic() - self._tried_at < _AGAIN_SECONDS:
-            return  # Somebody else has read them while this one waited.
-        self._tried_at = time.monotonic()
         try:
             data = await asyncio.to_thread(self._fetched)
             keys = msgspec.json.decode(data, type=settled(_Keys)).keys

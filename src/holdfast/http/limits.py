@@ -1,24 +1,19 @@
-"""How much one client may ask for: bodies, requests in a while, streams at once."""
+"""How much one client may ask for: requests in a while, streams at once."""
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
-
-from starlette.requests import ClientDisconnect, Request
 
 from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
 
 _SIX: Final = 6
 _NETWORK_BITS: Final = 64
-_MEASURED = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def network_of(address: str) -> str:
@@ -65,46 +60,3 @@ class StreamRoom:
         finally:
             self._open[credential] -= 1
             self._open += Counter()  # Forgets those that have none.
-
-
-async def read_body(request: Request, options: HttpOptions) -> bytes:
-    """The body of a request, if it is not too large, too deep or too slow; it is never kept beyond the limit."""
-    most = options.max_body_bytes
-    told = request.headers.get("content-length", "")
-    if told.isdecimal() and int(told) > most:
-        raise _too_large(most)
-    chunks, size = [], 0
-    try:
-        async with asyncio.timeout(options.body_timeout.total_seconds()):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > most:
-                    raise _too_large(most)
-                chunks.append(chunk)
-    except TimeoutError:
-        headers = {"connection": "close"}
-        raise EdgeError(EdgeCode.TOO_SLOW, "the body did not arrive in time", headers=headers) from None
-    except ClientDisconnect:
-        raise EdgeError(EdgeCode.MALFORMED, "the body was not sent to its end") from None
-    body = b"".join(chunks)
-    check_depth(body, options.max_depth)
-    return body
-
-
-def check_depth(body: bytes, most: int) -> None:
-    """Refuse JSON that is nested too deep, before anything recurses into it."""
-    if body.count(b"[") + body.count(b"{") <= most:
-        return
-    depth = 0
-    for found in _MEASURED.finditer(body):
-        mark = found.group()
-        if mark in {b"[", b"{"}:
-            depth += 1
-            if depth > most:
-                raise EdgeError(EdgeCode.TOO_DEEP, f"the body is nested deeper than {most} levels")
-        elif mark in {b"]", b"}"}:
-            depth -= 1
-
-
-def _too_large(most: int) -> EdgeError:
-    return EdgeError(EdgeCode.TOO_LARGE, f"the body is larger than {most} bytes", headers={"connection": "close"})

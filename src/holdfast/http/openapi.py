@@ -152,7 +152,7 @@ def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[st
     if route.is_repeatable:
         yield _header("Idempotency-Key", "Makes the request safe to repeat.", {"type": "string", "maxLength": 255})
     if route.takes_condition:
-        yield _header("If-Match", "The ETag of what is to be changed.", {"type": "string"})
+        yield _header("If-Match", "The ETag of what is to be changed, or `*`.", {"type": "string"})
     if route.media_type == "text/event-stream":
         yield _header(
             "Last-Event-ID", "The last event that the client has.", {"type": "string", "pattern": "^[0-9]{1,18}$"}

@@ -33,12 +33,18 @@ class EdgeCode(StrEnum):
     """The address is there, but not for this method; the header `Allow` names those that are."""
     MALFORMED = "malformed"
     """The body is no JSON, or lacks a field, or has one of another type or name than the route takes."""
+    REPEATED_NAME = "repeated_name"
+    """A name stands twice in one object of the body, so that nobody can tell which of the two fields is meant."""
     BAD_QUERY = "bad_query"
     """A parameter in the address has a value or a name that the route does not take."""
     BAD_CURSOR = "bad_cursor"
     """The cursor is not one that this list has given; begin at the first page."""
     BAD_HEADER = "bad_header"
     """A header has a value that cannot be taken."""
+    BAD_REQUEST = "bad_request"
+    """What came is no request of HTTP."""
+    HEAD_TOO_LONG = "head_too_long"
+    """The address and the headers together are longer than the server takes."""
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     """The body is to be `application/json`."""
     TOO_LARGE = "body_too_large"
@@ -49,12 +55,14 @@ class EdgeCode(StrEnum):
     """The body did not arrive in time."""
     TOO_MANY_REQUESTS = "too_many_requests"
     """The credential, or the address, has made too many requests; the header `Retry-After` says when the next one is taken."""
+    TOO_MANY_CONNECTIONS = "too_many_connections"
+    """The server has as many connections as it takes; the header `Retry-After` says when to try again."""
     TOO_MANY_STREAMS = "too_many_streams"
     """Too many streams are open; close one, or use one for several purposes."""
     CHANGED_MEANWHILE = "changed_meanwhile"
     """What `If-Match` names has changed; look at it again."""
     CONDITION_UNSUPPORTED = "condition_unsupported"
-    """The route cannot promise that nothing changes meanwhile: leave out `If-Match`."""
+    """The route cannot promise what `If-Match` or `If-None-Match` demands: leave it out."""
     KEY_UNDER_WAY = "key_under_way"
     """The first request with this `Idempotency-Key` has not been answered yet."""
     KEY_UNTOLD = "key_untold"
@@ -79,17 +87,21 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.NO_ROUTE: (404, "look at /openapi.json for the addresses that there are"),
     EdgeCode.METHOD_NOT_ALLOWED: (405, "use one of the methods in the header `Allow`"),
     EdgeCode.MALFORMED: (400, "send what /openapi.json says of this route"),
+    EdgeCode.REPEATED_NAME: (400, "say each name once in each object"),
     EdgeCode.BAD_QUERY: (400, "send what /openapi.json says of this route"),
     EdgeCode.BAD_CURSOR: (400, "give `next` of the page before as it is, or leave the cursor out"),
     EdgeCode.BAD_HEADER: (400, "correct or leave out the header that the message names"),
-    EdgeCode.UNSUPPORTED_MEDIA_TYPE: (415, "send the body as `Content-Type: application/json`"),
+    EdgeCode.BAD_REQUEST: (400, "send HTTP/1.1, as every client does"),
+    EdgeCode.HEAD_TOO_LONG: (431, "send shorter headers, and what is long in a body"),
+    EdgeCode.UNSUPPORTED_MEDIA_TYPE: (415, "say by `Content-Type` that the body is of a kind that the message names"),
     EdgeCode.TOO_LARGE: (413, "send less; keep large data elsewhere and pass a reference"),
     EdgeCode.TOO_DEEP: (400, "send flatter data"),
     EdgeCode.TOO_SLOW: (408, "send the body at once"),
     EdgeCode.TOO_MANY_REQUESTS: (429, "wait as long as the header `Retry-After` says"),
+    EdgeCode.TOO_MANY_CONNECTIONS: (503, "try again after a while, or ask another server"),
     EdgeCode.TOO_MANY_STREAMS: (429, "close a stream first"),
     EdgeCode.CHANGED_MEANWHILE: (412, "look at it again, and send its new ETag"),
-    EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out `If-Match`"),
+    EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out the condition that the message names"),
     EdgeCode.KEY_UNDER_WAY: (409, "send it again in a moment"),
     EdgeCode.KEY_UNTOLD: (409, "look whether it was done, and give what is to be done anew a key of its own"),
     EdgeCode.BAD_SIGNATURE: (401, "sign the delivery anew, with the secret of this address and the present time"),
@@ -251,7 +263,7 @@ def headers_of(error: BaseException) -> dict[str, str]:
 def _told(error: BaseException) -> Problem:
     if isinstance(error, EdgeError):
         status, remedy = _EDGE[error.code]
-        return _problem(status, error.code.value, error.detail, remedy, retryable=status in {408, 429})
+        return _problem(status, error.code.value, error.detail, remedy, retryable=status in {408, 429, 503})
     if not isinstance(error, e.HoldfastError):
         return _told(EdgeError(EdgeCode.INTERNAL, "the server failed"))
     status = status_of(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,7 @@ from starlette.types import Scope
 
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncEngineCalls, AsyncRun
 from holdfast.errors import NotFoundError, PayloadError
+from holdfast.http.conditions import condition_of
 from holdfast.http.credentials import Identity
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.server import Server
@@ -95,14 +96,19 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
 
     @property
     def expected_version(self) -> int | None:
-        """The version that `If-Match` names; None if it is not there, or is `*`."""
-        given = self.headers.get("if-match")
-        if given is None or given.strip() == "*":
-            return None
-        text = given.strip().strip('"').removeprefix("v").partition(".")[0]
-        if not (text.isascii() and text.isdecimal() and len(text) < len(str(2**31))):
-            raise EdgeError(EdgeCode.CHANGED_MEANWHILE, "If-Match names a version that there is not")
-        return int(text)
+        """The version that `If-Match` names; None if it is not there, or is `*`, which holds of everything that is there to be changed."""
+        return condition_of(self.headers.getlist("if-match")).version
+
+    async def replaced_version(self, look: Callable[[], Awaitable[int]]) -> int | None:
+        """The same where something may be put that is not there yet: for `*` the version that is found there; EdgeError if none is."""
+        condition = condition_of(self.headers.getlist("if-match"))
+        if not condition.is_any:
+            return condition.version
+        try:
+            return await look()
+        except NotFoundError:
+            told = "If-Match: * is about something that is there, and there is nothing yet"
+            raise EdgeError(EdgeCode.CHANGED_MEANWHILE, told) from None
 
     def page(self, limit: int) -> int:
         """How many items a page may have."""
@@ -132,7 +138,9 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     chunks: AsyncIterator[bytes]
 
 
-Handler = Callable[[Call[Any, Any]], Awaitable[object]]
+AnyCall: TypeAlias = Call[Any, Any]
+"""A call of whichever route."""
+Handler = Callable[[AnyCall], Awaitable[object]]
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +167,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """A body."""
     texts: tuple[str, ...] = ()
     """Media types of other bodies that it takes, as they are: the handler reads `raw`."""
+    is_signed: bool = False
+    """Whether the body is read by the handler, once it knows who has sent it."""
     takes_condition: bool = False
     """Whether it understands `If-Match`."""
     takes_key: bool = False
@@ -201,6 +211,7 @@ class More(TypedDict, total=False):
     also: tuple[int, ...]
     example: object
     texts: tuple[str, ...]
+    is_signed: bool
     takes_condition: bool
     takes_key: bool
     tells_secret: bool

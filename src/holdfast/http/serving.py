@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -13,6 +11,7 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
+from holdfast.app.departure import Departure
 from holdfast.app.engine import Engine
 from holdfast.errors import ConfigurationError
 from holdfast.http.application import create_app
@@ -41,7 +40,7 @@ def serve(  # noqa: PLR0913 - what a server is told
 ) -> None:
     """Serve the API until the process is asked to end (SIGTERM, SIGINT): requests that are under way are answered first. The engine stays the caller's.
 
-    With a certificate it is served by https. `trusted_proxies` are the addresses of those, parted by commas, who say in `X-Forwarded-For`
+    SIGTERM again changes nothing; SIGINT again, while it ends, ends the process at once. With a certificate it is served by https. `trusted_proxies` are the addresses of those, parted by commas, who say in `X-Forwarded-For`
     for whom they ask: without them all that comes by a proxy counts as one address. `insecure_dev` takes an address of this machine alone.
     `on_ready` is told the address once requests are taken; a port of 0 is one that is free.
     """
@@ -89,15 +88,11 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """End when the process is asked to. The signal is not raised again afterwards, which would end the process before the engine."""
-        if threading.current_thread() is not threading.main_thread():
+        with Departure(self._end):
             yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+
+    def _end(self) -> None:
+        self.should_exit = True
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.http.hub import Watcher
 from holdfast.http.news import News, changes, event
 from holdfast.http.problems import EdgeCode, EdgeError
-from holdfast.http.routing import Call, Stream
+from holdfast.http.routing import AnyCall, Stream
 
 _log = logging.getLogger("holdfast.http")
 _KEPT_ALIVE: Final = b": still here\n\n"
@@ -38,7 +38,7 @@ class Resync(msgspec.Struct, frozen=True, kw_only=True):
 class Part:
     """The part of a tenant that somebody is bound to, or all of it. What is written does not say of which part it is, so runs are looked up, each once."""
 
-    def __init__(self, call: Call[Any, Any]) -> None:
+    def __init__(self, call: AnyCall) -> None:
         self._calls = call.calls
         self._is_whole = not call.identity.partition
         self._known: dict[UUID, bool] = {}
@@ -82,7 +82,7 @@ async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byt
 class Term:
     """How long a stream goes on: while the server does, for its lifetime, and as long as whoever listens is who came, and may."""
 
-    def __init__(self, call: Call[Any, Any]) -> None:
+    def __init__(self, call: AnyCall) -> None:
         self._call = call
         options = call.server.options
         self._pause = options.heartbeat.total_seconds()
@@ -106,7 +106,7 @@ class Term:
             return error.retryable  # Nobody can tell while the database is away.
 
 
-async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
+async def run_events(call: AnyCall) -> AsyncIterator[bytes]:
     """The history of a run as it grows, each entry with its sequence as id; `end` when the run has ended."""
     run, server, after = call.run, call.server, _last(call)
     term = Term(call)
@@ -130,7 +130,7 @@ async def run_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
                 yield _KEPT_ALIVE
 
 
-async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
+async def list_events(call: AnyCall) -> AsyncIterator[bytes]:
     """That runs of the tenant have changed, or of the part of it that the caller is bound to, each with its position as id."""
     server, last, part = call.server, _last(call), Part(call)
     term = Term(call)
@@ -152,7 +152,7 @@ async def list_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
                     yield told
 
 
-async def inbox_events(call: Call[Any, Any]) -> AsyncIterator[bytes]:
+async def inbox_events(call: AnyCall) -> AsyncIterator[bytes]:
     """How many questions wait for the caller, whenever that has changed."""
     server = call.server
     term = Term(call)
@@ -185,7 +185,7 @@ async def _settled(watcher: Watcher, seconds: float) -> list[News]:
     return found
 
 
-async def _missed(call: Call[Any, Any], last: int, part: Part) -> bytes:
+async def _missed(call: AnyCall, last: int, part: Part) -> bytes:
     """What a client that comes back has missed; `resync` if that is too much, or if nobody knows."""
     hub, most = call.server.hub, call.server.options.stream_backlog
     if not last:
@@ -197,7 +197,7 @@ async def _missed(call: Call[Any, Any], last: int, part: Part) -> bytes:
     return await part.told(News(own))
 
 
-def _last(call: Call[Any, Any]) -> int:
+def _last(call: AnyCall) -> int:
     """The id of the last event that a client has; 0 if it has none."""
     given = call.headers.get("last-event-id", "")
     if not given:

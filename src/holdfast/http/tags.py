@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from holdfast.errors import RejectedError
 from holdfast.http.problems import EdgeCode, EdgeError
-from holdfast.http.routing import Call
+from holdfast.http.routing import AnyCall
 
 _CONFLICTS: Final = frozenset({"version_conflict", "DRAFT_CHANGED"})
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -20,7 +20,7 @@ def tag_of(shown: object, version: int) -> str:
     return f'"v{version}.{hashlib.blake2b(_encode(shown), digest_size=6).hexdigest()}"'
 
 
-def changed(call: Call[Any, Any], error: RejectedError) -> Exception:
+def changed(call: AnyCall, error: RejectedError) -> Exception:
     """A refusal, which is about the condition if that names what is not so any more."""
     if error.reason not in _CONFLICTS or "if-match" not in call.headers:
         return error

@@ -37,7 +37,7 @@ class Hook:
         is_named = 0 < len(identity) <= _LONGEST_ID and identity.isascii() and identity.isprintable()
         is_timed = timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= len(str(2**33))
         if not is_named or not is_timed:
-            raise _refused()
+            raise unsigned()
         signed = b".".join((identity.encode(), timestamp.encode(), body))
         offered = [each.removeprefix(_VERSION).encode() for each in given if each.startswith(_VERSION)]
         own = [base64.b64encode(hmac.new(each, signed, hashlib.sha256).digest()) for each in self._secrets]
@@ -45,7 +45,7 @@ class Hook:
         is_signed = sum(hmac.compare_digest(mine, theirs) for mine in own for theirs in offered) > 0
         age = abs(now.timestamp() - int(timestamp))
         if not is_signed or age > self.declared.tolerance.total_seconds():
-            raise _refused()
+            raise unsigned()
         return identity
 
     def key_of(self, payload: object) -> str:
@@ -61,7 +61,8 @@ class Hook:
         return str(found)
 
 
-def _refused() -> EdgeError:
+def unsigned() -> EdgeError:
+    """The refusal of a delivery; it tells nobody what is wrong with it."""
     return EdgeError(EdgeCode.BAD_SIGNATURE, "the delivery is not signed by who may send it, or not now")
 
 

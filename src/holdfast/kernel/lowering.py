@@ -7,7 +7,6 @@ that its class would leave out because they are at their default; and two keys t
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime, time, timedelta
 from typing import NamedTuple, cast
@@ -15,6 +14,7 @@ from typing import NamedTuple, cast
 import msgspec
 
 from holdfast.errors import PayloadError
+from holdfast.kernel.pairs import RepeatedNameError, check_names
 
 _MANY = (list, tuple, set, frozenset)
 
@@ -59,17 +59,12 @@ def told_whole(item: object) -> object:
 
 def refuse_equal_keys(data: bytes) -> None:
     """PayloadError if an object in this JSON has a key twice."""
-    json.loads(data, object_pairs_hook=_distinct)
-
-
-def _distinct(pairs: list[tuple[str, object]]) -> None:
-    seen = set[str]()
-    for key, _ in pairs:
-        if key in seen:
-            raise PayloadError(
-                f"two keys of a dict would both be stored as {key!r}; keys are stored as text, so give them different texts"
-            )
-        seen.add(key)
+    try:
+        check_names(data)
+    except RepeatedNameError as error:
+        raise PayloadError(
+            f"two keys of a dict would both be stored as {error.name!r}; keys are stored as text, so give them different texts"
+        ) from None
 
 
 def _check_offset(item: datetime | time) -> None:

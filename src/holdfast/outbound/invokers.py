@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
 from typing import Final, cast
 
 import msgspec
@@ -69,6 +68,8 @@ class Invoker(ABC):
 
 def installed_invoker(name: str) -> Invoker:
     """The invoker that an installed distribution brings along under this name; ConfigurationError if there is none."""
+    from importlib.metadata import entry_points  # Few name one, and it brings much along.
+
     found = {each.name: each for each in entry_points(group=GROUP)}
     if name not in found:
         known = ", ".join(sorted(found)) or "none"

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.shapes import StoredDefinition
+
+
+class Publication(NamedTuple):
+    """A definition that is to be stored, and which events start it."""
+
+    definition: StoredDefinition
+    triggers: Collection[str] = ()
+
+
+class ClashError(Exception):
+    """Something else is stored under the name and version of one of them: nothing was stored."""
+
+    def __init__(self, clashing: StoredDefinition) -> None:
+        super().__init__(clashing.name, clashing.version)
+        self.clashing = clashing
+        """What is stored."""
 
 
 class Definitions(Protocol):
@@ -20,6 +36,13 @@ class Definitions(Protocol):
 
         A version that exists already stays as it is, whoever stored it: the caller compares the hashes. One that exists as a shared
         definition is not stored again for a tenant.
+        """
+        ...
+
+    def publish_all(self, publications: Sequence[Publication], now: datetime) -> list[StoredDefinition]:
+        """Store several in one transaction, all of them or none; what is stored under each name and version afterwards.
+
+        ClashError if something else is stored under one of them; what is the same already stays as it is.
         """
         ...
 

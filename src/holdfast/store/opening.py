@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote
 
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, NotFoundError
+from holdfast.store.copyable import Copyable
 from holdfast.store.migrating import read_migrations
 from holdfast.store.port import Store
 from holdfast.store.removing import Removal, made_by
+from holdfast.store.sqlite.copying import SQLiteCopyable
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.removing import SQLiteRemoval
 from holdfast.store.sqlite.store import DEFAULT_PATIENCE, SQLiteStore, sqlite_script
 
 DEFAULT_URL = "sqlite:///holdfast.db"
+_COPYING_PATIENCE = 3.0
+"""Seconds to wait for somebody who writes into a file that is to be copied, or copied into."""
 
 
 def open_store(
@@ -48,6 +52,22 @@ def remove_schema(url: str, *, with_unfinished: bool = False) -> Removal:
                 database.close()
         case "postgresql" | "postgres":
             return _remove_postgres(url, with_unfinished=with_unfinished)
+        case _:
+            raise _unknown(url)
+
+
+def open_copyable(url: str, *, is_source: bool) -> Copyable:
+    """The database at `url` for one who copies it, or into it; one in memory is nobody else's, so that it is refused."""
+    match str(url).partition(":")[0]:
+        case "sqlite":
+            path = _sqlite_path(url)
+            if not path:
+                raise ConfigurationError(f"{url!r} is a database in memory, which ends with its process; name a file")
+            if is_source and not Path(path).exists():
+                raise NotFoundError("database", url, hint="so that there is nothing to copy")
+            return SQLiteCopyable(Database(path, patience=_COPYING_PATIENCE))
+        case "postgresql" | "postgres":
+            return _open_postgres_copyable(url)
         case _:
             raise _unknown(url)
 
@@ -91,6 +111,15 @@ def _remove_postgres(url: str, *, with_unfinished: bool) -> Removal:
         return PostgresRemoval(line).remove(made, with_unfinished=with_unfinished)
     finally:
         line.close()
+
+
+def _open_postgres_copyable(url: str) -> Copyable:
+    try:
+        from holdfast.store.postgres.connections import Line
+        from holdfast.store.postgres.copying import PostgresCopyable
+    except ImportError as error:
+        raise _without_driver() from error
+    return PostgresCopyable(Line(url))
 
 
 def _without_driver() -> ConfigurationError:

@@ -209,7 +209,7 @@ _PARTS = {
 }
 _CHANGES = {
     *("write", "accept", "claim", "retry", "release", "bury", "wake", "advance", "requeue", "discard", "delete"),
-    *("begin", "end", "stride", "hold_back", "hold_timers", "add"),
+    *("begin", "end", "stride", "hold_back", "hold_timers", "add", "publish_all"),
 }
 _QUIET = {
     *("disown", "prune", "tidy", "maintain", "next_number", "retire", "announce", "publish", "record", "refuse"),

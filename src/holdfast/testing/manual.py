@@ -23,6 +23,7 @@ from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.settings import Settings
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
+from holdfast.store.shapes import DEFAULT_TENANT
 
 START = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -43,6 +44,7 @@ class ManualEngine(Engine):
         *,
         settings: Settings | None = None,
         codec: Codec | None = None,
+        tenant: str = DEFAULT_TENANT,
         store: Store | None = None,
         clock: ManualClock | None = None,
         seed: int | None = None,
@@ -60,6 +62,7 @@ class ManualEngine(Engine):
                 url,
                 settings=settings,
                 codec=codec,
+                tenant=tenant,
                 store=opened,
                 clock=self.clock,
                 chance=SeededChance(seed),

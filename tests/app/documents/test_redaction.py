@@ -54,6 +54,7 @@ def plain(value: object) -> object:
 
 
 @pytest.mark.row("EO-27")
+@pytest.mark.row("G-16")
 def test_values_are_gone_from_every_place_and_all_is_proven(place: Place) -> None:
     """Neither value is anywhere in the database; versions keep the hash of what was approved, and every rule holds, before and after more happens."""
     engine = opened(place)

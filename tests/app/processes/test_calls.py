@@ -225,6 +225,7 @@ def test_conditions_and_guards_say_which_way_is_open(place: Place) -> None:
 
 
 @pytest.mark.row("P-030", "P-077", "P-136", "EC-20")
+@pytest.mark.row("C-32")
 def test_a_caller_may_say_which_version_was_seen(place: Place) -> None:
     """The version begins at 1 and grows with each change; whoever has seen an older one is refused, and changes nothing."""
     engine = place.engine()
@@ -642,6 +643,7 @@ def test_a_rejected_order_ends_in_a_terminal_of_its_own(place: Place) -> None:
 
 
 @pytest.mark.row("P-122", "P-123")
+@pytest.mark.row("G-45")
 def test_a_descriptor_shows_what_its_caller_can_do(place: Place) -> None:
     """Who is asked sees the form and the events, and why one is closed; who is not sees neither."""
     engine = place.engine()

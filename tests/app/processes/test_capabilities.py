@@ -106,6 +106,7 @@ def test_what_is_given_says_nothing_about_who_gives_it(place: Place) -> None:
 
 
 @pytest.mark.row("P-068", "P-122", "C-46")
+@pytest.mark.row("G-45")
 def test_a_guard_that_is_missing_closes_the_way(place: Place) -> None:
     """Without the capability of the step it is forbidden; without that of the way there is no way, and only who is asked learns why."""
     engine = place.engine(capabilities=SCENE)

@@ -519,6 +519,7 @@ def test_each_entry_of_a_step_has_a_key_of_its_own(place: Place) -> None:
 
 
 @pytest.mark.row("P-097")
+@pytest.mark.row("G-38")
 def test_a_call_that_is_not_back_in_time_is_made_again(place: Place) -> None:
     """A step that is stuck for longer than its definition expects is called anew, and the chain goes on."""
     engine = place.engine()

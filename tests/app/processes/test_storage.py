@@ -51,6 +51,7 @@ def begun(live: Live) -> tuple[Engine, UUID]:
 
 
 @pytest.mark.row("P-143", "P-168")
+@pytest.mark.row("C-05")
 def test_every_column_of_an_instance_has_its_place(live: Live) -> None:
     """Definition, tenant, partition, starter, status and times are columns; step and state are in the history, the key is a receipt."""
     engine, instance = begun(live)

@@ -69,6 +69,7 @@ def cancels(engine: ManualEngine, answer: object = None) -> object:
 
 
 @pytest.mark.row("F-152", "F-154", "F-156", "F-157", "F-164", "EC-14")
+@pytest.mark.row("C-01")
 def test_a_cancellation_stops_what_runs_and_undoes_what_was_done(place: Place) -> None:
     """Cancelled inside the third step: that one is skipped, those before it are undone in reverse order, the last never runs."""
     stage, engine = Stage(), place.engine()
@@ -81,6 +82,7 @@ def test_a_cancellation_stops_what_runs_and_undoes_what_was_done(place: Place) -
 
 
 @pytest.mark.row("F-152", "F-155", "F-157", "F-169")
+@pytest.mark.row("C-13")
 def test_the_reply_comes_when_all_is_settled(live: Live) -> None:
     """A handler that heeds the signal is stopped, and everything is undone by the time that `cancel` answers."""
     stage = Stage()
@@ -143,6 +145,7 @@ def test_a_step_that_was_stopped_but_did_its_work_is_undone(place: Place) -> Non
 
 
 @pytest.mark.row("F-156")
+@pytest.mark.row("C-20")
 def test_a_cancellation_goes_back_to_the_root(place: Place) -> None:
     """Save points bound a rollback after a failure, not a cancellation."""
     stage, engine = Stage(), place.engine()
@@ -236,6 +239,7 @@ def test_the_history_tells_of_a_cancellation(place: Place) -> None:
 
 
 @pytest.mark.row("F-167", "F-166", "F-168", "F-169", "F-155")
+@pytest.mark.row("C-01")
 def test_cancel_workflow_with_parallel_steps(live: Live) -> None:
     """TestCancelWorkflowWithParallelSteps: both branch steps read `rolled_back` right after the cancellation; nothing behind them ran."""
     stage = Stage()
@@ -423,6 +427,7 @@ def ended(engine: ManualEngine, stage: Stage, how: str) -> InstanceId:
 @pytest.mark.row("F-153", "F-160", "F-175", "F-179")
 @pytest.mark.parametrize("how", ["completed", "failed", "cancelled", "aborted"])
 @pytest.mark.parametrize("word", ["cancel", "abort"])
+@pytest.mark.row("C-11")
 def test_a_saga_that_has_ended_cannot_be_stopped(place: Place, how: str, word: str) -> None:
     """Cancelling or aborting it is an error with a stable code, and nothing changes."""
     stage = Stage()
@@ -453,6 +458,7 @@ def test_an_unknown_saga_cannot_be_stopped(place: Place, word: str) -> None:
 
 
 @pytest.mark.row("F-161", "F-238")
+@pytest.mark.row("C-21")
 def test_a_saga_that_waits_for_an_operator_can_be_cancelled(place: Place) -> None:
     """Cancelling undoes what was done, also in DLQ mode, and closes the dead letters of the instance."""
     stage = Stage()

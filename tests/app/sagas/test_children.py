@@ -65,6 +65,7 @@ def child_of(engine: Engine, instance: InstanceId) -> InstanceId:
 # -- what goes down and comes back
 
 
+@pytest.mark.row("G-19")
 def test_the_result_of_a_child_is_found_under_the_name_of_its_step(place: Place) -> None:
     """The child gets the data of its parent; its result comes back under the name of the step that called it."""
     stage = Stage()

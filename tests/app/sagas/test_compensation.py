@@ -77,6 +77,7 @@ def test_a_failure_undoes_everything_in_reverse(place: Place) -> None:
 
 
 @pytest.mark.row("F-077")
+@pytest.mark.row("G-36")
 def test_steps_of_branches_are_undone_in_reverse_order_of_their_ends(place: Place) -> None:
     """Across branches it counts when a step ended, whatever branch it lies on, and one is undone after the other."""
     stage, engine = Stage(), place.engine()

@@ -54,6 +54,7 @@ def simple(stage: Stage, name: str = "simple", version: int = 1) -> SagaDefiniti
 # -- starting
 
 
+@pytest.mark.row("G-24")
 def test_a_business_key_names_one_instance_ever(place: Place) -> None:
     """A second start with the same key is refused, also after the first one has ended; another definition has keys of its own."""
     stage = Stage()

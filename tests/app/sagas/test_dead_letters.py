@@ -47,6 +47,7 @@ def forked(stage: Stage) -> SagaDefinition:
 
 
 @pytest.mark.row("F-231", "F-205", "F-206", "F-207", "F-208", "F-211", "F-214", "F-237", "F-238")
+@pytest.mark.row("C-34")
 def test_dlq_basic_workflow_failure(place: Place) -> None:
     """TestDLQ_BasicWorkflowFailure: after all attempts the step is paused, the instance in the dlq, one record written, nothing undone."""
     stage = Stage()
@@ -104,6 +105,7 @@ def test_the_classic_mode_is_the_default() -> None:
 
 
 @pytest.mark.row("F-212", "F-213")
+@pytest.mark.row("C-22")
 def test_a_running_sibling_is_frozen_but_may_finish(live: Live) -> None:
     """A sibling that runs when the instance enters the dlq reads `paused`; its result still counts, but nothing follows from it."""
     stage, gate = Stage(), Gate({"steady": "done"})
@@ -190,6 +192,7 @@ def test_dlq_compensation_max_retries_exceeded(place: Place) -> None:
 
 
 @pytest.mark.row("F-216")
+@pytest.mark.row("C-14")
 def test_a_compensation_that_may_not_be_called_fails_at_once(place: Place) -> None:
     """With a limit of zero there is no call, but both events and the same end as after a failing call."""
     stage = Stage()

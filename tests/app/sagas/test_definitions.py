@@ -51,6 +51,7 @@ def test_what_cannot_be_built_cannot_be_started(place: Place) -> None:
 
 
 @pytest.mark.row("F-002")
+@pytest.mark.row("C-37")
 def test_a_definition_is_started_by_name_or_id(place: Place) -> None:
     """`order` is the newest version; `order-v1`, or a name and a version, is that one; another version does not exist."""
     engine = place.engine()
@@ -220,6 +221,7 @@ def test_branches_run_by_themselves_and_meet(place: Place) -> None:
 
 
 @pytest.mark.row("F-011")
+@pytest.mark.row("C-12")
 def test_the_old_join_runs(place: Place) -> None:
     """A join with a list of names waits for them and goes on."""
     stage, engine = Stage(), place.engine()
@@ -382,6 +384,7 @@ def test_a_definition_by_hand_needs_no_more_than_it_says(place: Place) -> None:
 
 BAD_DATA: dict[str, tuple[Any, set[str]]] = {
     "no JSON": ("{", {"unreadable_graph"}),
+    "a name twice": (json.dumps(GOOD_DATA)[:-1] + ', "name": "y"}', {"duplicate_key"}),
     "no graph": ({"name": "x"}, {"unreadable_graph"}),
     "a word too much": ({**GOOD_DATA, "color": "red"}, {"unreadable_graph"}),
     "newer": ({**GOOD_DATA, "ir_version": 99}, {"unknown_ir_version"}),

@@ -174,6 +174,7 @@ def test_a_history_tells_of_the_missing_handler_without_anybody_asking(live: Liv
 
 
 @pytest.mark.row("F-112")
+@pytest.mark.row("C-13")
 def test_compensations_are_called_where_their_handlers_are(place: Place) -> None:
     """A rollback that one service began waits for the one that has the compensation, which brings it to its end."""
     stage, other = Stage(), Stage()

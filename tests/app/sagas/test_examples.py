@@ -238,6 +238,7 @@ def test_a_handler_may_say_that_trying_again_cannot_help(place: Place) -> None:
 
 
 @pytest.mark.row("F-245")
+@pytest.mark.row("G-01")
 def test_the_output_of_a_step_is_there_for_those_behind_it(place: Place) -> None:
     """An answer that is an object is laid over the data; any other is found under the name of its step; none changes nothing."""
     stage = Stage()

@@ -36,6 +36,7 @@ def doubling(stage: Stage, *, limit: int | None = None, dlq: bool = False) -> Sa
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2, 10])
+@pytest.mark.row("G-20")
 def test_the_answers_are_a_list_in_the_order_of_the_items(place: Place, limit: int | None) -> None:
     """However many run at once: one answer for each item, under the name of the step, and what follows sees them."""
     stage = Stage()

@@ -23,6 +23,7 @@ def expense(stage: Stage, **options: object) -> SagaDefinition:
     return asked.step("pay", stage.does("pay")).build()
 
 
+@pytest.mark.row("G-44")
 def test_an_answer_that_does_not_fit_is_refused_and_changes_nothing(place: Place) -> None:
     """The refusal lists the faults, the question stays open, and the history does not know of it."""
     engine = place.engine().register(expense(Stage()))

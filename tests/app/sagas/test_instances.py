@@ -90,6 +90,7 @@ def test_an_instance_that_begins_later_is_pending(place: Place) -> None:
 
 
 @pytest.mark.row("F-040")
+@pytest.mark.row("C-02")
 def test_an_instance_is_running_while_it_waits_or_goes_back(place: Place) -> None:
     """Neither a question to a person nor a rollback has an instance status of its own."""
     stage, engine, seen = Stage(), place.engine(), list[str]()
@@ -283,6 +284,7 @@ def test_a_tenant_sees_only_its_own(place: Place) -> None:
 
 
 @pytest.mark.row("F-048")
+@pytest.mark.row("C-19")
 def test_active_instances_are_those_that_have_not_ended(place: Place) -> None:
     """Pending, running and dead-letter ones are listed with id and status; ended ones are found by their status."""
     stage, engine = Stage(), place.engine()

@@ -161,6 +161,7 @@ RESERVED = ["order", "reserve A", "reserve B", "confirm A"]
 
 
 @pytest.mark.row("F-130")
+@pytest.mark.row("G-35")
 def test_what_a_loser_did_is_undone_while_the_saga_goes_on(place: Place) -> None:
     """By default: the loser is stopped, its reservation released, and the saga completes with the winner."""
     stage = Stage()
@@ -603,6 +604,7 @@ def test_a_branch_that_has_nothing_to_offer_must_say_so(place: Place, *, fails: 
 
 @pytest.mark.row("F-141")
 @pytest.mark.parametrize(("kind", "prepared"), [("digital", "deliver"), ("physical", "prepare")])
+@pytest.mark.row("C-12")
 def test_an_explicit_join_does_not_wait_for_a_way_not_taken(place: Place, kind: str, prepared: str) -> None:
     """The deprecated form that names what it waits for meets as well when a condition led past the step that it names."""
     stage = Stage()
@@ -627,6 +629,7 @@ def test_an_explicit_join_does_not_wait_for_a_way_not_taken(place: Place, kind: 
 
 
 @pytest.mark.row("F-245")
+@pytest.mark.row("G-01")
 def test_a_join_brings_the_answers_of_its_branches_together(place: Place) -> None:
     """What follows sees the data before the fork, and over it each branch's answer under the name of its last step."""
     stage = Stage()

@@ -74,6 +74,7 @@ def test_the_engine_of_a_test_behaves_alike(place: Place) -> None:
     assert seen(ledger) == {(repr(DATA), repr(DATA), "None", "{}")}
 
 
+@pytest.mark.row("G-01")
 def test_a_compensation_gets_what_the_step_had(live: Live) -> None:
     """Each call that undoes a step gets its data and its answer as they were, whatever the call before did to them."""
     ledger = Ledger()

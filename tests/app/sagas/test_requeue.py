@@ -161,6 +161,7 @@ def test_a_branch_that_arrived_during_the_pause_goes_on_with_the_saga(live: Live
 
 
 @pytest.mark.row("F-224")
+@pytest.mark.row("C-22")
 def test_everything_that_was_frozen_goes_on(place: Place) -> None:
     """Siblings that were never called have no record of their own, and are called after the requeue."""
     stage = Stage()
@@ -288,6 +289,7 @@ def failing_to_undo(stage: Stage) -> SagaDefinition:
 
 
 @pytest.mark.row("F-229")
+@pytest.mark.row("C-23")
 def test_a_compensation_is_not_requeued_but_retried(place: Place) -> None:
     """Requeueing it is a conflict that keeps the record; retrying it goes on with the rollback from there."""
     stage = Stage()

@@ -160,6 +160,7 @@ def test_retries_wait_as_long_as_they_are_told_to(place: Place) -> None:
 
 
 @pytest.mark.row("F-068", "F-071")
+@pytest.mark.row("G-08")
 def test_a_step_whose_worker_fell_silent_is_called_again(place: Place) -> None:
     """Steps may be repeated by default: after the lease another worker calls the handler, and the instance finishes."""
     stage, other = Stage(), Stage()
@@ -218,6 +219,7 @@ def test_what_must_not_be_repeated_is_not(place: Place) -> None:
 
 
 @pytest.mark.row("F-070")
+@pytest.mark.row("C-15", "C-33")
 def test_what_must_not_be_repeated_is_not_after_a_crash_either(place: Place) -> None:
     """A step that may have been done is not done again: it fails, and it is undone with what came before it."""
     stage, other = Stage(), Stage()

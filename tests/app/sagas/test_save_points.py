@@ -28,6 +28,7 @@ def test_a_save_point_is_a_step_that_calls_nobody(place: Place) -> None:
 
 
 @pytest.mark.row("F-081", "EC-07")
+@pytest.mark.row("C-20")
 def test_a_failure_goes_back_to_the_save_point(place: Place) -> None:
     """What lies before it stays done and is not undone; the instance has failed all the same."""
     stage, engine = Stage(), place.engine()

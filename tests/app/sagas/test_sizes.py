@@ -203,6 +203,7 @@ def test_an_answer_of_a_person_that_does_not_fit_is_refused(place: Place) -> Non
     assert status(engine, instance) == "completed"
 
 
+@pytest.mark.row("G-22")
 def test_what_is_given_is_bounded(place: Place) -> None:
     """The input of a start and of a requeue; nothing is written."""
     stage = Stage()

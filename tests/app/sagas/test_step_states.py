@@ -102,6 +102,7 @@ def test_a_step_is_running_in_dead_letter_mode_too(place: Place) -> None:
 
 
 @pytest.mark.row("F-052", "F-061")
+@pytest.mark.row("C-16")
 def test_a_step_fails_when_its_calls_are_used_up(place: Place) -> None:
     """Between two calls it stays `running`; only the last failure makes it `failed`."""
     engine, stage = place.engine(), Stage()

@@ -283,6 +283,7 @@ def test_a_signal_needs_an_instance_and_a_name(place: Place) -> None:
 # -- the whole run
 
 
+@pytest.mark.row("G-37")
 def test_a_deadline_cancels_the_saga(place: Place) -> None:
     """When its time is over the run is cancelled like by a person: what waits is skipped, what was done is undone."""
     stage = Stage()

@@ -15,7 +15,7 @@ from holdfast.authoring.document import (
     ready_contract,
 )
 from holdfast.authoring.document.contract_format import Policy
-from holdfast.authoring.document.rehearsal import Rehearsal
+from holdfast.authoring.rehearsal import Rehearsal
 from holdfast.errors import DefinitionError
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Rejection
@@ -60,12 +60,12 @@ def code(refusal: Rejection | None) -> str:
 def test_who_may_do_what_by_the_policies_of_the_contract() -> None:
     """Creating, editing and transitions ask the policies: one that names the action must hold, by role and condition; its capability alone is not enough."""
     stage = staged()
-    barred = stage.begin(CreateDocument(data=LARGE), CLERK)
+    barred = stage.say(CreateDocument(data=LARGE), CLERK)
     assert barred is not None
     assert (barred.code, stage.document) == ("not_allowed", None)
     assert "clerks handle small ones" in barred.message
     assert "boss" in barred.message
-    assert code(stage.begin(CreateDocument(data=SMALL), CLERK)) == ""
+    assert code(stage.say(CreateDocument(data=SMALL), CLERK)) == ""
     assert code(stage.say(Mutate(payload={"note": "x"}), CLERK)) == ""
     assert (
         code(stage.say(Mutate(payload={"note": "y"}), Actor(id="eve", capabilities=frozenset({"*"})))) == "not_allowed"
@@ -85,16 +85,16 @@ def test_a_policy_of_creating_knows_what_follows_from_the_content() -> None:
     euros = Policy(
         name="small euros", actions=["invoice.create"], when="entity.currency == 'EUR' and not entity.is_large"
     )
-    assert code(staged([euros]).begin(CreateDocument(data=SMALL), CLERK)) == ""
-    assert code(staged([euros]).begin(CreateDocument(data=LARGE), CLERK)) == "not_allowed"
-    assert code(staged([euros]).begin(CreateDocument(data={**SMALL, "currency": "USD"}), CLERK)) == "not_allowed"
+    assert code(staged([euros]).say(CreateDocument(data=SMALL), CLERK)) == ""
+    assert code(staged([euros]).say(CreateDocument(data=LARGE), CLERK)) == "not_allowed"
+    assert code(staged([euros]).say(CreateDocument(data={**SMALL, "currency": "USD"}), CLERK)) == "not_allowed"
 
 
 @pytest.mark.row("E-403", "EH-06", "E-025")
 def test_a_policy_gate_shows_the_policy_that_decided() -> None:
     """A step that acts for whoever asked is let through by the policy that holds for them, and stops where none does; a lent name is asked for no role."""
     stage = staged()
-    stage.begin(CreateDocument(data=LARGE), BOSS)
+    stage.say(CreateDocument(data=LARGE), BOSS)
     for name in ("submit", "approve"):
         assert code(stage.say(RequestTransition(transition=name), BOSS)) == ""
     assert stage.document is not None
@@ -108,7 +108,7 @@ def test_a_policy_gate_shows_the_policy_that_decided() -> None:
     ]
     late = [Policy(name="bosses post", actions=["invoice.post"], roles=["boss"])]
     stage = staged(late)
-    stage.begin(CreateDocument(data=SMALL), CLERK)
+    stage.say(CreateDocument(data=SMALL), CLERK)
     for name in ("submit", "approve"):
         stage.say(RequestTransition(transition=name), CLERK)
     assert (stage.state.status, stage.document is not None) == ("paused", True)
@@ -116,7 +116,7 @@ def test_a_policy_gate_shows_the_policy_that_decided() -> None:
     lent = [("system", late, "running"), ("service_account:poster", late, "running"), ("system", only[1:], "paused")]
     for name_, policies, status in lent:  # Conditions hold for lent names too.
         stage = staged(policies, run_as=name_)
-        stage.begin(CreateDocument(data=LARGE), CLERK)
+        stage.say(CreateDocument(data=LARGE), CLERK)
         for name in ("submit", "approve"):
             stage.say(RequestTransition(transition=name), CLERK)
         assert stage.state.status == status
@@ -126,7 +126,7 @@ def test_a_condition_that_cannot_be_judged_does_not_hold() -> None:
     """Strict: what is missing lets nobody through, and the message says so."""
     policies = [Policy(name="by centre", actions=["invoice.submit"], when="entity.cost_center == 'A'")]
     stage = staged(policies)
-    stage.begin(CreateDocument(data=SMALL), SYSTEM)
+    stage.say(CreateDocument(data=SMALL), SYSTEM)
     barred = stage.say(RequestTransition(transition="submit"), SYSTEM)
     assert barred is not None
     assert "cannot be judged" in barred.message or "does not hold" in barred.message

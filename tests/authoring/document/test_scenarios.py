@@ -6,7 +6,6 @@ import pytest
 
 from holdfast.authoring.document import (
     Body,
-    DryRun,
     ScenarioResult,
     check_body,
     compile_effective,
@@ -18,6 +17,7 @@ from holdfast.authoring.document import (
     ready_contract,
     run_scenario,
 )
+from holdfast.authoring.rehearsal import DryRun, Script
 from holdfast.errors import DefinitionError
 from holdfast.kernel.actor import Actor
 from holdfast.machine.runs.document_commands import CreateDocument
@@ -198,7 +198,8 @@ def tried(total: int, **decisions: str) -> DryRun:
     graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), instantiate("invoice_approval")))
     data: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": total, "budget_owner_id": "otto"}
     given = CreateDocument(data=data, org={"trusted_vendors": ["V-1"]})
-    return dry_run(graph, given, ANYBODY, decisions=decisions, answers={"invoice.post": {"posting_ref": "GL"}})
+    script = Script(decisions=decisions, answers={"invoice.post": {"posting_ref": "GL"}})
+    return dry_run(graph, given, ANYBODY, script)
 
 
 @pytest.mark.row("EO-13")
@@ -222,11 +223,12 @@ def test_a_dry_run_goes_past_waits_and_stops_where_it_must() -> None:
     """Events that are awaited come, handlers that answer what does not fit stop it, and a document that could not be created is told of."""
     graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), body(total=5)))
     data: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": 5}
-    found = dry_run(graph, CreateDocument(data=data), ANYBODY)
-    assert (found.ends, [each.node for each in found.trail if each.is_assumed]) == ("rests", ["paid"])
-    missing = dry_run(graph, CreateDocument(data={}), ANYBODY)
+    found = dry_run(graph, CreateDocument(data=data), ANYBODY, Script())
+    assert (found.ends, [each.node for each in found.trail if each.is_assumed]) == ("rests", ["check", "paid"])
+    missing = dry_run(graph, CreateDocument(data={}), ANYBODY, Script())
     assert (missing.ends, missing.status, missing.trail) == ("refused", "", [])
     assert "invalid_document" in missing.reason
     post = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), instantiate("fast_track")))
-    stopped = dry_run(post, CreateDocument(data=data), Actor(id="eve", capabilities=frozenset({"invoice.create"})))
+    eve = Actor(id="eve", capabilities=frozenset({"invoice.create"}))
+    stopped = dry_run(post, CreateDocument(data=data), eve, Script())
     assert (stopped.ends, stopped.status) == ("refused", "draft")

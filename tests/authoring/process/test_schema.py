@@ -30,6 +30,7 @@ def test_the_package_holds_it_as_a_file() -> None:
     assert json.loads(file.read_text(encoding="utf-8")) == SCHEMA
 
 
+@pytest.mark.row("G-05")
 def test_every_field_is_described() -> None:
     """An editor shows what a field is for."""
     parts = SCHEMA["$defs"]
@@ -58,6 +59,7 @@ def test_it_takes_the_templates(name: str) -> None:
         {"transitions__0__condition": 7}, {"steps__0__form": []}, {"triggers": [{}]}, {"capabilities": "x"},
     ],
 )  # fmt: skip
+@pytest.mark.row("G-05")
 def test_it_refuses_what_the_reader_refuses(changes: dict[str, Any]) -> None:
     """A structure that is wrong for one of them is wrong for both."""
     assert JUDGE.is_valid(ORDERS)

@@ -103,6 +103,7 @@ def test_only_an_approval_can_be_required() -> None:
         ({"stepz": []}, [("unknown_field", "stepz")]),
         ({"steps__2": "allow"}, [("not_an_object", "steps[2]")]),
         ({"steps__2__type": "acton"}, [("step_type", "steps[2]")]),
+        ({"steps__2__type": "acton", "steps__2__reson": "x", "steps__2__id": 7}, [("step_type", "steps[2]"), ("unknown_field", "steps[2]"), ("not_a_text", "steps[2].id")]),
         ({"steps__2__action": "alow"}, [("action", "steps[2]")]),
         ({"steps__2__action": None}, [("action", "steps[2]")]),
         ({"steps__2__requires": {}}, [("unknown_field", "steps[2]")]),
@@ -158,7 +159,14 @@ def test_a_misspelt_word_gets_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code"), [("{", "not_json"), (b"\xff", "not_json"), ("[]", "not_an_object"), ("[" * 100_000, "not_json")]
+    ("text", "code"),
+    [
+        ("{", "not_json"),
+        (b"\xff", "not_json"),
+        ("[]", "not_an_object"),
+        ('{"workflow_id": "a", "workflow_id": "b"}', "duplicate_key"),
+        ("[" * 100_000, "not_json"),
+    ],
 )
 def test_what_is_no_rules_file_is_refused(text: str | bytes, code: str) -> None:
     """Text that is no JSON, or no object, is a finding and never a traceback."""

@@ -65,6 +65,15 @@ def test_a_compensation_belongs_to_the_step_before() -> None:
     assert (saga.steps["a"].on_failure, saga.steps["b"].on_failure) == ("undo a", "")
 
 
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_what_was_written_in_the_commit_is_undone_in_the_commit(*, is_inside: bool) -> None:
+    """The short way of it has no options of its own: a step that writes with the engine's connection has an `undo` that does."""
+    saga = Saga("s").step("a", H, undo=lambda: None, transactional=is_inside).build()
+    undo = saga.graph.nodes["a"].compensation
+    assert undo is not None
+    assert undo.transactional is is_inside
+
+
 @pytest.mark.row("F-007")
 @pytest.mark.parametrize(
     "saga",

@@ -71,6 +71,7 @@ def test_a_handler_is_a_name() -> None:
 
 
 @pytest.mark.row("F-028", "F-029", "F-068")
+@pytest.mark.row("C-17")
 def test_a_step_is_called_up_to_three_times_by_default() -> None:
     """The limit counts all calls and is 3, for steps and compensations; steps may be repeated unless they say no."""
     saga = Saga("s").step("a", H).on_failure("undo", H).build()
@@ -143,6 +144,7 @@ def test_metadata_is_carried_as_it_is() -> None:
 
 
 @pytest.mark.row("F-037")
+@pytest.mark.row("C-18")
 def test_a_step_has_a_priority() -> None:
     """It lies between 0 and 100 and is 0 by default."""
     saga = Saga("s").step("a", H).step("b", H, priority=0).step("c", H, priority=100).build()

@@ -13,8 +13,9 @@ import msgspec
 from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus, batch_of, items_of
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.start import check_right
-from holdfast.app.desk import Desk, checked_after, checked_id, checked_last, checked_limit, checked_text
+from holdfast.app.desk import Desk, checked_after, checked_id, checked_key, checked_last, checked_limit, checked_text
 from holdfast.app.kept import Kept
+from holdfast.app.letter_groups import fingerprint
 from holdfast.app.references import (
     DefinitionLike,
     InstanceLike,
@@ -23,13 +24,15 @@ from holdfast.app.references import (
     checked_instance,
     checked_letter,
 )
+from holdfast.app.requeued import mark_of, newest_letter
 from holdfast.app.schedule_plans import milliseconds
 from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.workflow_reads import LARGEST_PAGE
-from holdfast.errors import PayloadError, brief
+from holdfast.errors import NotFoundError, PayloadError, brief
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS
 from holdfast.machine.batches import words as w
+from holdfast.runtime.mishaps import RECALLED
 from holdfast.runtime.replies import Reply
 from holdfast.store import shapes
 from holdfast.store.reading import Reader
@@ -38,8 +41,8 @@ from holdfast.store.shapes import InstanceQuery
 READ_BATCHES, MANAGE_BATCHES = "batch:read", "batch:manage"
 """What it takes to look at batches, and to begin and cancel them; what is done to each item takes what it always does."""
 MOST_ITEMS = 10_000
-_REQUEUED = ("step", "compensation", "effect")
 _FASTEST = 10_000
+_OF_LETTERS = ("requeue", "discard")
 
 
 class FutureBatches:
@@ -62,6 +65,7 @@ class FutureBatches:
         definition: DefinitionLike = "",
         version: str | int = "",
         status: str | Sequence[str] = (),
+        cause: str = "",
         reason: str = "",
         per_second: float = 0,
         follow: timedelta | float = 3600,
@@ -70,8 +74,9 @@ class FutureBatches:
         """Do something to many runs; the answer is there when it is stored, and the batch goes on by itself.
 
         `cancel`, `abort`, `pause` and `resume` are done to these `runs`, or to those of a `definition` that are in a `status`; `retry`
-        requeues all that gave up of them; `requeue` is for these dead `letters`, or all of a `definition`; `start` starts the
-        `definition` once for each of the `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
+        requeues all that gave up of them; `requeue` and `discard` are for these dead `letters`, all of a `definition`, or all of one
+        `cause`, which is the fingerprint that `dead_letters.groups` tells; `start` starts the `definition` once for each of the
+        `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
         of `follow` after the last one was tried it is looked what became of those that were taken: an item is done when it is as it was
         wanted, and not before. `batch_id` makes the call safe to repeat.
         """
@@ -80,23 +85,36 @@ class FutureBatches:
             self._kept.check(MANAGE_BATCHES, "begin batches")
             if verb not in get_args(BatchVerb):
                 raise PayloadError(f"a batch does one of {', '.join(get_args(BatchVerb))}, not {brief(verb)}")
-            asked = _Asked(self._desk.looked_up(), verb, definition=definition, version=version, status=status)
+            asked = _Asked(
+                self._desk.looked_up(), verb, definition=definition, version=version, status=status, cause=cause
+            )
             order = w.Order(
                 verb="requeue" if verb == "retry" else verb,
                 reason=checked_text(reason, "reason"),
                 definition=asked.name if verb == "start" else "",
                 version=asked.version if verb == "start" else "",
+                cause=asked.cause,
                 per_second=_rate(per_second),
                 follow_ms=milliseconds(follow, "`follow`"),
             )
+            made = checked_id(batch_id, "batch id", may_be_empty=True)
+            if asked.cause and made and (known := self._begun(made, order)) is not None:
+                return known  # What it was about may be at work by now, so that it cannot be chosen again.
             items = asked.items(runs, letters, inputs)
             shared = self._desk.service.shared
-            made = checked_id(batch_id, "batch id", may_be_empty=True)
             name = made or str(shared.chance.new_id(shared.clock.now()))
             self._kept.send(name, w.BeginBatch(id=name, order=order, items=items), made, may_create=True)
             return batch_of(*self._kept.found(name))
 
         return self._desk.read(act)
+
+    def _begun(self, name: str, order: w.Order) -> Batch | None:
+        """The batch that was begun by the same order under this id; None if none was."""
+        try:
+            header, state = self._kept.found(name)
+        except NotFoundError:
+            return None
+        return batch_of(header, state) if state.order == order else None
 
     def get(self, batch: str) -> Reply[Batch]:
         """One batch: how far it is, and how many items have come to what."""
@@ -159,10 +177,12 @@ class _Asked:
         definition: DefinitionLike,
         version: str | int,
         status: str | Sequence[str],
+        cause: str,
     ) -> None:
         self._desk = desk
         self._verb = verb
         self._status = status
+        self.cause = checked_key(cause, "cause", may_be_empty=True)
         self.name, self.version = checked_definition(definition, version) if definition else ("", "")
 
     def items(
@@ -172,7 +192,7 @@ class _Asked:
         self._check(runs, letters, inputs)
         if self._verb == "start":
             found = self._starts(inputs)
-        elif self._verb == "requeue":
+        elif self._verb in _OF_LETTERS:
             found = self._letters(letters)
         else:
             chosen = self._runs(runs)
@@ -182,7 +202,8 @@ class _Asked:
                 else [w.Item(number=0, run=str(each)) for each in chosen]
             )
         if len(found) > MOST_ITEMS:
-            raise PayloadError(f"a batch has at most {MOST_ITEMS} items, and these are more; begin several")
+            told = "; name some of them by `letters`" if self.cause else "; begin several"
+            raise PayloadError(f"a batch has at most {MOST_ITEMS} items, and these are more{told}")
         return [msgspec.structs.replace(each, number=number) for number, each in enumerate(found, start=1)]
 
     def _check(self, runs: Sequence[InstanceLike], letters: Sequence[LetterLike], inputs: Sequence[object]) -> None:
@@ -191,14 +212,19 @@ class _Asked:
         for what, given in named.items():
             if isinstance(given, str | bytes) or not isinstance(given, Sequence):
                 raise PayloadError(f"`{what}` is a list, not {brief(given)}")
-        wanted = {"start": "inputs", "requeue": "letters"}.get(self._verb, "runs")
+        wanted = {"start": "inputs", "requeue": "letters", "discard": "letters"}.get(self._verb, "runs")
         strangers = [what for what, given in named.items() if len(given) and what != wanted]
         if strangers:
             raise PayloadError(f"{self._verb!r} is about `{wanted}`, not about `{strangers[0]}`; leave those out")
         if self._verb == "start" and not (self.name and len(inputs)):
             raise PayloadError("a start needs a `definition`, and `inputs` of which each is one run")
-        if self._verb != "start" and bool(self.name) == bool(len(named[wanted])):
-            raise PayloadError(f"say what it is about: either `{wanted}`, or a `definition`")
+        if self.cause and wanted != "letters":
+            raise PayloadError(
+                f"a `cause` is one of dead letters, and {self._verb!r} is about `{wanted}`; leave it out"
+            )
+        if self._verb != "start" and sum(map(bool, (self.name, len(named[wanted]), self.cause))) != 1:
+            told = ", or a `cause`" if wanted == "letters" else ""
+            raise PayloadError(f"say what it is about: either `{wanted}`, or a `definition`{told}")
 
     def _starts(self, inputs: Sequence[object]) -> list[w.Item]:
         desk = self._desk
@@ -229,6 +255,8 @@ class _Asked:
 
     def _letters(self, letters: Sequence[LetterLike]) -> list[w.Item]:
         reader = self._desk.reader
+        if self.cause:
+            return [self._item(each) for each in self._of_one_cause()]
         if not len(letters):
             return [self._item(each) for each in self._pages(self.name)]
         found: list[w.Item] = []
@@ -236,6 +264,15 @@ class _Asked:
             letter = reader.dead_letter(each)
             gone = w.Item(number=0, letter=each, status="refused", detail=f"no dead letter '{each}'")
             found.append(gone if letter is None else self._item(letter))
+        return found
+
+    def _of_one_cause(self) -> list[shapes.DeadLetter]:
+        """Letters that say the same; NotFoundError if none says so."""
+        alike = (each for each in self._pages("") if fingerprint(each) == self.cause)
+        found = list(islice(alike, MOST_ITEMS + 1))
+        if not found:
+            told = "no dead letter has it; `dead_letters.groups` tells those that there are"
+            raise NotFoundError("cause", self.cause, hint=told)
         return found
 
     def _pages(self, definition: str) -> Iterator[shapes.DeadLetter]:
@@ -266,12 +303,31 @@ class _Asked:
             name=letter.name,
             number_of=letter.number,
         )
-        if letter.instance is None or letter.source not in _REQUEUED:
-            told = f"it is of {letter.source!r}, of which nobody can tell whether it is done; requeue it by itself"
-            return msgspec.structs.replace(made, status="refused", detail=told)
-        rows = self._desk.reader.rows(STEPS, letter.instance) if letter.source == "step" else []
+        barred = self._barred(letter)
+        if barred or self._verb == "discard":
+            return msgspec.structs.replace(made, status="refused" if barred else "waiting", detail=barred)
+        reader = self._desk.reader
+        if letter.source == "inbox":
+            told = {"definition": letter.definition, "key": letter.key, "mark": mark_of(letter)}
+            return msgspec.structs.replace(made, behind=newest_letter(reader, letter), **told)
+        assert letter.instance is not None, "only messages go to what is not there yet"
+        if letter.source == "timer":
+            found = reader.headers([letter.instance])
+            return msgspec.structs.replace(made, behind=found[0].version if found else 0)
+        rows = reader.rows(STEPS, letter.instance) if letter.source == "step" else []
         token = next((each.token for each in rows if each.number == letter.number), "")
         return msgspec.structs.replace(made, token=token)
+
+    def _barred(self, letter: shapes.DeadLetter) -> str:
+        """Why this can never be done to a letter; empty if it can."""
+        if self._verb == "discard":
+            return (
+                "its workflow waits for this step: requeue it, or cancel or abort the workflow"
+                if letter.source == "step"
+                else ""
+            )
+        is_unwanted = letter.source == "effect" and letter.reason == RECALLED
+        return "nobody wants it any more: its instance took it back while it ran; discard it" if is_unwanted else ""
 
 
 def _rate(given: object) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
@@ -26,7 +26,6 @@ from holdfast.app.publishing import Publisher, draft_changed
 from holdfast.authoring.document import (
     Body,
     Difference,
-    DryRun,
     ScenarioResult,
     diff,
     export_yaml,
@@ -36,6 +35,7 @@ from holdfast.authoring.document import (
     rebased,
     template_names,
 )
+from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import NotFoundError, PayloadError
 from holdfast.machine.runs.law import READ
 from holdfast.runtime.replies import Reply
@@ -280,20 +280,23 @@ class FutureBodies:
 
         return self._desk.read(read)
 
-    def dry_run(
+    def dry_run(  # noqa: PLR0913 - all that can be supposed, by name
         self,
         type: str,  # noqa: A002 - see instantiate
         data: Mapping[str, object] | None = None,
         *,
         document: str = "",
         draft: str = "",
-        decisions: Mapping[str, str] | None = None,
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
         answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
     ) -> Reply[DryRun]:
         """Which way a document would take, with this content, or as one that is there has it: through what is in force, or through a draft.
 
-        Everybody who is asked agrees, unless `decisions` say otherwise, by node; handlers answer nothing, unless `answers` say what, by
-        handler. Rules and people are not looked up. Nothing is written.
+        What is supposed of the world is said as in `definitions.dry_run`. Rules and people are not looked up. Nothing is written.
         """
 
         def read() -> DryRun:
@@ -303,8 +306,14 @@ class FutureBodies:
                 data,
                 document=checked_key(document, "document id", may_be_empty=True),
                 draft=checked_key(draft, "id of a draft", may_be_empty=True),
-                decisions=decisions,
-                answers=answers,
+                given={
+                    "decisions": decisions,
+                    "forms": forms,
+                    "answers": answers,
+                    "failing": failing,
+                    "events": events,
+                    "unanswered": unanswered,
+                },
             )
 
         return self._desk.read(read)

@@ -14,6 +14,7 @@ from holdfast.app.references import InstanceLike, LetterLike, checked_instance, 
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
+from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.commit.submissions import Outcome
@@ -82,7 +83,10 @@ class FutureDeadLetters:
         return self._desk.read(read)
 
     def groups(self, *, definition: str = "") -> Reply[LetterGroups]:
-        """What gave up, in groups that have the same cause as far as their words tell, the largest first."""
+        """What gave up, in groups that have the same cause as far as their words tell, the largest first.
+
+        `batches.begin` puts back, or discards, all of one `cause`. NotFoundError for a definition that nobody has heard of.
+        """
 
         def read(reader: Reader) -> LetterGroups:
             check_reader(self._desk)
@@ -93,6 +97,8 @@ class FutureDeadLetters:
                 last = letters[-1].id if letters else 0
                 page = reader.dead_letters(definition=definition, after=last, limit=_PAGE)
                 letters += page
+            if definition and not letters:
+                self._check_known(reader, definition)
             return LetterGroups(items=grouped(letters), is_complete=len(page) < _PAGE)
 
         return self._desk.look(read)
@@ -168,6 +174,16 @@ class FutureDeadLetters:
                 _not_found(found.id)
 
         return self._desk.read(forget)
+
+    def _check_known(self, reader: Reader, definition: str) -> None:
+        """NotFoundError for a name under which nothing is published, and nothing was ever there."""
+        registry = self._desk.registry
+        published = {each.name for each in registry.library.listed(self._desk.tenant)}
+        if definition in published or registry.is_decider(definition):
+            return
+        if not reader.instances(shapes.InstanceQuery(definition=definition, limit=1)):
+            told = f"nothing of this name is published{suggestion(definition, published)}"
+            raise NotFoundError("workflow", definition, hint=told)
 
     def _shown(self, letter: shapes.DeadLetter) -> DeadLetter:
         return dead_letter(letter, self._desk.registry.codec)

@@ -17,6 +17,7 @@ from holdfast.errors import ForbiddenError, HoldfastError, NotFoundError, Payloa
 from holdfast.kernel.actor import context_bytes
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.kernel.pairs import distinct
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.machine import GraphMachine
@@ -265,7 +266,7 @@ def _plain(payload: Mapping[str, object] | bytes | str) -> Mapping[str, object]:
     if isinstance(payload, Mapping):
         return payload
     try:
-        value = json.loads(payload)
+        value = json.loads(payload, object_pairs_hook=distinct)
     except (ValueError, RecursionError) as error:
         raise PayloadError(f"the payload is not JSON: {error}") from error
     if not isinstance(value, dict):

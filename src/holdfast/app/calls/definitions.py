@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from holdfast.app.comparing import compared
+from holdfast.app.comparing import compared, compared_words
 from holdfast.app.definition_files import (
     FileChanges,
     FileCheck,
@@ -19,6 +19,7 @@ from holdfast.app.definition_files import (
     prospect_of,
     refused_file,
     taken,
+    words_of,
 )
 from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk, checked_flag, checked_text
@@ -26,7 +27,9 @@ from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, Def
 from holdfast.app.pause_points import PausePoint, PauseTrigger, pause_points
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
+from holdfast.app.suppositions import tried_out
 from holdfast.authoring.definition import Definition, definition_of
+from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import ConfigurationError, DefinitionError, NotFoundError
 from holdfast.kernel.actor import RequestContext
 from holdfast.machine.graphs.compiler import graph_data
@@ -93,8 +96,7 @@ class FutureDefinitions:
                 raise refused_file(name, prospects)
             for each in found:
                 self._desk.registry.check_free(each.graph)
-            for each in found:
-                self._desk.registry.library.publish(each, request=self._owner)
+            self._desk.registry.library.publish_all(found, request=self._owner)
             return FilePublication(is_published=True, workflows=prospects)
 
         return self._desk.read(write)
@@ -118,9 +120,9 @@ class FutureDefinitions:
 
         def compare() -> FileChanges:
             before, after = self._graph(definition, old), self._graph(definition, new)
-            return FileChanges(
-                name=after.name, before=before.version, after=after.version, changes=compared(before, after)
-            )
+            said = [words_of(self._desk, each.name, each.version) for each in (before, after)]
+            changes = [*compared_words(*said), *compared(before, after)]
+            return FileChanges(name=after.name, before=before.version, after=after.version, changes=changes)
 
         return self._desk.read(compare)
 
@@ -184,6 +186,83 @@ class FutureDefinitions:
         `trigger` asks for those of one of these words; PayloadError for any other.
         """
         return self._desk.read(lambda: pause_points(self._graph(definition, version), trigger))
+
+    def dry_run(  # noqa: PLR0913 - all that can be supposed, by name
+        self,
+        definition: DefinitionLike,
+        input: object = None,  # noqa: A002 - the word that everybody uses for it
+        *,
+        version: str | int = "",
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
+        answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+    ) -> Reply[DryRun]:
+        """Which way a run of a workflow would take, with this input. Nothing is written, nobody is told anything, and no handler is called.
+
+        Everybody who is asked agrees, fills in nothing, and everything that is waited for comes at once and brings nothing; time goes by
+        where nothing else happens. Handlers and other workflows answer nothing. What is different is said by name: `decisions` by
+        step, an outcome or several of them in turn; `forms` by step, what is filled in; `answers` by handler or workflow, or by
+        the step that calls it; `failing` those of them that fail; `events` what events and signals bring; `unanswered` the steps where nobody decides, and the events and
+        signals that do not come. PayloadError for a name that the workflow does not have.
+        """
+
+        def play() -> DryRun:
+            graph = self._graph(definition, version)
+            return self._tried_out(
+                graph,
+                input,
+                {
+                    "decisions": decisions,
+                    "forms": forms,
+                    "answers": answers,
+                    "failing": failing,
+                    "events": events,
+                    "unanswered": unanswered,
+                },
+            )
+
+        return self._desk.read(play)
+
+    def dry_run_file(  # noqa: PLR0913 - see dry_run
+        self,
+        text: str | bytes,
+        input: object = None,  # noqa: A002 - the word that everybody uses for it
+        *,
+        workflow: str = "",
+        name: str = "the file",
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
+        answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+    ) -> Reply[DryRun]:
+        """The same for a workflow of a file, which need not be published; `workflow` names it if there are several."""
+
+        def play() -> DryRun:
+            found = definitions_of(checked_file(text), checked_text(name, "name"))
+            graph = picked(found, checked_text(workflow, "workflow")).graph
+            return self._tried_out(
+                graph,
+                input,
+                {
+                    "decisions": decisions,
+                    "forms": forms,
+                    "answers": answers,
+                    "failing": failing,
+                    "events": events,
+                    "unanswered": unanswered,
+                },
+            )
+
+        return self._desk.read(play)
+
+    def _tried_out(self, graph: Graph, given: object, supposition: Mapping[str, object]) -> DryRun:
+        desk = self._desk
+        return tried_out(graph, given, supposition, actor=desk.request.actor, settings=desk.service.shared.settings)
 
     def _graph(self, definition: DefinitionLike, version: str | int) -> Graph:
         return self._desk.registry.library.graph(self._desk.tenant, *checked_definition(definition, version))

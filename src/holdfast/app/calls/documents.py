@@ -70,8 +70,10 @@ class FutureDocuments:
     RejectedError, whose `reason` is a stable code and whose message says what would be possible; it has changed nothing.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, *, origin: str = "") -> None:
         self._desk = desk
+        self._origin = origin
+        """What documents are created by, if that is not whoever asks: another document, or a schedule."""
 
     # -- writing
 
@@ -95,6 +97,7 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 rules=self._rules(name, "create"),
                 org=self._org(),
+                origin=self._origin,
                 related=related_to(self._desk, (name, ""), {} if data is None else data),
                 looks_up=looks_up(self._desk),
             )

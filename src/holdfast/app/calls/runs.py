@@ -96,7 +96,10 @@ class FutureRuns:
         return self._desk.look(read)
 
     def state_at(self, run: InstanceLike, at: int) -> Reply[PastState]:
-        """A run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        """A run as it was after the event with this sequence: how it stood, its data, its steps.
+
+        The history is folded anew: from the newest snapshot where that is no later, else from the beginning up to that event.
+        """
 
         def read(reader: Reader) -> PastState:
             identity = checked_instance(run)

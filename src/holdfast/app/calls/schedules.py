@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
@@ -22,11 +22,20 @@ from holdfast.app.desk import (
 )
 from holdfast.app.kept import Kept
 from holdfast.app.references import DefinitionLike
-from holdfast.app.schedule_plans import Timing, checked_overlap, plan_of
-from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule, fires_of, schedule_of
+from holdfast.app.schedule_plans import (
+    Timing,
+    check_overlap_of_documents,
+    checked_overlap,
+    document_plan,
+    plan_of,
+)
+from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule, fire_of, schedule_of
 from holdfast.errors import PayloadError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.schedule_records import FIRES, SCHEDULES, StoredFire
 from holdfast.machine.schedules import words as w
 from holdfast.machine.schedules.plan import Clockwork, Plan
+from holdfast.machine.schedules.rows import state_of
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header, InstanceQuery
@@ -35,6 +44,8 @@ READ_SCHEDULES, MANAGE_SCHEDULES = "schedule:read", "schedule:manage"
 """What it takes to look at schedules, and to say what they are."""
 MOST_TIMES = 10_000
 """Times of a period that can be made up for at once."""
+_MOST_FIRES = 2**31 - 1
+_PAGE = 100
 
 T = TypeVar("T")
 
@@ -65,16 +76,21 @@ class FutureSchedules:
         start_at: datetime | None = None,
         end_at: datetime | None = None,
         jitter: timedelta | float = 0,
-        overlap: Overlap = "skip",
+        overlap: Overlap | None = None,
         catch_up: CatchUp = "one",
         window: timedelta | float | None = None,
+        document_id: str = "",
         note: str = "",
         expected_version: int | None = None,
     ) -> Reply[Schedule]:
         """Have a workflow started at the times of `cron` (in `time_zone`), `every` so long, or once `at` an instant; a new schedule, or another content for it.
 
+        If the `definition` is a type of documents, each time creates one, with the `input` as its data. Its id is made of the schedule and
+        the time, or by the expression `document_id`, so that a time that comes again is the same document; it is told as `skipped` then.
+
         `computed` gives more of the input, by expressions that read `scheduled_at`, `scheduled_on` (the day, in the time zone), `started_at`,
-        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip`, `buffer_one`, `allow_all`, `cancel_running`. `catch_up` says
+        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip` (the default), `buffer_one`, `allow_all`, `cancel_running`; of documents `allow_all` alone, because
+        a time is over when its document is there. `catch_up` says
         which times are made up for that nobody was there for: `none`, the last `one`, or `all` of a `window`. `jitter` puts each start off
         by up to so much. It acts on behalf of whoever puts it, who must be allowed to start the workflow. `expected_version` is the
         `revision` that the caller has seen, 0 for a new one: RejectedError (`version_conflict`) if there is another by now.
@@ -96,7 +112,7 @@ class FutureSchedules:
                 window=window,
             )
             plan = plan_of(desk, definition, input, timing, version=version, computed=computed, note=note)
-            self._check_startable(desk, plan)
+            plan = self._startable(desk, name, plan, overlap=overlap, document_id=document_id)
             command = w.PutSchedule(id=name, plan=plan, expected_version=_checked_version(expected_version))
             return self._told(name, command)
 
@@ -115,28 +131,25 @@ class FutureSchedules:
             self._kept.check(READ_SCHEDULES, "look at schedules")
             wanted = checked_key(workflow, "workflow", may_be_empty=True)
             last = checked_last(after, Schedule, "`after`")
-            return self._kept.listed(
-                reader,
-                schedule_of,
-                wanted=lambda found: wanted in {"", found.workflow},
-                before=None if last is None else last.instance,
-                limit=checked_limit(limit),
-            )
+            before, most = None if last is None else last.instance, checked_limit(limit)
+            found = (each for page in self._kept.pages(reader, before, most) for each in _shown(reader, page))
+            return list(islice((each for each in found if wanted in {"", each.workflow}), most))
 
         return self._desk.look(read)
 
     def fires(self, schedule: str, *, after: int = 0, limit: int = 100) -> Reply[builtins.list[FireInfo]]:
-        """What became of the last hundred times and of those that have not come to an end, the last one first.
+        """What became of each time, the last one first; give the last number as `after` for the next page.
 
-        Give the last number as `after` for the next page. All runs that a schedule has started are those whose parent is its `instance`.
+        The runs that a schedule has started are also those whose parent is its `instance`.
         """
 
-        def read(header: Header, state: w.ScheduleState) -> list[FireInfo]:
-            del header
+        def read(reader: Reader) -> list[FireInfo]:
+            self._kept.check(READ_SCHEDULES, "look at schedules")
+            header, _ = self._kept.read(reader, self._kept.named(schedule))
             behind, most = checked_after(after), checked_limit(limit)
-            return [each for each in fires_of(state) if not behind or each.number < behind][:most]
+            return [fire_of(each) for each in _fires(reader, header.id, behind, most)]
 
-        return self._look(schedule, read)
+        return self._desk.look(read)
 
     def next_times(
         self, schedule: str, *, after: datetime | None = None, limit: int = 10
@@ -171,11 +184,12 @@ class FutureSchedules:
         def act() -> FireInfo:
             self._kept.check(MANAGE_SCHEDULES, "change schedules")
             name, policy = self._kept.named(schedule), checked_overlap(overlap)
-            before = self._found(name)[1].count
-            self._kept.send(name, w.TriggerSchedule(id=name, overlap=policy), command_id)
-            found = fires_of(self._found(name)[1])
-            manual = [each for each in found if each.why == "manual"]
-            return next((each for each in reversed(manual) if each.number > before), manual[0])
+            header, state = self._found(name)
+            if state.plan is not None and state.plan.is_document:
+                check_overlap_of_documents(policy)
+            outcome = self._kept.send(name, w.TriggerSchedule(id=name, overlap=policy), command_id)
+            with self._desk.reader.look() as reader:
+                return self._asked_for(reader, header, outcome.version)
 
         return self._desk.read(act)
 
@@ -221,6 +235,17 @@ class FutureSchedules:
 
     # -- how
 
+    def _asked_for(self, reader: Reader, header: Header, version: int) -> FireInfo:
+        """The fire that a command led to which made the schedule this version: the last one that its history tells of up to there."""
+        program = self._desk.registry.get(header.tenant, header.definition, header.definition_version)
+        while True:
+            first = max(version - _PAGE, 0)
+            for event in reversed(reader.events(header.id, after=first, limit=version - first)):
+                told = None if event.is_system else program.decode(event)
+                if isinstance(told, w.FireTold):
+                    return fire_of(*_fires(reader, header.id, told.fire.number + 1, 1))
+            version = first
+
     def _command(self, schedule: str, make: Callable[[str], w.Command]) -> Reply[Schedule]:
         def act() -> Schedule:
             self._kept.check(MANAGE_SCHEDULES, "change schedules")
@@ -244,16 +269,28 @@ class FutureSchedules:
     def _found(self, name: str) -> tuple[Header, w.ScheduleState]:
         return self._kept.found(name)
 
-    def _check_startable(self, desk: Desk, plan: Plan) -> None:
-        """Whoever puts a schedule may start its workflow, which is there and begins by a start."""
+    def _startable(self, desk: Desk, name: str, plan: Plan, *, overlap: Overlap | None, document_id: object) -> Plan:
+        """The plan as it is kept: whoever puts it may start its workflow, or create its documents."""
         library = desk.registry.library
-        name, pinned = library.find(desk.tenant, plan.workflow, plan.version)
-        check_right(desk, name, pinned)
-        if library.graph(desk.tenant, name, pinned).kind == "envelope":
-            raise PayloadError(
-                f"{name!r} manages documents, which are created and not started; schedule a workflow that creates one",
-                reason="invalid_schedule",
-            )
+        workflow, pinned = library.find(desk.tenant, plan.workflow, plan.version)
+        if library.graph(desk.tenant, workflow, pinned).kind == "envelope":
+            return document_plan(desk, plan, name, overlap=overlap, document_id=document_id)
+        check_right(desk, workflow, pinned)
+        if document_id:
+            told = f"{workflow!r} is started and creates no document; leave `document_id` out"
+            raise PayloadError(told, reason="invalid_schedule")
+        return plan
+
+
+def _shown(reader: Reader, page: Sequence[Header]) -> builtins.list[Schedule]:
+    """Schedules from their rows."""
+    rows = {each.instance: each for each in reader.rows_of(SCHEDULES, [header.id for header in page])}
+    return [schedule_of(header, state_of(rows[header.id])) for header in page]
+
+
+def _fires(reader: Reader, schedule: InstanceId, behind: int, limit: int) -> builtins.list[StoredFire]:
+    """The fires before one of them, or all if that is 0, the last one first."""
+    return reader.rows(FIRES, schedule, after=-behind if behind else -_MOST_FIRES, limit=limit)
 
 
 def _clockwork(header: Header, state: w.ScheduleState) -> Clockwork:

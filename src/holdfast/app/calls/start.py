@@ -4,36 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast.app.calls.run import FutureRun
-from holdfast.app.definitions import asks_people, graph_of
+from holdfast.app.definitions import asks_people, check_names, graph_of, patience_of
 from holdfast.app.desk import Desk, checked_key, failed
 from holdfast.app.references import AnyTyped, DefinitionLike, checked_definition
 from holdfast.app.step_handlers import plain_data
 from holdfast.authoring.definition import TypedDefinition
 from holdfast.errors import ForbiddenError, HoldfastError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
 from holdfast.kernel.settling import settled
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.answers import hidden_name, hidden_told
 from holdfast.machine.runs.law import start_refusal
-from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.submissions import Outcome, View
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Address, ReceiptKey, within
 
 T = TypeVar("T")
-
-_MILLISECOND = timedelta(milliseconds=1)
-
-
-class _Waits(TypedDict, total=False):
-    wait_ms: int
-    escalates: bool
-    looks_up: bool
 
 
 class Birth(NamedTuple):
@@ -134,11 +125,13 @@ def _sent(desk: Desk, asked: _Said, answer: Callable[[Outcome], T], view: View |
         if isinstance(definition, TypedDefinition):
             _check_input(data, definition)
         check_right(desk, name, pinned)
-        _check_names(desk, name, pinned, data)
+        program = desk.registry.library.program(desk.tenant, name, pinned)
+        if program is not None:
+            check_names(program.kind, data)
         said = c.StartWorkflow(input=data, delay_ms=_milliseconds(asked.delay))
         if birth is not None:
             said = birth.told(said)
-        command = msgspec.structs.replace(said, **_waits(desk, name, pinned))
+        command = said if program is None else _patient(desk, program, said)
         address = _birthplace(desk, name, checked_key(asked.key, "key", may_be_empty=True), birth)
         repeated = asked.idempotency_key or desk.request.idempotency_key
         checked_key(repeated, "idempotency key", may_be_empty=True)
@@ -168,29 +161,14 @@ def check_right(desk: Desk, name: str, version: str) -> None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
 
 
-def _check_names(desk: Desk, name: str, version: str, data: object) -> None:
-    """What begins with an underscore is the engine's own in the state of a process."""
-    program = desk.registry.library.program(desk.tenant, name, version)
-    hidden = hidden_name(data) if program is not None and program.kind == "process" else None
-    if hidden is not None:
-        raise PayloadError(hidden_told(hidden), reason=Refusal.INVALID_FORM)
-
-
-def _waits(desk: Desk, name: str, version: str) -> _Waits:
-    """How long a workflow of rules waits where it does not say, and what becomes of its questions then: the settings tell.
-
-    And whether those whom a workflow names are looked up: in a tenant that grants roles.
-    """
-    program, settings = desk.registry.library.program(desk.tenant, name, version), desk.service.shared.settings
-    waits = _Waits()
-    if program is None:
-        return waits
-    if asks_people(program) and desk.directory.grants_roles(desk.tenant, desk.service.shared.clock.now()):
-        waits["looks_up"] = True
-    if program.kind == "rules":
-        waits["wait_ms"] = round(settings.resume_timeout / _MILLISECOND)
-        waits["escalates"] = settings.resume_auto_escalate
-    return waits
+def _patient(desk: Desk, program: Program, said: c.StartWorkflow) -> c.StartWorkflow:
+    """The command with what the settings tell of the kind, and whether those whom a workflow names are looked up: in a tenant that grants roles."""
+    shared = desk.service.shared
+    looks_up = asks_people(program) and desk.directory.grants_roles(desk.tenant, shared.clock.now())
+    patience = patience_of(program.kind, shared.settings)
+    if not looks_up and not patience:
+        return said
+    return msgspec.structs.replace(said, looks_up=looks_up, **patience)
 
 
 def _check_input(data: object, saga: AnyTyped) -> None:

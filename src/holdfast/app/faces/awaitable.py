@@ -105,7 +105,8 @@ from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDeta
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.authoring.definition import Definition, I, R, TypedDefinition
-from holdfast.authoring.document import Contract, ContractChange, Difference, DryRun, ScenarioResult
+from holdfast.authoring.document import Contract, ContractChange, Difference, ScenarioResult
+from holdfast.authoring.rehearsal import DryRun
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
@@ -358,7 +359,10 @@ class AsyncRuns:
         )
 
     async def state_at(self, run: InstanceLike, at: int) -> PastState:
-        """A run as it was after the event with this sequence: how it stood, its data, its steps; the history is folded anew."""
+        """A run as it was after the event with this sequence: how it stood, its data, its steps.
+
+        The history is folded anew: from the newest snapshot where that is no later, else from the beginning up to that event.
+        """
         return await self._futures.state_at(run, at)
 
     async def partition_of(self, run: InstanceLike) -> str:
@@ -876,16 +880,28 @@ class AsyncBodies:
         *,
         document: str = "",
         draft: str = "",
-        decisions: Mapping[str, str] | None = None,
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
         answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
     ) -> DryRun:
         """Which way a document would take, with this content, or as one that is there has it: through what is in force, or through a draft.
 
-        Everybody who is asked agrees, unless `decisions` say otherwise, by node; handlers answer nothing, unless `answers` say what, by
-        handler. Rules and people are not looked up. Nothing is written.
+        What is supposed of the world is said as in `definitions.dry_run`. Rules and people are not looked up. Nothing is written.
         """
         return await self._futures.dry_run(
-            type, data, document=document, draft=draft, decisions=decisions, answers=answers
+            type,
+            data,
+            document=document,
+            draft=draft,
+            decisions=decisions,
+            forms=forms,
+            answers=answers,
+            failing=failing,
+            events=events,
+            unanswered=unanswered,
         )
 
     async def rules(self) -> PublishingRules:
@@ -1507,7 +1523,10 @@ class AsyncDeadLetters:
         return await self._futures.count(instance=instance, definition=definition, source=source, key=key)
 
     async def groups(self, *, definition: str = "") -> LetterGroups:
-        """What gave up, in groups that have the same cause as far as their words tell, the largest first."""
+        """What gave up, in groups that have the same cause as far as their words tell, the largest first.
+
+        `batches.begin` puts back, or discards, all of one `cause`. NotFoundError for a definition that nobody has heard of.
+        """
         return await self._futures.groups(definition=definition)
 
     async def get(self, letter: LetterLike) -> DeadLetter:
@@ -1606,6 +1625,67 @@ class AsyncDefinitions:
         `trigger` asks for those of one of these words; PayloadError for any other.
         """
         return await self._futures.pause_points(definition, version, trigger=trigger)
+
+    async def dry_run(
+        self,
+        definition: DefinitionLike,
+        input: object = None,
+        *,
+        version: str | int = "",
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
+        answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+    ) -> DryRun:
+        """Which way a run of a workflow would take, with this input. Nothing is written, nobody is told anything, and no handler is called.
+
+        Everybody who is asked agrees, fills in nothing, and everything that is waited for comes at once and brings nothing; time goes by
+        where nothing else happens. Handlers and other workflows answer nothing. What is different is said by name: `decisions` by
+        step, an outcome or several of them in turn; `forms` by step, what is filled in; `answers` by handler or workflow, or by
+        the step that calls it; `failing` those of them that fail; `events` what events and signals bring; `unanswered` the steps where nobody decides, and the events and
+        signals that do not come. PayloadError for a name that the workflow does not have.
+        """
+        return await self._futures.dry_run(
+            definition,
+            input,
+            version=version,
+            decisions=decisions,
+            forms=forms,
+            answers=answers,
+            failing=failing,
+            events=events,
+            unanswered=unanswered,
+        )
+
+    async def dry_run_file(
+        self,
+        text: str | bytes,
+        input: object = None,
+        *,
+        workflow: str = "",
+        name: str = "the file",
+        decisions: Mapping[str, str | Sequence[str]] | None = None,
+        forms: Mapping[str, object] | None = None,
+        answers: Mapping[str, object] | None = None,
+        failing: Sequence[str] = (),
+        events: Mapping[str, object] | None = None,
+        unanswered: Sequence[str] = (),
+    ) -> DryRun:
+        """The same for a workflow of a file, which need not be published; `workflow` names it if there are several."""
+        return await self._futures.dry_run_file(
+            text,
+            input,
+            workflow=workflow,
+            name=name,
+            decisions=decisions,
+            forms=forms,
+            answers=answers,
+            failing=failing,
+            events=events,
+            unanswered=unanswered,
+        )
 
 
 class AsyncEvents:
@@ -2016,16 +2096,21 @@ class AsyncSchedules:
         start_at: datetime | None = None,
         end_at: datetime | None = None,
         jitter: timedelta | float = 0,
-        overlap: Overlap = "skip",
+        overlap: Overlap | None = None,
         catch_up: CatchUp = "one",
         window: timedelta | float | None = None,
+        document_id: str = "",
         note: str = "",
         expected_version: int | None = None,
     ) -> Schedule:
         """Have a workflow started at the times of `cron` (in `time_zone`), `every` so long, or once `at` an instant; a new schedule, or another content for it.
 
+        If the `definition` is a type of documents, each time creates one, with the `input` as its data. Its id is made of the schedule and
+        the time, or by the expression `document_id`, so that a time that comes again is the same document; it is told as `skipped` then.
+
         `computed` gives more of the input, by expressions that read `scheduled_at`, `scheduled_on` (the day, in the time zone), `started_at`,
-        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip`, `buffer_one`, `allow_all`, `cancel_running`. `catch_up` says
+        `schedule` and `number`. `overlap` says what becomes of a time at which a run of it has not ended: `skip` (the default), `buffer_one`, `allow_all`, `cancel_running`; of documents `allow_all` alone, because
+        a time is over when its document is there. `catch_up` says
         which times are made up for that nobody was there for: `none`, the last `one`, or `all` of a `window`. `jitter` puts each start off
         by up to so much. It acts on behalf of whoever puts it, who must be allowed to start the workflow. `expected_version` is the
         `revision` that the caller has seen, 0 for a new one: RejectedError (`version_conflict`) if there is another by now.
@@ -2046,6 +2131,7 @@ class AsyncSchedules:
             overlap=overlap,
             catch_up=catch_up,
             window=window,
+            document_id=document_id,
             note=note,
             expected_version=expected_version,
         )
@@ -2061,9 +2147,9 @@ class AsyncSchedules:
         return await self._futures.list(workflow=workflow, after=after, limit=limit)
 
     async def fires(self, schedule: str, *, after: int = 0, limit: int = 100) -> builtins.list[FireInfo]:
-        """What became of the last hundred times and of those that have not come to an end, the last one first.
+        """What became of each time, the last one first; give the last number as `after` for the next page.
 
-        Give the last number as `after` for the next page. All runs that a schedule has started are those whose parent is its `instance`.
+        The runs that a schedule has started are also those whose parent is its `instance`.
         """
         return await self._futures.fires(schedule, after=after, limit=limit)
 
@@ -2126,6 +2212,7 @@ class AsyncBatches:
         definition: DefinitionLike = "",
         version: str | int = "",
         status: str | Sequence[str] = (),
+        cause: str = "",
         reason: str = "",
         per_second: float = 0,
         follow: timedelta | float = 3600,
@@ -2134,8 +2221,9 @@ class AsyncBatches:
         """Do something to many runs; the answer is there when it is stored, and the batch goes on by itself.
 
         `cancel`, `abort`, `pause` and `resume` are done to these `runs`, or to those of a `definition` that are in a `status`; `retry`
-        requeues all that gave up of them; `requeue` is for these dead `letters`, or all of a `definition`; `start` starts the
-        `definition` once for each of the `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
+        requeues all that gave up of them; `requeue` and `discard` are for these dead `letters`, all of a `definition`, or all of one
+        `cause`, which is the fingerprint that `dead_letters.groups` tells; `start` starts the `definition` once for each of the
+        `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
         of `follow` after the last one was tried it is looked what became of those that were taken: an item is done when it is as it was
         wanted, and not before. `batch_id` makes the call safe to repeat.
         """
@@ -2147,6 +2235,7 @@ class AsyncBatches:
             definition=definition,
             version=version,
             status=status,
+            cause=cause,
             reason=reason,
             per_second=per_second,
             follow=follow,

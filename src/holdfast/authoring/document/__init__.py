@@ -8,7 +8,7 @@ from holdfast.authoring.document.contract_format import Contract
 from holdfast.authoring.document.contract_loading import contract_hash, contract_schema, read_contract
 from holdfast.authoring.document.differences import Difference, diff
 from holdfast.authoring.document.document_diff import FieldChange, document_diff, document_diff_text
-from holdfast.authoring.document.dry_run import DryRun, dry_run
+from holdfast.authoring.document.dry_run import dry_run
 from holdfast.authoring.document.effective import Effective, effective_data, read_effective
 from holdfast.authoring.document.envelope import Envelope, generate_envelope, outdated_warning, version_problem
 from holdfast.authoring.document.exchange import export_yaml
@@ -16,7 +16,6 @@ from holdfast.authoring.document.graph import graph_of
 from holdfast.authoring.document.library import contract_names, ready_contract
 from holdfast.authoring.document.picture import mermaid_of
 from holdfast.authoring.document.problems import Problem
-from holdfast.authoring.document.rehearsal import Passage, Rehearsal
 from holdfast.authoring.document.scenarios import ScenarioResult, run_scenario
 from holdfast.authoring.document.templates import Template, instantiate, read_template, template_names
 from holdfast.authoring.document.validator import check_body, rebased
@@ -35,13 +34,10 @@ __all__ = [
     "Contract",
     "ContractChange",
     "Difference",
-    "DryRun",
     "Effective",
     "Envelope",
     "FieldChange",
-    "Passage",
     "Problem",
-    "Rehearsal",
     "ScenarioResult",
     "Template",
     "advance_problem",

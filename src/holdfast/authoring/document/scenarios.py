@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from holdfast.authoring.document.ids import local_name
-from holdfast.authoring.document.rehearsal import EndlessError, Passage, Rehearsal
 from holdfast.authoring.document.scenario_format import Act, Scenario
 from holdfast.authoring.files.values import milliseconds
+from holdfast.authoring.rehearsal import EndlessError, Passage, Rehearsal
 from holdfast.errors import Diagnostic
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
@@ -74,13 +74,13 @@ class _Play:
 
     def __init__(self, graph: Graph, scenario: Scenario) -> None:
         self._scenario = scenario
-        self.stage = Rehearsal(graph, answers=scenario.answers, failing=scenario.failing)
+        self.stage = Rehearsal(graph, answers=scenario.answers, failing=scenario.failing, name=local_name)
 
     def run(self) -> list[str]:
         """Play it; what did not come out as it should."""
         told = self._scenario
         command = CreateDocument(data=dict(told.data), org=dict(told.org), related=dict(told.related))
-        refusal = self.stage.begin(command, self._player(REQUESTER))
+        refusal = self.stage.say(command, self._player(REQUESTER))
         if refusal is not None:
             return [f"the document cannot be created: {refusal.message} [{refusal.code}]"]
         for number, act in enumerate(self._scenario.acts, 1):

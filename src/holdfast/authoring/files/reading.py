@@ -165,15 +165,33 @@ class Reader:
         given = tree.fields.get(tag_field)
         if given is None:
             self._findings.add("missing_field", f"{what} has no `{tag_field}`; it can be {', '.join(by_tag)}", tree.at)
-            return WRONG
+            return self._untagged(kinds, tree)
         tag = plain(given.tree)
         kind = by_tag.get(tag) if isinstance(tag, str) else None
         if kind is None:
             told = suggestion(tag, by_tag) if isinstance(tag, str) else ""
             message = f"`{tag_field}` is {shown(tag)}; it can be {', '.join(by_tag)}{told}"
             self._findings.add("word", message, given.tree.at)
-            return WRONG
+            return self._untagged(kinds, tree)
         return self._struct(kind, tree, f"a {self._noun} of the type `{tag}`")
+
+    def _untagged(self, kinds: Sequence[_Struct], tree: Fields) -> object:
+        """Find what is wrong whichever type is meant: names that none has, and fields that all read alike who have them."""
+        known: dict[str, list[inspect.Field]] = {}
+        for name, field in (each for kind in kinds for each in _fields_of(kind.cls).items()):
+            known.setdefault(name, []).append(field)
+        what = f"a {self._noun}"
+        for name, given in tree.fields.items():
+            fields = known.get(name, [])
+            if not fields and name != kinds[0].tag_field:
+                told = suggestion(name, known) or f"; there are {', '.join(f'`{each}`' for each in known)}"
+                self._findings.add("unknown_field", f"{what} of no type has {shown(name)}{told}", given.name)
+            if fields and all(each.type == fields[0].type for each in fields):
+                self._read(fields[0].type, given.tree, f"`{name}` of {what}")
+        for name, fields in known.items():
+            if len(fields) == len(kinds) and all(each.required for each in fields) and name not in tree.fields:
+                self._findings.add("missing_field", f"{what} has no `{name}`; give it", tree.at)
+        return WRONG
 
     def _list(self, kind: inspect.ListType, tree: Tree, what: str) -> object:
         if not isinstance(tree, Items):

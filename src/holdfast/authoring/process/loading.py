@@ -95,6 +95,7 @@ class _File:
             source=source,
             media_type=media_type,
             description=workflow.description or workflow.title,
+            words={"title": workflow.title, "description": workflow.description},
             warnings=warnings_of(outline, self._reader),
         )
 

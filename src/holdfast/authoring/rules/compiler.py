@@ -14,6 +14,7 @@ from holdfast.authoring.rules.words import ALLOWED, APPROVAL_REJECTED, BLOCKED
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ExpressionError, indefinite
 from holdfast.expressions import Options, Spelling, parse
 from holdfast.expressions.suggestions import suggestion
+from holdfast.kernel.pairs import RepeatedNameError, distinct
 from holdfast.machine.graphs.asks import ROLE as ASK_ROLE
 from holdfast.machine.graphs.asks import USER as ASK_USER
 from holdfast.machine.graphs.asks import Ask
@@ -67,7 +68,7 @@ def load_rules(data: Mapping[str, object] | str | bytes) -> Definition:
     if reader.found:
         raise DefinitionError(rules.workflow_id or "the workflow", reader.found)
     graph = _Compiler(rules).graph()
-    return Definition(graph=graph, source=text, media_type=_JSON, description=rules.name)
+    return Definition(graph=graph, source=text, media_type=_JSON, description=rules.name, words={"name": rules.name})
 
 
 def _plain(data: object) -> tuple[Mapping[str, object], bytes]:
@@ -78,7 +79,9 @@ def _plain(data: object) -> tuple[Mapping[str, object], bytes]:
         raise ConfigurationError(f"rules are given as JSON or as a dict, not as {indefinite(type(data))}")
     text = data.encode() if isinstance(data, str) else data
     try:
-        fields: object = json.loads(text)
+        fields: object = json.loads(text, object_pairs_hook=distinct)
+    except RepeatedNameError as error:
+        raise DefinitionError("the workflow", [Diagnostic("duplicate_key", str(error))]) from error
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         position = f"{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         hint = "" if b"{" in text else "; give the text of a rules file, Path(…).read_text(), and not its name"

@@ -174,6 +174,9 @@ class Reader:
             return None
         kind, fields = self._kind(fields, place)
         if not kind:
+            self._check_names(fields, frozenset().union(_COMMON, *_FIELDS.values()), "a step of any type", place)
+            self._text(fields, "id", place, required=True)
+            self._execute(fields, place)
             return None
         self._check_names(fields, _FIELDS[kind] | _COMMON, f"a step of the type {kind!r}", place)
         name = self._text(fields, "id", place, required=True)

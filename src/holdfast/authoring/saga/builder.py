@@ -106,7 +106,7 @@ class Branch(Waits):
         on_error: Build | None = None,
         **options: Unpack[StepOptions],
     ) -> Self:
-        """A task that follows the previous step; `on_error` builds the way that is taken when it fails for good, `undo` undoes it (see `on_failure`)."""
+        """A task that follows the previous step; `on_error` builds the way that is taken when it fails for good, `undo` undoes it (see `on_failure`), in the commit if the step is."""
         self._parts.take(handler, name, options)
         node = Node(
             id=name,
@@ -116,7 +116,7 @@ class Branch(Waits):
         )
         self._append(node)
         if undo is not None:
-            self.on_failure(f"undo {name}", undo)
+            self.on_failure(f"undo {name}", undo, transactional=options.get("transactional", False))
         return self._side(name, ERROR, on_error)
 
     then = step

@@ -4,7 +4,7 @@ The engine is opened by whoever asks for it first, in each process, on the datab
 say in `register(engine)` what it knows. `manage.py holdfast …` is the command line, worker included.
 """
 
-from holdfast.contrib.django.engines import atomic, get_engine, on_commit, use
+from holdfast.contrib.django.engines import atomic, get_engine, on_commit, register, url_of, use
 from holdfast.contrib.django.links import RunLinks, run_link
 
-__all__ = ["RunLinks", "atomic", "get_engine", "on_commit", "run_link", "use"]
+__all__ = ["RunLinks", "atomic", "get_engine", "on_commit", "register", "run_link", "url_of", "use"]

@@ -19,6 +19,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from holdfast.app.engine import Engine
 from holdfast.app.units import UnitOfWork
+from holdfast.contrib.django.connections import FreshConnections
 from holdfast.contrib.programs import configuration_of
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.actor import RequestContext
@@ -83,9 +84,10 @@ def _call(call: Callable[[Engine], object]) -> None:
 
 
 def register(engine: Engine) -> None:
-    """Have an engine know what the installed apps have; for workers, which find it by its name."""
+    """Have an engine know what the installed apps have; for workers, which find it by its name, and for tests that open their own."""
     if not apps.ready:
         django.setup()
+    engine.accompany(FreshConnections())
     for config in apps.get_app_configs():
         name = f"{config.name}.{_MODULE}"
         if find_spec(name) is None:

@@ -27,6 +27,8 @@ class BeginBatch(Given, frozen=True, kw_only=True):
     version: str = ""
     status: list[str] = msgspec.field(default_factory=list)
     """Which runs of the definition; those that have not ended if this is left out."""
+    cause: str = ""
+    """Of a requeue or a discard: all dead letters with this fingerprint, which `/api/v1/dead-letters/groups` tells."""
     reason: str = ""
     per_second: Annotated[float, msgspec.Meta(ge=0, le=10_000)] = 0.0
     """How many are tried in a second; 0 means no bound."""
@@ -53,6 +55,7 @@ async def begin_batch(call: Call[NoQuery, BeginBatch]) -> Answer:
         definition=asked.definition,
         version=asked.version,
         status=asked.status,
+        cause=asked.cause,
         reason=asked.reason,
         per_second=asked.per_second,
         follow=asked.follow_seconds,

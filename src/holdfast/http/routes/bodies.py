@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from holdfast.app.blueprint_views import BodyCheck, BodyDraft, BodyTemplate, BodyVersion, PublishingRules
-from holdfast.authoring.document import Difference, DryRun, ScenarioResult
+from holdfast.authoring.document import Difference, ScenarioResult
+from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import RejectedError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
+from holdfast.http.routes.suppositions import Supposed
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
 from holdfast.http.tags import changed, tag_of
 
@@ -53,7 +55,7 @@ class Recompile(Given, frozen=True, kw_only=True):
     """Whether it is only told what would be."""
 
 
-class DryRunBody(Given, frozen=True, kw_only=True):
+class DryRunBody(Supposed, frozen=True, kw_only=True):
     """A document that is tried out."""
 
     data: dict[str, object] | None = None
@@ -61,10 +63,6 @@ class DryRunBody(Given, frozen=True, kw_only=True):
     """The id of one that is there, whose content is taken."""
     draft: str = ""
     """A draft that it goes through; what is in force if this is empty."""
-    decisions: dict[str, str] = msgspec.field(default_factory=dict)
-    """What those who are asked say, by node; yes if nothing is told."""
-    answers: dict[str, object] = msgspec.field(default_factory=dict)
-    """What handlers give, by handler."""
 
 
 class Govern(Given, frozen=True, kw_only=True):
@@ -244,8 +242,7 @@ async def dry_run_body(call: Call[NoQuery, DryRunBody]) -> DryRun:
         asked.data,
         document=asked.document,
         draft=asked.draft,
-        decisions=asked.decisions,
-        answers=asked.answers,
+        **asked.told(),
     )
 
 

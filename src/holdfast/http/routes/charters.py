@@ -75,7 +75,13 @@ async def put_charter(call: Call[NoQuery, PutCharter]) -> Answer:
 
 
 async def _put(call: Call[NoQuery, PutCharter]) -> Charter:
-    name, asked, seen = call.path["charter"], call.body, call.expected_version
+    name, asked = call.path["charter"], call.body
+
+    async def found_there() -> int:
+        charters = call.calls.charters
+        return (await (charters.settings() if name == _SETTINGS else charters.rules(_type_of(name)))).version
+
+    seen = await call.replaced_version(found_there)
     if name == _SETTINGS:
         if asked.settings is None or asked.rules is not None:
             raise PayloadError("`settings` of the organisation are given here, and no rules")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -12,10 +13,12 @@ import msgspec
 from holdfast.app.definition_files import FileChanges, FileCheck, FilePublication, taken
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo
 from holdfast.app.pause_points import PausePoint
+from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import ConfigurationError, DefinitionError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.routes.executions import Drawing
+from holdfast.http.routes.suppositions import Supposed
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
 
 
@@ -58,6 +61,26 @@ class Version(Given, frozen=True, kw_only=True):
     """Which version is meant."""
 
     version: str
+
+
+class DryRunOfWorkflow(Supposed, frozen=True, kw_only=True):
+    """A run that is tried out."""
+
+    version: str = ""
+    """The newest one if it is empty."""
+    input: dict[str, object] | None = None
+
+
+class DryRunOfFile(Supposed, frozen=True, kw_only=True):
+    """A run of a workflow that need not be published."""
+
+    text: str
+    """The file: processes in YAML or JSON, rules or a graph in JSON."""
+    workflow: str = ""
+    """Which workflow of the file, if it has several."""
+    name: str = "the file"
+    """What messages call it."""
+    input: dict[str, object] | None = None
 
 
 class FileQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,6 +144,20 @@ async def diff_file(call: Call[DiffQuery, object]) -> FileChanges:
 async def diff_definition(call: Call[VersionsQuery, None]) -> FileChanges:
     """How two published versions of a workflow differ; the newest if the second one is not named."""
     return await call.calls.definitions.diff(call.path["name"], call.query.old, call.query.new)
+
+
+async def dry_run_definition(call: Call[NoQuery, DryRunOfWorkflow]) -> DryRun:
+    """Which way a run would take; nothing is written, nobody is told anything, and no handler is called."""
+    asked = call.body
+    return await call.calls.definitions.dry_run(call.path["name"], asked.input, version=asked.version, **asked.told())
+
+
+async def dry_run_file(call: Call[NoQuery, DryRunOfFile]) -> DryRun:
+    """Which way a run of a workflow of a file would take, which need not be published; nothing is written."""
+    asked = call.body
+    return await call.calls.definitions.dry_run_file(
+        asked.text, asked.input, workflow=asked.workflow, name=asked.name, **asked.told()
+    )
 
 
 async def archive_definition(call: Call[NoQuery, Version]) -> None:
@@ -236,6 +273,13 @@ ROUTES: tuple[Route, ...] = (
     _DEFINITIONS.post(
         "/files/diff", diff_file, query=DiffQuery, body=object, texts=_TEXTS, answer=FileChanges, example=_FILE
     ),
+    _DEFINITIONS.post(
+        "/files/dry-run",
+        dry_run_file,
+        body=DryRunOfFile,
+        answer=DryRun,
+        example={"text": json.dumps(_FILE), "decisions": {"asked": "rejected"}},
+    ),
     _DEFINITIONS.get("/archived", list_archived, query=Paged, answer=Listing[ArchivedDefinition]),
     _DEFINITIONS.post(
         "/{name}/archive",
@@ -254,6 +298,13 @@ ROUTES: tuple[Route, ...] = (
         example={"version": "1"},
     ),
     _DEFINITIONS.get("/{name}", get_definition, query=VersionQuery, answer=DefinitionInfo),
+    _DEFINITIONS.post(
+        "/{name}/dry-run",
+        dry_run_definition,
+        body=DryRunOfWorkflow,
+        answer=DryRun,
+        example={"input": {"total": 40}, "failing": ["charge"]},
+    ),
     _DEFINITIONS.get("/{name}/diff", diff_definition, query=VersionsQuery, answer=FileChanges),
     _DEFINITIONS.get("/{name}/source", get_source, query=VersionQuery, answer=dict[str, object]),
     _DEFINITIONS.get("/{name}/pause-points", list_pause_points, query=PausePointQuery, answer=list[PausePoint]),

@@ -11,8 +11,10 @@ import msgspec
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
-from holdfast.http.problems import EdgeCode, EdgeError
+from holdfast.http.problems import EdgeError
+from holdfast.http.reading import check_depth, decoded
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from holdfast.http.webhooks import unsigned
 from holdfast.kernel.actor import Actor, RequestContext
 
 
@@ -82,14 +84,20 @@ async def get_event(call: Call[NoQuery, None]) -> PublishedEvent:
 async def receive_delivery(call: Call[NoQuery, object]) -> Answer:
     """Take a delivery of another system, signed by the rules of Standard Webhooks; the same delivery twice is one event."""
     hook = call.server.hooks.get(call.path["hook"])
-    if hook is None:
-        raise EdgeError(EdgeCode.BAD_SIGNATURE, "the delivery is not signed by who may send it, or not now")
+    try:
+        if hook is None:
+            raise unsigned()
+        identity = hook.check(call.headers, call.raw, call.server.now())
+    except EdgeError:
+        call.server.door.blame(call.client, "hooks ")  # A signature that holds is never refused for its address.
+        raise
     declared = hook.declared
-    identity = hook.check(call.headers, call.raw, call.server.now())
+    check_depth(call.raw, call.server.options.max_depth)
+    delivered = decoded(call.raw, object)
     sender = Actor(id=f"hook:{declared.name}", kind="service")
     calls = call.engine.acting(RequestContext(tenant=declared.tenant, actor=sender, trace=call.trace))
     published = await calls.events.publish(
-        declared.event, hook.key_of(call.body), call.body, event_id=f"hook:{declared.name}:{identity}"
+        declared.event, hook.key_of(delivered), delivered, event_id=f"hook:{declared.name}:{identity}"
     )
     return Answer(value=Published(id=published), status=202)
 
@@ -113,6 +121,7 @@ ROUTES: tuple[Route, ...] = (
         "/{hook}",
         receive_delivery,
         body=object,
+        is_signed=True,
         answer=Published,
         status=202,
         example={"type": "payment.received", "data": {"order_id": "order-4711"}},

@@ -24,12 +24,14 @@ class PutSchedule(Given, frozen=True, kw_only=True):
     """What a schedule says: `cron`, `every_seconds` or `at`, one of the three."""
 
     workflow: str
-    """Name of a workflow, or its id such as `order-v1`."""
+    """Name of a workflow, its id such as `order-v1`, or a type of documents, of which each time creates one."""
     version: str = ""
     """The newest one at each time if it is empty."""
     input: dict[str, object] = msgspec.field(default_factory=dict)
     computed: dict[str, str] = msgspec.field(default_factory=dict)
     """Expressions that give more of the input, by name."""
+    document_id: str = ""
+    """The expression of a document's id; made of the schedule and the time if it is empty."""
     cron: str = ""
     time_zone: str = "UTC"
     every_seconds: Seconds | None = None
@@ -38,7 +40,8 @@ class PutSchedule(Given, frozen=True, kw_only=True):
     end_at: datetime | None = None
     jitter_seconds: Seconds = 0.0
     """Up to how much later each start is."""
-    overlap: Overlap = "skip"
+    overlap: Overlap | None = None
+    """`skip` if it is left out; of documents `allow_all` alone."""
     catch_up: CatchUp = "one"
     window_seconds: Seconds | None = None
     """What was missed longer ago is not made up for."""
@@ -92,10 +95,15 @@ async def list_schedules(call: Call[ScheduleQuery, None]) -> Listing[Schedule]:
 
 async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
     """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none."""
-    asked, expected = call.body, call.expected_version
+    asked, name = call.body, call.path["schedule"]
+
+    async def found_there() -> int:
+        return (await call.calls.schedules.get(name)).revision
+
+    expected = await call.replaced_version(found_there)
     try:
         found = await call.calls.schedules.put(
-            call.path["schedule"],
+            name,
             asked.workflow,
             asked.input,
             version=asked.version,
@@ -110,6 +118,7 @@ async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
             overlap=asked.overlap,
             catch_up=asked.catch_up,
             window=asked.window_seconds,
+            document_id=asked.document_id,
             note=asked.note,
             expected_version=expected,
         )
@@ -163,7 +172,7 @@ async def stop_backfills(call: Call[NoQuery, None]) -> Answer:
 
 
 async def list_fires(call: Call[Paged, None]) -> Listing[FireInfo]:
-    """List what became of the last times, the last one first."""
+    """List what became of each time, the last one first."""
     size = call.page(call.query.limit)
     found = await call.calls.schedules.fires(
         call.path["schedule"], after=cursors.counted(call.query.cursor), limit=size + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,7 +17,7 @@ from holdfast.http.limits import check_rate
 from holdfast.http.options import LoginProvider
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routes.keys import Me, me
-from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from holdfast.http.routing import Answer, AnyCall, Call, Given, NoQuery, Paged, Route, Subject
 from holdfast.http.tokens import InvalidTokenError
 from holdfast.kernel.actor import RequestContext
 
@@ -168,7 +168,7 @@ async def end_session(call: Call[NoQuery, None]) -> Session:
     return found
 
 
-async def _opened(call: Call[Any, Any], identity: Identity, status: int = 200) -> Answer:
+async def _opened(call: AnyCall, identity: Identity, status: int = 200) -> Answer:
     context = RequestContext(
         tenant=identity.tenant, partition=identity.partition, actor=identity.actor, trace=call.trace
     )
@@ -181,24 +181,24 @@ async def _opened(call: Call[Any, Any], identity: Identity, status: int = 200) -
     return Answer(value=shown, status=status, cookies=(kept,))
 
 
-def _provider(call: Call[Any, Any]) -> LoginProvider:
+def _provider(call: AnyCall) -> LoginProvider:
     found = call.server.logins.provider(call.path["provider"])
     if found is None:
         raise EdgeError(EdgeCode.NO_ROUTE, "there is no such provider of logins")
     return found
 
 
-def _back(call: Call[Any, Any], provider: LoginProvider) -> str:
+def _back(call: AnyCall, provider: LoginProvider) -> str:
     """Where the provider sends browsers back to; it knows the address beforehand, and takes no other."""
     return f"{_base(call)}/api/v1/session/callback/{provider.name}"
 
 
-def _base(call: Call[Any, Any]) -> str:
+def _base(call: AnyCall) -> str:
     """Where browsers find this server."""
     return call.server.options.public_address.rstrip("/") or call.base
 
 
-def _refused(call: Call[Any, Any], why: str) -> EdgeError:
+def _refused(call: AnyCall, why: str) -> EdgeError:
     _log.warning("refused a login from %s: %s", call.client, ascii(why))
     return EdgeError(EdgeCode.UNAUTHENTICATED, "the login did not succeed")
 

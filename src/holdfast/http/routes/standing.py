@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.errors import HoldfastError
 from holdfast.http.routing import Answer, Call, NoQuery, Route, Subject
+from holdfast.http.server import Server
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,12 +23,17 @@ async def tell_alive(call: Call[NoQuery, None]) -> Answer:
 
 async def tell_ready(call: Call[NoQuery, None]) -> Answer:
     """Whether requests should be sent here: the database answers, and commands are taken."""
+    return _told(is_well=await is_ready(call.server))
+
+
+async def is_ready(server: Server) -> bool:
+    """Whether requests should be sent to a server."""
     try:
-        await call.engine.admin.inbox_depth()
+        await server.engine.aio.admin.inbox_depth()
     except HoldfastError:
-        return _told(is_well=False)
-    health = call.server.engine.health()
-    return _told(is_well=health.is_healthy and health.maintenance != "refuse")
+        return False
+    health = server.engine.health()
+    return health.is_healthy and health.maintenance != "refuse"
 
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:

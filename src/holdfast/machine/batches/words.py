@@ -18,7 +18,7 @@ BATCH_KIND: Final = "batch"
 
 Data = dict[str, object]
 
-Verb: TypeAlias = Literal["cancel", "abort", "pause", "resume", "requeue", "start"]
+Verb: TypeAlias = Literal["cancel", "abort", "pause", "resume", "requeue", "discard", "start"]
 ItemStatus: TypeAlias = Literal["waiting", "accepted", "done", "failed", "refused", "dropped"]
 """Not tried yet; taken, and not yet what was wanted; what was wanted; taken, and come to something else; not taken; never tried, because the batch was cancelled."""
 
@@ -42,6 +42,12 @@ class Item(_Word, frozen=True, kw_only=True):
     number_of: int = 0
     """The number of the step or effect, and for whose token the step was."""
     token: str = ""
+    definition: str = ""
+    key: str = ""
+    mark: str = ""
+    """Of a message: where it goes, and what tells it from others that go there."""
+    behind: int = 0
+    """Where it is looked for what became of it: of a timer the version of its instance, of a message the newest dead letter."""
     input: Data = {}
     status: ItemStatus = "waiting"
     detail: str = ""
@@ -55,6 +61,8 @@ class Order(_Word, frozen=True, kw_only=True):
     definition: str = ""
     version: str = ""
     """What is started, if something is."""
+    cause: str = ""
+    """What the dead letters have in common that it is about, if that is how they were chosen."""
     per_second: float = 0
     """How many are tried in a second; 0 means as many as there is time for."""
     follow_ms: int = 0

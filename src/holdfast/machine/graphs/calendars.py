@@ -16,19 +16,28 @@ UTC_ZONE: Final = "UTC"
 
 _FIELDS: Final = 5
 _INSTANT: Final = timedelta(microseconds=1)
+_LONGEST_SET: Final = timedelta(hours=3)
+"""By no more than this are clocks set at once."""
 _ANY_DAY: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Rules repeat: one that fires at all does so within the decades after any day."""
 
 
 def next_time(cron: str, zone: str, now: datetime) -> datetime:
     """The first time after an instant that a sound rule names, in UTC."""
-    return next(CronSim(cron, now.astimezone(_zone(zone)))).astimezone(UTC)
+    # In the hour that a clock shows twice, a rule counts from the first showing, and names what has passed.
+    times = (each.astimezone(UTC) for each in CronSim(cron, now.astimezone(_zone(zone))))
+    return next(each for each in times if each > now)
 
 
 def last_time(cron: str, zone: str, now: datetime) -> datetime | None:
     """The last time that a sound rule names and that is no later than an instant, in UTC; None if there is none."""
     try:
-        return next(CronSim(cron, (now + _INSTANT).astimezone(_zone(zone)), reverse=True)).astimezone(UTC)
+        local = now.astimezone(_zone(zone))
+        was_set = local.utcoffset() != (now - _LONGEST_SET).astimezone(_zone(zone)).utcoffset()
+        # Where clocks were just set back, what they have shown once is looked for from behind the second showing.
+        start = (now + _LONGEST_SET if was_set else now + _INSTANT).astimezone(_zone(zone))
+        times = (each.astimezone(UTC) for each in CronSim(cron, start, reverse=True))
+        return next(each for each in times if each <= now)
     except (StopIteration, OverflowError):
         return None
 

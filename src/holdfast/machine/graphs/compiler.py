@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.errors import DefinitionError, Diagnostic, PayloadError
 from holdfast.kernel.canonical import canonical_hash
+from holdfast.kernel.pairs import RepeatedNameError, check_names
 from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.checks import NO_RIGHTS, check_graph
 from holdfast.machine.graphs.graph import IR_VERSION, DocumentSpec, Edge, Graph, Kind, Node, Policies, Rights, Trigger
@@ -66,6 +67,10 @@ def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
         plain = msgspec.json.decode(data, type=dict[str, object]) if isinstance(data, str | bytes) else dict(data)
         name = str(plain.get("name", ""))
         given = msgspec.convert(plain, settled(_Given))
+        if isinstance(data, str | bytes):
+            check_names(data.encode() if isinstance(data, str) else data)
+    except RepeatedNameError as error:
+        raise _refusal(name, "duplicate_key", str(error)) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"this is no graph: {error}; take the form that the data of a published definition has"
         raise _refusal(name, "unreadable_graph", message) from error

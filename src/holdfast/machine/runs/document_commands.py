@@ -22,7 +22,7 @@ class _DocumentCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     related: dict[str, Data] | None = None
     """What steps read of the documents that it refers to, as it is now; None means what was told last."""
     origin: str = ""
-    """The other document whose step asks for it, as type/id; empty if none does."""
+    """The other document whose step asks for it, as type/id, or `schedule/id#number`; empty if none does."""
 
 
 class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):

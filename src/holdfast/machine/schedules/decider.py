@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from msgspec.structs import replace
@@ -10,18 +10,19 @@ from msgspec.structs import replace
 from holdfast.kernel.decider import RUNNING, Decider, Failure, Status
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.rows import Record
 from holdfast.machine.runs.commands import EndChild
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.schedules import words as w
 from holdfast.machine.schedules.firing import TICK, Turn
+from holdfast.machine.schedules.rows import records_of, standing_of
 
-MOST_RECENT: Final = 100
-"""Fires that a schedule remembers once they have come to an end; its history and its runs have all."""
 MOST_BACKFILLS: Final = 10
 
 _LATE = Ignored(reason="the schedule has gone on without it")
 _SAME = Ignored(reason="it says so already")
-_ENDS: Final = frozenset({"completed", "failed", "cancelled", "aborted", "skipped", "missed", "refused"})
+_BY_ITSELF: Final = frozenset({"time", "catch_up"})
+_UNDER_WAY: Final = frozenset({"starting", "started"})
 
 
 class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartScheduled]):
@@ -64,7 +65,7 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartSchedu
                 state.pause, state.next_at = None, event.next_at
             case w.ScheduleDeleted():
                 state.is_deleted, state.next_at, state.pause, state.anchor = True, None, None, None
-                state.buffered, state.backfills = None, {}
+                state.last_at, state.buffered, state.backfills = None, None, {}
             case w.ScheduleMoved():
                 state.next_at = event.next_at
             case w.FireTold() | w.FireMoved() | w.FireStopped():
@@ -75,6 +76,11 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartSchedu
                 if not event.is_over:
                     state.backfills[backfill.number] = backfill
         return state
+
+    def rows_of(self, state: w.ScheduleState, event: w.Event) -> Sequence[Record]:
+        """What an event does to the rows of the schedule and of its times."""
+        after = self.evolve(state.copied(), event)
+        return [*records_of(event, after), standing_of(after)]
 
     def decide(self, state: w.ScheduleState, command: w.Command, moment: Moment) -> Answer:
         """What becomes of the schedule."""
@@ -93,17 +99,18 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartSchedu
 
 
 def _keep(state: w.ScheduleState, fire: w.Fire) -> None:
+    """What has come to its end is told by rows alone."""
     if fire.status == "buffered":
         state.buffered = fire
-    elif fire.status in _ENDS:
-        state.recent = [*state.recent[-MOST_RECENT + 1 :], fire]
-    else:
+    elif fire.status in _UNDER_WAY:
         state.running[fire.number] = fire
 
 
 def _evolve_fire(state: w.ScheduleState, event: w.FireTold | w.FireMoved | w.FireStopped) -> None:
     if isinstance(event, w.FireTold):
         state.count = event.fire.number
+        if event.fire.why in _BY_ITSELF:
+            state.last_at = event.fire.until or event.fire.at
         _keep(state, event.fire)
     elif isinstance(event, w.FireStopped):
         state.running[event.number] = replace(state.running[event.number], is_stopping=True)
@@ -127,7 +134,7 @@ def _put(turn: Turn, command: w.PutSchedule) -> Answer | None:
     put = w.SchedulePut(id=command.id, plan=command.plan, version=state.version + 1, owner=owner, at=now)
     times = turn.clockwork_of(command.id, command.plan)
     # What was due before it is put has passed, but for the one time of a plan that has no other.
-    following = times.after(now) if command.plan.at is None or is_there else command.plan.at
+    following = times.after(turn.passed) if command.plan.at is None or is_there else command.plan.at
     turn.emit(replace(put, next_at=None if state.pause is not None else following))
     turn.set_tick()
     return None
@@ -154,7 +161,7 @@ def _pause(turn: Turn, command: w.PauseSchedule) -> Answer | None:
 def _resume(turn: Turn, command: w.ResumeSchedule) -> Answer | None:
     if turn.state.pause is None:
         return _SAME
-    following = turn.clockwork.after(turn.moment.now)
+    following = turn.clockwork.after(turn.passed)
     turn.emit(w.ScheduleResumed(by=turn.moment.actor.id, reason=command.reason, next_at=following))
     turn.set_tick()
     return None
@@ -199,7 +206,7 @@ def _go_on(turn: Turn, command: w.GoOn) -> None:
 
 
 def _note_start(turn: Turn, command: w.NoteStart) -> Answer | None:
-    return turn.note_start(command.number, command.error)
+    return turn.note_start(command)
 
 
 def _note_end(turn: Turn, command: EndChild) -> Answer | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -14,13 +13,18 @@ from msgspec.structs import replace
 from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Timer
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.rows import Record, merge
+from holdfast.kernel.schedule_records import FireStatus, Why
 from holdfast.machine.runs.commands import CancelWorkflow
 from holdfast.machine.runs.errands import OWN_HANDLER
 from holdfast.machine.schedules import words as w
 from holdfast.machine.schedules.plan import MOST_AT_ONCE, Clockwork, Overlap, Plan
+from holdfast.machine.schedules.rows import records_of, standing_of
 
 TICK: Final = "tick"
 """The key of the timer that brings the next time."""
+SET_BACK: Final = timedelta(hours=1)
+"""By so much a clock may be set back without a time coming twice; one that was wrong by more is not gone by."""
 MOST_RUNNING: Final = 1000
 """Runs of one schedule that have not ended; there it starts nothing more."""
 
@@ -35,14 +39,14 @@ class Turn:
 
     def __init__(self, evolve: Evolve, state: w.ScheduleState, moment: Moment) -> None:
         self._evolve = evolve
-        self.state = copy(state)
-        self.state.running, self.state.backfills = dict(state.running), dict(state.backfills)
+        self.state = state.copied()
         self.moment = moment
         self._events: list[w.Event] = []
         self._effects: list[Effect] = []
         self._timers: dict[str, Timer] = {}
         self._cancelled: list[str] = []
         self._messages: list[Message] = []
+        self._records: list[Record] = []
 
     @property
     def clockwork(self) -> Clockwork:
@@ -58,6 +62,7 @@ class Turn:
         """Something happens."""
         self._events.append(event)
         self.state = self._evolve(self.state, event)
+        self._records += records_of(event, self.state)
 
     def decision(self) -> Decision | None:
         """All of it; None if nothing happened."""
@@ -69,9 +74,16 @@ class Turn:
             timers=tuple(self._timers.values()),
             cancelled_timers=tuple(self._cancelled),
             messages=tuple(self._messages),
+            records=tuple(merge([*self._records, standing_of(self.state)])),
         )
 
     # -- times
+
+    @property
+    def passed(self) -> datetime:
+        """Up to when times have passed: also those that were dealt with before the clock was set back a little."""
+        now, last = self.moment.now, self.state.last_at
+        return last if last is not None and now < last <= now + SET_BACK else now
 
     def set_tick(self) -> None:
         """Have the next time come, if there is one."""
@@ -87,12 +99,14 @@ class Turn:
         state, plan = self.state, self.state.plan
         if state.next_at is None or plan is None:
             return
-        due = self.clockwork.due(state.next_at, self.moment.now)
+        # The timer was due by the database's clock, which may be a little ahead of what this process takes it for.
+        now = max(self.moment.now, self.moment.fired_due_at or self.moment.now)
+        due = self.clockwork.due(state.next_at, now)
         if due.missed is not None:
             told = f"nobody was there, and of what was missed {_MADE_UP[plan.catch_up]}"
             first, last = due.missed
             self._tell(replace(self._new(first, "missed"), until=last, detail=told))
-        late = self.moment.now - plan.grace
+        late = now - plan.grace
         for time in due.times:
             self.fire(time, "catch_up" if self.clockwork.begins(time) < late else "time", plan.overlap)
         self.emit(w.ScheduleMoved(next_at=due.following))
@@ -100,7 +114,7 @@ class Turn:
 
     # -- fires
 
-    def fire(self, time: datetime, why: w.Why, overlap: Overlap) -> None:
+    def fire(self, time: datetime, why: Why, overlap: Overlap) -> None:
         """Start the workflow for a time, unless a run that has not ended stands against it."""
         state = self.state
         others = [each for each in state.running.values() if not each.backfill]
@@ -132,7 +146,7 @@ class Turn:
             run = InstanceId(UUID(fire.run))
             self._messages.append(Message(decider=fire.workflow, command=command, instance=run))
 
-    def _new(self, time: datetime, status: w.FireStatus, why: w.Why = "time") -> w.Fire:
+    def _new(self, time: datetime, status: FireStatus, why: Why = "time") -> w.Fire:
         assert self.state.plan is not None
         return w.Fire(
             number=self.state.count + 1,
@@ -149,7 +163,7 @@ class Turn:
     def _begin(self, fire: w.Fire) -> None:
         plan = self.state.plan
         assert plan is not None
-        run = str(self.moment.derive_id("run", fire.number))
+        run = "" if plan.is_document else str(self.moment.derive_id("run", fire.number))
         if self.state.buffered is not None and self.state.buffered.number == fire.number:
             self.emit(w.FireMoved(number=fire.number, status="starting", run=run))
         else:
@@ -165,13 +179,17 @@ class Turn:
         )
         self._effects.append(Effect(body=start, handler=OWN_HANDLER))
 
-    def note_start(self, number: int, error: str) -> Answer | None:
-        """The workflow was started, or could not be."""
+    def note_start(self, command: w.NoteStart) -> Answer | None:
+        """The workflow was started, or the document created, or could not be."""
+        number = command.number
         fire = self.state.running.get(number)
         if fire is None or fire.status != "starting":
             return _UNKNOWN
-        if error:
-            self._end(fire, "refused", error)
+        if command.error:
+            self._end(fire, w.FireMoved(number=number, status="refused", detail=command.error))
+            return None
+        if command.document:
+            self._end(fire, _created(command))
             return None
         self.emit(w.FireMoved(number=number, status="started"))
         if self.state.buffered is not None and self.state.buffered.detail and not fire.backfill:
@@ -183,12 +201,13 @@ class Turn:
         fire = self.state.running.get(number)
         if fire is None:
             return _UNKNOWN
-        self._end(fire, status, "" if status == "completed" else error)  # type: ignore[arg-type]
+        detail = "" if status == "completed" else error
+        self._end(fire, w.FireMoved(number=number, status=status, detail=detail))  # type: ignore[arg-type]
         return None
 
-    def _end(self, fire: w.Fire, status: w.FireStatus, detail: str) -> None:
+    def _end(self, fire: w.Fire, end: w.FireMoved) -> None:
         """A time has come to its end; what waited for that goes on."""
-        self.emit(w.FireMoved(number=fire.number, status=status, detail=detail))
+        self.emit(end)
         waiting = self.state.buffered
         if waiting is not None and all(each.backfill for each in self.state.running.values()):
             self._begin(waiting)
@@ -235,6 +254,14 @@ class Turn:
         for each in list(self.state.backfills.values()):
             self.emit(w.BackfillMoved(backfill=replace(each, next_at=None), is_over=True))
             self._cancelled.append(f"backfill {each.number}")
+
+
+def _created(command: w.NoteStart) -> w.FireMoved:
+    """What a time has come to that asked for a document: it lives on by itself."""
+    if command.was_there:
+        told = f"the document {command.document!r} is there already, and was not created by this time"
+        return w.FireMoved(number=command.number, status="skipped", detail=told)
+    return w.FireMoved(number=command.number, status="created", run=command.run, document=command.document)
 
 
 _MADE_UP = {

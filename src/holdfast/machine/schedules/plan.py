@@ -39,6 +39,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     input: Data = {}
     computed: dict[str, Data] = {}
     """Stored expressions, by the names that they give the input."""
+    is_document: bool = False
+    """Whether the workflow manages documents: then each time creates one, with the input as its data."""
+    document_id: Data = {}
+    """The stored expression of its id; empty means that it is made of the schedule and the time."""
     cron: str = ""
     time_zone: str = UTC_ZONE
     every_ms: int = 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from holdfast.kernel.actor import Actor
+from holdfast.kernel.schedule_records import FireStatus, Why
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.commands import EndChild
 from holdfast.machine.schedules.plan import Overlap, Plan
@@ -16,11 +17,6 @@ SCHEDULE: Final = "$schedule"
 """The decider of schedules: every schedule is an instance of it, and its id is the key."""
 SCHEDULE_KIND: Final = "schedule"
 """What their instances are called."""
-
-Why: TypeAlias = Literal["time", "catch_up", "manual", "backfill"]
-FireStatus: TypeAlias = Literal[
-    "starting", "started", "completed", "failed", "cancelled", "aborted", "buffered", "skipped", "missed", "refused"
-]
 
 
 class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -97,11 +93,16 @@ class GoOn(_Word, frozen=True, kw_only=True):
 
 
 class NoteStart(_Word, frozen=True, kw_only=True):
-    """The engine has started the workflow; or could not, and says why."""
+    """The engine has started the workflow, or created the document; or could not, and says why."""
 
     id: str
     number: int
     error: str = ""
+    run: str = ""
+    document: str = ""
+    """Of a document: its instance and its id."""
+    was_there: bool = False
+    """Whether somebody else has created a document with this id before."""
 
 
 Command: TypeAlias = (
@@ -182,7 +183,9 @@ class FireMoved(_Word, frozen=True, kw_only=True):
     status: FireStatus
     detail: str = ""
     run: str = ""
-    """Set when it begins."""
+    """Set when it begins; of a document, when it is created."""
+    document: str = ""
+    """The id of the document that was created."""
 
 
 @message(name="fire_stopped")
@@ -283,6 +286,8 @@ class ScheduleState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """When it was put first."""
     changed_at: datetime | None = None
     next_at: datetime | None = None
+    last_at: datetime | None = None
+    """The last time that was dealt with."""
     pause: Pause | None = None
     is_deleted: bool = False
     count: int = 0
@@ -291,6 +296,8 @@ class ScheduleState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Those whose run has not ended, by number."""
     buffered: Fire | None = None
     """The one that begins when no other runs."""
-    recent: list[Fire] = []
-    """Those that have come to an end, the last ones."""
     backfills: dict[int, Backfill] = {}
+
+    def copied(self) -> ScheduleState:
+        """The same for whoever changes it."""
+        return msgspec.structs.replace(self, running={**self.running}, backfills={**self.backfills})

@@ -9,6 +9,7 @@ from typing import cast
 
 import msgspec
 
+from holdfast.store.definitions import ClashError, Publication
 from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection, Line
@@ -45,12 +46,19 @@ class PostgresDefinitions:
     ) -> StoredDefinition:
         """Store a definition unless its version exists; what is stored."""
         with self._turn, self._line.transaction() as connection:
-            # Whoever publishes the same at this moment is waited for, and then it is read what stands.
-            if publish_within(connection, definition, now):
-                for event in triggers:
-                    connection.execute(_sql.note_trigger, [event, definition.tenant, definition.name])
-            found = _get(connection, [definition.tenant, definition.name, definition.version])
-        assert found is not None, "what was just stored is there"
+            return _published(connection, Publication(definition, triggers), now)
+
+    def publish_all(self, publications: Sequence[Publication], now: datetime) -> list[StoredDefinition]:
+        """Store several in one transaction, all of them or none."""
+        # Whoever publishes some of them at this moment waits for this, or this for them: all take them in one order.
+        ordered = sorted(publications, key=lambda each: (each.definition.name, each.definition.version))
+        found = []
+        with self._turn, self._line.transaction() as connection:
+            for each in ordered:
+                known = _published(connection, each, now)
+                if known.hash != each.definition.hash:
+                    raise ClashError(known)
+                found.append(known)
         return found
 
     def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
@@ -101,6 +109,18 @@ def publish_within(connection: Connection, definition: StoredDefinition, now: da
     if is_new:
         connection.execute(_sql.adopt, [definition.name, definition.tenant])
     return is_new
+
+
+def _published(connection: Connection, publication: Publication, now: datetime) -> StoredDefinition:
+    """Store a definition with its triggers, unless its version exists; what is stored."""
+    definition = publication.definition
+    # Whoever publishes the same at this moment is waited for, and then it is read what stands.
+    if publish_within(connection, definition, now):
+        for event in publication.triggers:
+            connection.execute(_sql.note_trigger, [event, definition.tenant, definition.name])
+    found = _get(connection, [definition.tenant, definition.name, definition.version])
+    assert found is not None, "what was just stored is there"
+    return found
 
 
 def _get(connection: Connection, key: Sequence[str]) -> StoredDefinition | None:

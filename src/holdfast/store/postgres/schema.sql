@@ -620,6 +620,36 @@ create table holdfast.role_grants (
     constraint role_grants_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.schedule_fires (
+    instance uuid not null,
+    place integer not null,
+    tenant text not null,
+    at timestamp with time zone not null,
+    until timestamp with time zone,
+    why text not null,
+    status text not null,
+    detail text not null,
+    run uuid,
+    document text not null,
+    backfill integer not null,
+    told_at timestamp with time zone not null,
+    constraint schedule_fires_pkey PRIMARY KEY (instance, place),
+    constraint schedule_fires_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.schedules (
+    instance uuid not null,
+    number integer not null,
+    tenant text not null,
+    workflow text not null,
+    plan bytea not null,
+    standing bytea not null,
+    opened_at timestamp with time zone not null,
+    moved_at timestamp with time zone not null,
+    constraint schedules_pkey PRIMARY KEY (instance, number),
+    constraint schedules_tenant_check CHECK ((tenant <> ''::text))
+) with (fillfactor=70);
+
 create table holdfast.seals (
     tenant text not null,
     number bigint not null,
@@ -900,6 +930,8 @@ alter table holdfast.publishing_rules enable row level security, force row level
 alter table holdfast.receipts enable row level security, force row level security;
 alter table holdfast.resume_requests enable row level security, force row level security;
 alter table holdfast.role_grants enable row level security, force row level security;
+alter table holdfast.schedule_fires enable row level security, force row level security;
+alter table holdfast.schedules enable row level security, force row level security;
 alter table holdfast.seals enable row level security, force row level security;
 alter table holdfast.snapshots enable row level security, force row level security;
 alter table holdfast.steps enable row level security, force row level security;
@@ -980,6 +1012,10 @@ create policy engine on holdfast.resume_requests as permissive for all to holdfa
 create policy tenant on holdfast.resume_requests as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.role_grants as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.role_grants as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.schedule_fires as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.schedule_fires as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.schedules as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.schedules as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.seals as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.seals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.snapshots as permissive for all to holdfast_engine using (true) with check (true);
@@ -1260,6 +1296,10 @@ grant delete, insert, select, update on table holdfast.resume_requests to holdfa
 grant select on table holdfast.resume_requests to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.role_grants to holdfast_engine;
 grant select on table holdfast.role_grants to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.schedule_fires to holdfast_engine;
+grant select on table holdfast.schedule_fires to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.schedules to holdfast_engine;
+grant select on table holdfast.schedules to holdfast_tenant;
 grant insert, select on table holdfast.seals to holdfast_engine;
 grant select on table holdfast.seals to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.snapshots to holdfast_engine;

@@ -113,6 +113,12 @@ class FairLock:
                 self._pass_on()
 
 
+_IN_MEMORY = (
+    "the engine's database is in memory, where no transaction of yours can be: open the engine on the database of your "
+    "connection, in a test as ManualEngine(url)"
+)
+
+
 class _Here(threading.local):
     """What the present thread does."""
 
@@ -159,6 +165,11 @@ class Database:
             except BaseException:  # It is no database, for example.
                 self._writer.close()
                 raise
+
+    @property
+    def path(self) -> str:
+        """Where the file is; empty for one in memory."""
+        return self._path
 
     @property
     def is_file(self) -> bool:
@@ -234,6 +245,8 @@ class Database:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Inside it the caller has a transaction of his own open on the file, as far as his thread and its tasks go."""
+        if not self._path:
+            raise ConfigurationError(_IN_MEMORY)
         token = _entered.set((*_entered.get(), self._place))
         try:
             yield

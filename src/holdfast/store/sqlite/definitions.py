@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
 
+from holdfast.store.definitions import ClashError, Publication
 from holdfast.store.findings import Archived, PublishedDefinition
 from holdfast.store.shapes import StoredDefinition
 from holdfast.store.sqlite import rows
@@ -43,13 +44,18 @@ class SQLiteDefinitions:
     ) -> StoredDefinition:
         """Store a definition unless its version exists; what is stored."""
         with self._database.writing() as connection:
-            if publish_within(connection, definition, now):
-                connection.executemany(
-                    _sql.note_trigger, [(event, definition.tenant, definition.name) for event in triggers]
-                )
-            found = _get(connection, definition.tenant, definition.name, definition.version)
-            assert found is not None, "what was just stored is there"
-            return found
+            return _published(connection, Publication(definition, triggers), now)
+
+    def publish_all(self, publications: Sequence[Publication], now: datetime) -> list[StoredDefinition]:
+        """Store several in one transaction, all of them or none."""
+        found = []
+        with self._database.writing() as connection:
+            for each in publications:
+                known = _published(connection, each, now)
+                if known.hash != each.definition.hash:
+                    raise ClashError(known)
+                found.append(known)
+        return found
 
     def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
         """One version."""
@@ -96,6 +102,18 @@ def publish_within(connection: sqlite3.Connection, definition: StoredDefinition,
     if is_new:
         connection.execute(_sql.adopt, (definition.name, definition.tenant))
     return is_new
+
+
+def _published(connection: sqlite3.Connection, publication: Publication, now: datetime) -> StoredDefinition:
+    """Store a definition with its triggers, unless its version exists; what is stored."""
+    definition = publication.definition
+    if publish_within(connection, definition, now):
+        connection.executemany(
+            _sql.note_trigger, [(event, definition.tenant, definition.name) for event in publication.triggers]
+        )
+    found = _get(connection, definition.tenant, definition.name, definition.version)
+    assert found is not None, "what was just stored is there"
+    return found
 
 
 def _get(connection: sqlite3.Connection, tenant: str, name: str, version: str) -> StoredDefinition | None:

@@ -13,7 +13,7 @@ from holdfast.store.rivals import opened_twice, row_kind
 _UNAVAILABLE = {
     "SQLITE_READONLY": "it is read-only",
     "SQLITE_FULL": "the disk is full",
-    "SQLITE_IOERR": "the disk failed",
+    "SQLITE_IOERR": "the disk failed, or is full",
     "SQLITE_CANTOPEN": "the file cannot be opened",
     "SQLITE_PERM": "access is denied",
 }

@@ -540,6 +540,34 @@ CREATE TABLE role_grants (
     ends_at   text
 ) strict;
 
+CREATE TABLE schedule_fires (
+    instance text not null,
+    place    integer not null,
+    tenant   text not null check (tenant <> ''),
+    at       text not null,
+    until    text,
+    why      text not null,
+    status   text not null,
+    detail   text not null,
+    run      text,
+    document text not null,
+    backfill integer not null,
+    told_at  text not null,
+    primary key (instance, place)
+) strict, without rowid;
+
+CREATE TABLE schedules (
+    instance  text not null,
+    number    integer not null,
+    tenant    text not null check (tenant <> ''),
+    workflow  text not null,
+    plan      blob not null,
+    standing  blob not null,
+    opened_at text not null,
+    moved_at  text not null,
+    primary key (instance, number)
+) strict, without rowid;
+
 CREATE TABLE seals (
     tenant    text not null check (tenant <> '' and tenant <> '*'),
     number    integer not null check (number >= 1),

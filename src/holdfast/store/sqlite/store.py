@@ -209,7 +209,7 @@ class SQLiteStore(SQLiteShare):
         try:
             migrations = read_migrations(__package__)
             if path or not may_migrate:
-                bring_up(_Schema(database), migrations, may_migrate=may_migrate)
+                bring_up(SQLiteSchema(database), migrations, may_migrate=may_migrate)
             else:
                 _models.give(database, migrations)
             super().__init__(database, _settle(database, codec))
@@ -251,7 +251,7 @@ class DataVersion:
         self._closed.set()
 
 
-class _Schema:
+class SQLiteSchema:
     """The schema's version, kept in the file's header."""
 
     def __init__(self, database: Database) -> None:
@@ -300,7 +300,7 @@ class _Models:
             if model is not None:
                 model.backup(connection)
                 return
-            bring_up(_Schema(database), migrations, may_migrate=True)
+            bring_up(SQLiteSchema(database), migrations, may_migrate=True)
             model = sqlite3.connect(":memory:", check_same_thread=False)
             connection.backup(model)
             self._made[migrations] = model

@@ -2,7 +2,7 @@
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
 -- its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`, `task_comments`, `subscriptions`, `published_events`,
--- `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
+-- `schedules`, `schedule_fires`, `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
 -- that were carried out. `receipts` make commands idempotent.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
@@ -581,6 +581,34 @@ create table holdfast.published_events (
 create index published_events_by_key on holdfast.published_events (tenant, event, correlation, published_at, instance);
 create index published_events_by_time on holdfast.published_events (tenant, published_at, instance);
 
+create table holdfast.schedules (
+    instance  uuid not null,
+    number    integer not null,
+    tenant    text not null check (tenant <> ''),
+    workflow  text not null,
+    plan      bytea not null,
+    standing  bytea not null,
+    opened_at timestamptz not null,
+    moved_at  timestamptz not null,
+    primary key (instance, number)
+) with (fillfactor = 70);
+
+create table holdfast.schedule_fires (
+    instance uuid not null,
+    place    integer not null,
+    tenant   text not null check (tenant <> ''),
+    at       timestamptz not null,
+    until    timestamptz,
+    why      text not null,
+    status   text not null,
+    detail   text not null,
+    run      uuid,
+    document text not null,
+    backfill integer not null,
+    told_at  timestamptz not null,
+    primary key (instance, place)
+);
+
 -- Whose work is held back, and since when: `*` is all tenants, an empty definition, version or step is all of them. Effects and timers
 -- follow these rows: `held_at` of one is set while a pause covers it, and `frozen_at` of a timer while one does under which clocks stand
 -- still. `walks` is how far they have followed since the pause began or ended: not, once, or for good. Ended pauses are kept.
@@ -1064,7 +1092,7 @@ declare
 begin
     foreach name in array array[
         'definitions', 'definition_triggers', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'task_people', 'task_decisions', 'documents', 'document_versions', 'mutations', 'audit', 'task_comments', 'subscriptions', 'published_events', 'resume_requests',
+        'human_tasks', 'task_people', 'task_decisions', 'documents', 'document_versions', 'mutations', 'audit', 'task_comments', 'subscriptions', 'published_events', 'schedules', 'schedule_fires', 'resume_requests',
         'observations', 'pauses', 'notifications', 'notification_reads'
     ] loop
         perform holdfast.wall_off(name);
@@ -1088,7 +1116,7 @@ revoke update on holdfast.events from holdfast_engine;
 grant update (data, comment) on holdfast.events to holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.task_people, holdfast.task_decisions,
-    holdfast.documents, holdfast.document_versions, holdfast.mutations, holdfast.audit, holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.resume_requests, holdfast.observations,
+    holdfast.documents, holdfast.document_versions, holdfast.mutations, holdfast.audit, holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.schedules, holdfast.schedule_fires, holdfast.resume_requests, holdfast.observations,
     holdfast.pauses, holdfast.notifications, holdfast.notification_reads to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;

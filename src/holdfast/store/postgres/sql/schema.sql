@@ -15,8 +15,8 @@ select pg_advisory_unlock(4773520041)
 do $$ begin
     if not exists (select 1 from pg_roles where rolname = 'holdfast_engine') then create role holdfast_engine nologin; end if;
     if not exists (select 1 from pg_roles where rolname = 'holdfast_tenant') then create role holdfast_tenant nologin; end if;
-    if not pg_has_role('holdfast_engine', 'holdfast_tenant', 'member') then grant holdfast_tenant to holdfast_engine; end if;
-    if not pg_has_role('holdfast_engine', 'member') then execute format('grant holdfast_engine to %I', current_user); end if;
+    if not pg_has_role('holdfast_engine', 'holdfast_tenant', 'usage') then grant holdfast_tenant to holdfast_engine; end if;
+    if not pg_has_role('holdfast_engine', 'usage') then execute format('grant holdfast_engine to %I', current_user); end if;
 end $$
 
 -- name: prepare
@@ -37,7 +37,8 @@ insert into holdfast.migrations (number, name) values (?::int4, ?::text)
 select 1 from pg_roles where rolname = ?::text
 
 -- name: is_member
-select pg_has_role(coalesce(?::name, current_user), ?::name, 'member')
+-- Whoever has made a role without being a superuser is a member of it who has none of its rights.
+select pg_has_role(coalesce(?::name, current_user), ?::name, 'usage')
 
 -- name: meta
 select value from holdfast.meta where name = ?::text

@@ -2,7 +2,7 @@
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
 -- its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`, `task_comments`, `subscriptions`, `published_events`,
--- `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
+-- `schedules`, `schedule_fires`, `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
 -- that were carried out. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare
 -- as text.
 --
@@ -542,6 +542,34 @@ create table published_events (
 ) strict, without rowid;
 create index published_events_by_key on published_events (tenant, event, correlation, published_at, instance);
 create index published_events_by_time on published_events (tenant, published_at, instance);
+
+create table schedules (
+    instance  text not null,
+    number    integer not null,
+    tenant    text not null check (tenant <> ''),
+    workflow  text not null,
+    plan      blob not null,
+    standing  blob not null,
+    opened_at text not null,
+    moved_at  text not null,
+    primary key (instance, number)
+) strict, without rowid;
+
+create table schedule_fires (
+    instance text not null,
+    place    integer not null,
+    tenant   text not null check (tenant <> ''),
+    at       text not null,
+    until    text,
+    why      text not null,
+    status   text not null,
+    detail   text not null,
+    run      text,
+    document text not null,
+    backfill integer not null,
+    told_at  text not null,
+    primary key (instance, place)
+) strict, without rowid;
 
 -- Whose work is held back, and since when: `*` is all tenants, an empty definition, version or step is all of them. Effects and timers
 -- follow these rows: `held_at` of one is set while a pause covers it, and `frozen_at` of a timer while one does under which clocks stand

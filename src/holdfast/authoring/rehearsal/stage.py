@@ -1,32 +1,30 @@
-"""A document that is played through a compiled workflow: no database, no handlers, and time that goes by as it is told.
+"""A run that is played through a compiled workflow: no database, no handlers, and time that goes by as it is told.
 
-The machine decides as it does for real. What it would ask of the world is answered by rote: handlers answer what they are said to, people
-who have to be looked for are found under the name by which they are looked for, and nobody is told anything.
+The machine decides as it does for real. What it would ask of the world is answered by rote: handlers and other workflows answer what they
+are said to, people who have to be looked for are found under the name by which they are looked for, and nobody is told anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 from uuid import UUID
 
 import msgspec
 
-from holdfast.authoring.document.ids import local_name
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Decision, Effect, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.asks import CHAIN, ROLE, Ask, Stage
-from holdfast.machine.graphs.graph import Graph, Human
+from holdfast.machine.graphs.graph import Graph, Human, WaitEvent
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.document import Document
-from holdfast.machine.runs.document_commands import CreateDocument
 from holdfast.machine.runs.errands import FindEvents, FindPeople, Notify, Person, Sought
 from holdfast.machine.runs.policies import POLICY
 from holdfast.machine.runs.published import Published
@@ -43,7 +41,7 @@ _MOST: Final = 20_000
 
 
 class Passage(msgspec.Struct, kw_only=True):
-    """A node that the document came through."""
+    """A node that the run came through."""
 
     node: str
     """As the author names it; system nodes have their whole id."""
@@ -52,9 +50,13 @@ class Passage(msgspec.Struct, kw_only=True):
     outcome: str = ""
     """What it was left by; empty as long as it was not."""
     note: str = ""
-    """What there is to say about it: who is asked, what failed."""
+    """What there is to say about it: who is asked, what is called, what failed."""
     is_assumed: bool = False
     """Whether the outcome is a guess: nobody was really asked, and nothing really happened."""
+    is_undoing: bool = False
+    """Whether what the node did is undone here."""
+    after: float = 0.0
+    """Seconds since the beginning, as far as time goes by by itself: answers come at once."""
 
 
 class EndlessError(Exception):
@@ -62,12 +64,19 @@ class EndlessError(Exception):
 
 
 class Rehearsal:
-    """One document on its way."""
+    """One run on its way."""
 
     def __init__(
-        self, graph: Graph, *, answers: Mapping[str, object] | None = None, failing: Iterable[str] = ()
+        self,
+        graph: Graph,
+        *,
+        answers: Mapping[str, object] | None = None,
+        failing: Iterable[str] = (),
+        name: Callable[[str], str] = str,
     ) -> None:
+        """`answers` and `failing` are by the names of handlers and workflows, or of the steps that call them; `name` gives a node as its author names it."""
         self.machine = GraphMachine(graph)
+        self.name = name
         self.state = self.machine.initial()
         self.now = BEGINNING
         self.trail: list[Passage] = []
@@ -75,6 +84,7 @@ class Rehearsal:
         self._answers = dict(answers or {})
         self._failing = frozenset(failing)
         self._entered: dict[int, Passage] = {}
+        self._nodes: dict[int, str] = {}
         self._calls: dict[int, Effect] = {}
         self._timers: dict[str, tuple[datetime, c.Command]] = {}
         self._pending: list[c.Command] = []
@@ -83,20 +93,22 @@ class Rehearsal:
 
     # -- what can be asked of it
 
-    def begin(self, command: CreateDocument, actor: Actor) -> Rejection | None:
-        """Begin the life of the document; why not, if it cannot be."""
-        return self.say(command, actor)
-
     def say(self, command: c.Command, actor: Actor) -> Rejection | None:
-        """Ask something of the document, and let everything happen that follows by itself; why it was refused, if it was."""
+        """Ask something of the run, and let everything happen that follows by itself; why it was refused, if it was."""
         refusal = self._tell(command, actor)
         self._settle()
         return refusal
 
-    def answer(self, step: Step, outcome: str, *, actor: Actor | None = None, reason: str = "") -> Rejection | None:
-        """Decide an open question: as somebody, or as everybody who is asked, as far as it takes."""
+    def answer(
+        self, step: Step, outcome: str, *, actor: Actor | None = None, reason: str = "", data: object = None
+    ) -> Rejection | None:
+        """Decide an open question: as somebody, or as everybody who is asked, as far as it takes; `data` is what the form is filled in with."""
         told = c.AnswerStep(
-            step=step.number, outcome=outcome, comment=reason or "rehearsed", document_version=self._seen(step)
+            step=step.number,
+            outcome=outcome,
+            comment=reason or "rehearsed",
+            data=data,
+            document_version=self._seen(step),
         )
         if actor is not None:
             return self.say(told, actor)
@@ -139,8 +151,13 @@ class Rehearsal:
     # -- how it stands
 
     @property
+    def moves(self) -> int:
+        """How much has happened so far: as long as this stays the same, nothing has."""
+        return self._version
+
+    @property
     def document(self) -> Document | None:
-        """The document; None if it could not be created."""
+        """The document that the run is; None if it is none, or could not be created."""
         return self.state.document
 
     @property
@@ -155,17 +172,23 @@ class Rehearsal:
 
     @property
     def awaited(self) -> list[Sought]:
-        """The events that are waited for."""
+        """The published events that are waited for."""
         return [each for number, sought in self._sought.items() if number in self.state.open for each in sought]
+
+    @property
+    def signals(self) -> list[str]:
+        """The signals that are waited for."""
+        ops = [self._op(step) for step in self.state.open.values()]
+        return [op.signal for op in ops if isinstance(op, WaitEvent)]
 
     def asked(self, step: Step) -> list[str]:
         """Who is asked, in words."""
         question = question_of(self.machine.routes, self.state, step)
         return [shown(seat.person) for _, seat in question.asked if seat.is_free]
 
-    def name(self, node: str) -> str:
-        """A node as its author names it."""
-        return local_name(node)
+    def passage(self, step: Step) -> Passage:
+        """The line of the trail that tells of a step."""
+        return self._entered[step.number]
 
     # -- how
 
@@ -181,8 +204,9 @@ class Rehearsal:
         """One of those who are asked."""
         seats = question_of(self.machine.routes, self.state, step).asked
         seat = next((each for _, each in seats if each.is_free), None)
-        capability = self.machine.routes.node(step.node).capability
-        capabilities = frozenset({capability} - {""})
+        capabilities = frozenset(
+            {"*"}
+        )  # Whoever is asked is supposed to be allowed to answer, whichever way they want.
         self._people += 1
         if seat is None or seat.person.kind == "role":
             roles = frozenset() if seat is None else frozenset({seat.person.name})
@@ -258,18 +282,20 @@ class Rehearsal:
             begun, workflow = message.command, message.decider
             if not isinstance(begun, c.StartWorkflow):
                 continue
-            if workflow in self._failing:
-                yield c.EndChild(step=begun.parent_step, status="failed", error=f"{workflow} fails, as was said")
+            fails, answer = self._asked_of(begun.parent_step, "starts", workflow)
+            if fails:
+                yield c.EndChild(step=begun.parent_step, status="failed", error=fails)
             else:
-                yield c.EndChild(step=begun.parent_step, status="completed", result=self._answers.get(workflow, {}))
+                yield c.EndChild(step=begun.parent_step, status="completed", result=answer)
 
     def _replied(self, effect: Effect) -> c.Command | None:
         """What the world answers, by rote."""
         match effect.body:
-            case c.RunStep() as call if effect.handler in self._failing:
-                return c.FailStep(step=call.step, error=f"{effect.handler} fails, as was said", is_final=True)
-            case c.RunStep() as call:
-                return c.CompleteStep(step=call.step, output=self._answers.get(effect.handler, {}))
+            case c.RunStep(step=step):
+                fails, answer = self._asked_of(step, "calls", effect.handler)
+                if fails:
+                    return c.FailStep(step=step, error=fails, is_final=True)
+                return c.CompleteStep(step=step, output=answer)
             case FindPeople() as errand:
                 return _found(errand)
             case FindEvents() as errand:
@@ -280,26 +306,48 @@ class Rehearsal:
             case _:
                 return None
 
+    def _asked_of(self, step: int, verb: str, callee: str) -> tuple[str, object]:
+        """Why whom a step calls fails, empty if it does not, and what it answers; whether anybody said so is noted."""
+        passage = self._entered[step]
+        passage.note = f"{verb} {callee}"
+        # What is said of a step is said of its work, and not of what undoes it.
+        names = [callee] if passage.is_undoing else [passage.node, callee]
+        failing = next((each for each in names if each in self._failing), "")
+        said = next((each for each in names if each in self._answers), "")
+        passage.is_assumed = not failing and not said
+        return f"{failing} fails, as was said" if failing else "", self._answers[said] if said else {}
+
     def _note(self, event: object) -> None:
         match event:
             case e.StepStarted(step=step, node=node):
-                self._entered[step] = self._passed(node)
+                self._pass(step, node)
             case e.StepCompleted(step=step, outcome=outcome, node=node, output=output):
-                passage = self._passed(node) if node else self._entered.get(step)
-                if passage is not None:
-                    passage.outcome = outcome
-                    if node and isinstance(output, dict) and POLICY in output:
-                        passage.note = f"by the policy {output[POLICY]!r}"
-            case e.StepAnswered(step=step, outcome=outcome) if step in self._entered:
+                passage = self._pass(step, node) if node else self._entered[step]
+                passage.outcome = outcome
+                if node and isinstance(output, dict) and POLICY in output:
+                    passage.note = f"by the policy {output[POLICY]!r}"
+            case e.StepAnswered(step=step, outcome=outcome):
                 self._entered[step].outcome = outcome
-            case e.StepFailed(step=step, error=error) | e.StepPaused(step=step, error=error) if step in self._entered:
+            case e.TimedOut(step=step):
+                self._entered[step].outcome = "timeout"
+            case e.StepFailed(step=step, error=error) | e.StepPaused(step=step, error=error):
+                self._entered[step].outcome, self._entered[step].note = "error", error
+            case e.CompensationStarted(step=step, of=of):
+                self._pass(step, self._nodes[of]).is_undoing = True
+            case e.CompensationSucceeded(step=step):
+                self._entered[step].outcome = "undone"
+            case e.CompensationExhausted(step=step, error=error):
                 self._entered[step].outcome, self._entered[step].note = "error", error
             case _:
                 pass
 
-    def _passed(self, node: str) -> Passage:
-        region = self.machine.routes.node(node).region
-        passage = Passage(node=self.name(node), slot=region)
+    def _pass(self, step: int, node: str) -> Passage:
+        passage = Passage(
+            node=self.name(node),
+            slot=self.machine.routes.node(node).region,
+            after=(self.now - BEGINNING).total_seconds(),
+        )
+        self._entered[step], self._nodes[step] = passage, node
         self.trail.append(passage)
         return passage
 

@@ -1,0 +1,40 @@
+"""Workflows that are tried out: what callers suppose of the world, and which way a run would take then. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from holdfast.app.definitions import check_names, patience_of
+from holdfast.app.step_handlers import plain_data
+from holdfast.app.words import words_of
+from holdfast.authoring.rehearsal import DryRun, Script, dry_run
+from holdfast.authoring.rehearsal.script import script_of
+from holdfast.errors import PayloadError
+from holdfast.kernel.actor import Actor
+from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.runs import commands as c
+from holdfast.runtime.settings import Settings
+
+
+def supposed(graph: Graph, given: Mapping[str, object], limit: int, name: Callable[[str], str] = str) -> Script:
+    """What a caller supposes, by the names of a script."""
+    said = {each: value for each, value in given.items() if value is not None}
+    return script_of(graph, plain_data(said, "dry run", limit=limit), name=name)
+
+
+def player_of(actor: Actor) -> Actor:
+    """In whose place something is tried out: whoever tries, as somebody who may do what the way asks for."""
+    return Actor(id=actor.id, roles=actor.roles, capabilities=frozenset({"*"}))
+
+
+def tried_out(
+    graph: Graph, given: object, supposition: Mapping[str, object], *, actor: Actor, settings: Settings
+) -> DryRun:
+    """Which way a run would take that is started with what is given."""
+    if graph.document is not None:
+        raise PayloadError(f"{graph.name!r} is the workflow of documents: a document is tried out by `bodies.dry_run`")
+    limit = settings.max_payload_bytes
+    data = plain_data(given, "input", limit=limit)
+    check_names(graph.kind, data)
+    start = c.StartWorkflow(input=data, **patience_of(graph.kind, settings))
+    return dry_run(graph, start, player_of(actor), supposed(graph, supposition, limit), words=words_of(graph.kind))

@@ -1,0 +1,9 @@
+"""Runs that are played without a database: the stage, what is supposed of the world on it, and which way a run would take."""
+
+from __future__ import annotations
+
+from holdfast.authoring.rehearsal.dry_run import DryRun, Ending, Walk, dry_run
+from holdfast.authoring.rehearsal.script import Script
+from holdfast.authoring.rehearsal.stage import EndlessError, Passage, Rehearsal
+
+__all__ = ["DryRun", "Ending", "EndlessError", "Passage", "Rehearsal", "Script", "Walk", "dry_run"]
