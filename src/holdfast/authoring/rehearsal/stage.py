@@ -36,8 +36,8 @@ Data = dict[str, object]
 BEGINNING: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 """When every rehearsal begins: the same one always comes out the same."""
 _INSTANCE: Final = InstanceId(UUID(int=1))
-_MOST: Final = 20_000
-"""Commands of one rehearsal: whatever takes more goes round in circles."""
+MOST_COMMANDS: Final = 20_000
+"""Of one rehearsal: whatever takes more goes round in circles."""
 
 
 class Passage(msgspec.Struct, kw_only=True):
@@ -73,6 +73,7 @@ class Rehearsal:
         answers: Mapping[str, object] | None = None,
         failing: Iterable[str] = (),
         name: Callable[[str], str] = str,
+        most: int = MOST_COMMANDS,
     ) -> None:
         """`answers` and `failing` are by the names of handlers and workflows, or of the steps that call them; `name` gives a node as its author names it."""
         self.machine = GraphMachine(graph)
@@ -89,7 +90,10 @@ class Rehearsal:
         self._timers: dict[str, tuple[datetime, c.Command]] = {}
         self._pending: list[c.Command] = []
         self._sought: dict[int, list[Sought]] = {}
-        self._version = self._issued = self._decided = self._people = 0
+        self._version = self._issued = self._people = 0
+        self._most = most
+        self.commands = 0
+        """How many were decided: what the rehearsal has cost."""
 
     # -- what can be asked of it
 
@@ -125,7 +129,7 @@ class Rehearsal:
         ]
         found = [(n, each) for n, each in waiting if each.event == event and key in {None, each.key}]
         for number, each in found:
-            published = Published(id=f"event {self._decided}", event=event, key=each.key, payload=payload)
+            published = Published(id=f"event {self.commands}", event=event, key=each.key, payload=payload)
             self.say(c.TakeEvents(step=number, events=[published]), SYSTEM)
         return bool(found)
 
@@ -216,8 +220,8 @@ class Rehearsal:
     def _tell(
         self, command: c.Command, actor: Actor, *, effect: int | None = None, timer: str | None = None
     ) -> Rejection | None:
-        self._decided += 1
-        if self._decided > _MOST:
+        self.commands += 1
+        if self.commands > self._most:
             raise EndlessError
         moment = Moment(
             now=self.now,
