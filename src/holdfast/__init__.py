@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         ContractVersion,
         PublishingRules,
     )
-    from holdfast.app.copying import Copied, copy_database
+    from holdfast.app.copying import Copied, CopyProgress, copy_database
     from holdfast.app.document_views import (
         AuditLine,
         DocumentMutation,
@@ -174,6 +174,7 @@ __all__ = [
     "ContractCheck",
     "ContractVersion",
     "Copied",
+    "CopyProgress",
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",
@@ -324,7 +325,7 @@ _HOMES: Final = {
     "app.blueprint_views": (
         "BodyCheck BodyDraft BodyTemplate BodyVersion BrokenBody ContractCheck ContractVersion PublishingRules"
     ),
-    "app.copying": "Copied copy_database",
+    "app.copying": "Copied CopyProgress copy_database",
     "app.document_views": (
         "AuditLine DocumentMutation DocumentPage DocumentRound DocumentSummary DocumentVersion "
         "DocumentView EditCheck FieldDifference TransitionChoice"

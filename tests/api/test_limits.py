@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import ConfigurationError
 from holdfast.app.rates import Rate
-from holdfast.http import HttpOptions, InboundHook, Issuer
+from holdfast.http import HttpOptions, InboundHook, Issuer, LoginProvider
 from holdfast.http.gauges import Gauges
 from holdfast.http.options import checked_options
 from holdfast.http.problems import EdgeError
@@ -78,6 +78,10 @@ ISSUER = Issuer(issuer="i", audience="a", jwks="keys.json")
         {"issuers": (msgspec.structs.replace(ISSUER, jwks="http://keys.test/jwks"),)},
         {"issuers": (msgspec.structs.replace(ISSUER, jwks="ftp://keys.test/jwks"),)},
         {"issuers": (msgspec.structs.replace(ISSUER, jwks="http://localhost.evil.test/jwks"),)},
+        {"hooks": (InboundHook(name="..", secrets=("x",), event="e"),)},
+        {"hooks": (InboundHook(name="a/b", secrets=("x",), event="e"),)},
+        {"logins": (LoginProvider(name="..", issuer=ISSUER),)},
+        {"logins": (LoginProvider(name="a\nb", issuer=ISSUER),)},
         {"hooks": (InboundHook(name="a", secrets=("x",), event="e"), InboundHook(name="a", secrets=("x",), event="e"))},
     ],
 )

@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from api.world import ACME, NORTH, SOUTH, World, problem, registered
+from holdfast.authoring.definition import Definition
 from holdfast.http.openapi import document_of
 from holdfast.http.routes import ROUTES
 from holdfast.http.routes.definitions import publish_definition, publish_file
 from holdfast.testing import ManualEngine
+from support.envelopes import invoice
 
 CRON = {"workflow": "order", "cron": "0 * * * *"}
 YAML = {"content-type": "application/yaml"}
@@ -74,6 +76,21 @@ def test_a_schedule_is_put_looked_at_changed_and_deleted(own: World) -> None:
     assert (again.status_code, again.json()["revision"]) == (200, 2)
     assert client.ask("DELETE", "/api/v1/schedules/s", headers={"if-match": '"v2"'}).status_code == 204
     assert client.get("/api/v1/schedules/s").status_code == 404
+
+
+def test_a_schedule_creates_documents(own: World) -> None:
+    """A type of documents is scheduled by its name; what has no meaning for it is refused, and each fire names what it created."""
+    own.engine.register(Definition(graph=invoice()))
+    client, given = own.client(), {"workflow": "invoice", "input": {"vendor": "acme", "total": 5}, "cron": "0 * * * *"}
+    for odd in ({"overlap": "skip"}, {"version": "1"}, {"document_id": "'x' +"}):
+        refused = client.ask("PUT", "/api/v1/schedules/d", json={**given, **odd})
+        assert (refused.status_code, problem(refused)["code"]) == (422, "invalid_schedule"), odd
+    made = client.ask("PUT", "/api/v1/schedules/d", json={**given, "document_id": "'R-{number}'"}).json()
+    assert (made["is_document"], made["overlap"]) == (True, "allow_all")
+    own.engine.advance(timedelta(hours=1))
+    (fire,) = client.get("/api/v1/schedules/d/fires").json()["items"]
+    assert (fire["status"], fire["document"]) == ("created", "R-1")
+    assert client.get("/api/v1/documents/invoice/R-1").json()["instance"] == fire["run"]
 
 
 def test_partitions_have_schedules_and_batches_of_their_own(own: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from importlib import resources
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -15,6 +15,13 @@ from holdfast.app.suppositions import tried_out
 from holdfast.authoring.rehearsal import DryRun
 from holdfast.testing import ManualEngine
 from support.engines import Place
+
+
+class Parcel(TypedDict):
+    """What a typed saga takes."""
+
+    weight: int
+
 
 ROLES = frozenset({"finance", "manager", "approver", "treasury", "sales_manager", "boss"})
 EVERYBODY = Actor(id="eve", roles=ROLES, capabilities=frozenset({"*"}))
@@ -275,3 +282,8 @@ def test_only_what_a_tenant_sees_can_be_tried_out(place: Place) -> None:
         engine.definitions.dry_run_file(text, workflow="finance.settlment")
     with pytest.raises(PayloadError, match="only the engine sets"):
         engine.definitions.dry_run_file(text, {"_last_error": 1})
+    typed = Saga("typed").step("pack", "pack").build().typed(Parcel, dict)
+    engine.register(typed)
+    assert engine.definitions.dry_run(typed, {"weight": 5}).ends == "ended"
+    with pytest.raises(PayloadError, match="is not a Parcel"):
+        engine.definitions.dry_run(typed, {"weight": "heavy"})

@@ -462,6 +462,14 @@ def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
         eventually(engine.instances.list)
         assert engine.deciders.state(Order, "o-1").amount == 7
         assert engine.deciders.history(Order, "o-1")[0].actor == "postgres"
+        engine.register(Saga("parcel").step("send", lambda sku: {"parcel": sku}).build())
+        with psycopg.connect(postgres_dsn) as connection:  # As a session for coroutines would: it can start a run, too.
+            start = (
+                "select holdfast.submit('parcel', 'StartWorkflow', $${\"input\": {\"sku\": \"lamp\"}}$$, key => 'p-1')"
+            )
+            connection.execute(start)
+        [sent] = eventually(lambda: engine.runs.list(key="p-1").items)
+        assert engine.run(sent.id).result(timeout=60) == {"sku": "lamp", "parcel": "lamp"}
 
 
 def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -> None:

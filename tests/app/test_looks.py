@@ -19,7 +19,7 @@ from holdfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Added, Answer, Counter, Do, Ledger, Puppet, act
 
-LOOKS = 60
+LOOKS = 30
 SECOND = timedelta(seconds=1)
 
 

@@ -453,6 +453,28 @@ def test_a_wrapper_that_has_begun_nothing_is_refused(place: Place, shop: Any) ->
     assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
+class SessionForCoroutines:
+    """As that of SQLAlchemy is, which needs one more library."""
+
+    def get_bind(self) -> None:
+        """Sessions have it."""
+
+    async def connection(self) -> None:
+        """Nobody waits for it."""
+        raise AssertionError
+
+    async def execute(self) -> None:
+        """Nor for this."""
+        raise AssertionError
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_session_for_coroutines_is_told_what_to_do_instead(place: Place, shop: Any) -> None:
+    """It is not even asked for its connection, which nobody would wait for."""
+    with pytest.raises(ConfigurationError, match=r"for coroutines.*holdfast\.submit"):
+        tell(place.engine().register(Puppet()), SessionForCoroutines(), "p-1", "x")
+
+
 def test_no_connection_is_no_transaction(place: Place) -> None:
     """A connection that is missing is not taken for the engine's own."""
     engine = place.engine().register(Puppet())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -36,6 +37,16 @@ def test_a_way_leads_to_every_page() -> None:
     decisions = {page for page in pages if page.startswith("adr/")}
     assert {page for page in decisions if f"](../{page})" not in listed} == set()
     assert Counter(named(SITE["nav"])) == Counter(set(pages) - decisions)
+
+
+def test_no_page_leads_out_of_the_site() -> None:
+    """A link to a file of the repository that is no page would end the building of the site: such files are named, not linked."""
+    links = [
+        (page.relative_to(DOCS).as_posix(), link, (page.parent / link).resolve())
+        for page in DOCS.rglob("*.md")
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    ]
+    assert [(page, link) for page, link, target in links if not target.is_relative_to(DOCS)] == []
 
 
 def test_the_site_is_built_strictly_and_fetches_nothing() -> None:

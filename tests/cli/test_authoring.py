@@ -12,6 +12,7 @@ from cli.calling import Holdfast
 from cli.flows import ORDERS, REFUNDS, RULES
 from holdfast import Engine, Saga
 from holdfast.cli.exits import Exit
+from holdfast.machine.graphs.compiler import graph_data
 from holdfast.testing import ManualEngine
 
 MISSPELT = ORDERS.replace("to: confirm}", "to: confrim}").replace("type: terminal, outcome: late", "type: terminl")
@@ -72,6 +73,10 @@ def test_a_file_is_tried_out_without_a_database(holdfast: Holdfast) -> None:
     assert "by --form STEP={json}" in holdfast("dry-run", asking, code=Exit.NO).stdout
     assert f"`holdfast dry-run {file}` tries" in holdfast("template", "run", file, code=Exit.NOT_FOUND).stderr
     assert "for files" in holdfast("dry-run", "order", "--workflow", "x", code=Exit.WRONG).stderr
+    assert "for published" in holdfast("dry-run", file, "--version", "7", code=Exit.WRONG).stderr
+    saga = written(json.dumps(graph_data(Saga("s").human("ask", role="r").build().graph)), "s.json")
+    assert "is completed" in holdfast("dry-run", saga).stdout
+    assert "is aborted" in holdfast("dry-run", saga, "--decide", "ask=rejected", code=Exit.NO).stdout
     several = holdfast("dry-run", written(ORDERS + REFUNDS), code=Exit.WRONG).stderr
     assert "--workflow (orders.approval, refunds)" in several
 

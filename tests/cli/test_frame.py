@@ -72,7 +72,7 @@ def test_every_command_helps_with_an_example(holdfast: Holdfast, path: str, comm
 def test_examples_can_be_typed(path: str, command: click.Command) -> None:
     """Every example is parsed by the command that it is an example of."""
     assert isinstance(command, frame.Verb)
-    for name in ("order.json", "row.json", "old.json", "keys.txt"):
+    for name in ("order.json", "row.json", "old.json", "rent.json", "keys.txt"):
         Path(name).write_text("{}")
     for example in command.examples:
         typed = shlex.split(example.split("|")[-1])
@@ -86,7 +86,7 @@ def test_a_command_that_is_not_there_is_answered_with_one_that_is(holdfast: Hold
     """Also inside a group."""
     assert "did you mean 'validate'?" in holdfast("valdate", code=2).stderr
     assert "did you mean 'show'?" in holdfast("template", "shw", code=2).stderr
-    assert "holdfast --help lists" in holdfast("zzzzz", code=2).stderr
+    assert "`holdfast --help` lists" in holdfast("zzzzz", code=2).stderr
 
 
 def test_an_option_before_its_command_is_told_where_it_belongs(holdfast: Holdfast) -> None:
@@ -135,6 +135,67 @@ def test_help_version_and_completion_load_no_engine() -> None:
 def test_the_version_is_told(holdfast: Holdfast) -> None:
     """By the name of the program and a number."""
     assert holdfast("--version").stdout.startswith("holdfast 0.")
+
+
+RUN = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
+MISTYPED = [
+    (("show",), "Missing argument 'RUN'", "holdfast show [OPTIONS] RUN"),
+    (("retry", RUN, "charge"), "Missing option '--reason'", "holdfast retry [OPTIONS] RUN STEP"),
+    (("list", "--limit", "x"), "'x' is no whole number", "`holdfast list --help`"),
+    (("list", "--limit", "0"), "0 is not in the range", "`holdfast list --help`"),
+    (("dlq", "show", "x"), "'x' is no whole number", "holdfast dlq show [OPTIONS] LETTER"),
+    (("list", "--definitio", "x"), "Did you mean '--definition'?", "`holdfast list --help`"),
+    (("list", "extra"), "unexpected extra argument", "`holdfast list --help`"),
+    (("list", "--since", "yesterday"), "2026-03-31T12:00:00Z", "`holdfast list --help`"),
+    (("start", "order", "--input", "@nofile"), "nofile cannot be read", "`holdfast start --help`"),
+    (("batch", "begin", "explode"), "'explode' is not one of", "`holdfast batch begin --help`"),
+    (("--colour",), "No such option '--colour'", "`holdfast --help`"),
+    (("template", "shw"), "did you mean 'show'?", "`holdfast template --help`"),
+]
+
+
+@pytest.mark.parametrize(("words", "told", "remedy"), MISTYPED, ids=[" ".join(each[0]) for each in MISTYPED])
+def test_what_is_mistyped_is_one_sentence_with_a_next_step(
+    holdfast: Holdfast, words: tuple[str, ...], told: str, remedy: str
+) -> None:
+    """As for any other error: what is wrong with its code, and how the command is called; exit code 2, and nothing on standard output."""
+    said = holdfast(*words, code=Exit.WRONG)
+    sentence, step = said.stderr.splitlines()
+    assert told in sentence
+    assert sentence.endswith("[bad_configuration]")
+    assert step.startswith("  → ")
+    assert remedy in step
+    assert said.stdout == ""
+
+
+UNKNOWN = [
+    (("batch", "show", "x"), Exit.NOT_FOUND, "`holdfast batch list`"),
+    (("schedules", "show", "x"), Exit.NOT_FOUND, "`holdfast schedules list`"),
+    (("sessions", "end", "x"), Exit.NOT_FOUND, "`holdfast sessions list`"),
+    (("keys", "show", "x"), Exit.NOT_FOUND, "`holdfast keys list`"),
+    (("notifications", "read", "7"), Exit.NOT_FOUND, "`holdfast notifications list`"),
+    (("projections", "drop", "x"), Exit.NOT_FOUND, "`holdfast projections list`"),
+    (("inbox", "bury", "7"), Exit.NOT_FOUND, "`holdfast inbox list`"),
+    (("instances", "delete", RUN), Exit.NOT_FOUND, "`holdfast instances list`"),
+    (("definitions", "archive", "x", "1"), Exit.NOT_FOUND, "`holdfast definitions list`"),
+    (("report", "x"), Exit.NOT_FOUND, "nothing of this name is published"),
+    (("show", "x"), Exit.WRONG, "`holdfast list`"),
+    (("decide", "x", "yes"), Exit.WRONG, "`holdfast tasks list`"),
+    (("list", "--config", "no.toml"), Exit.WRONG, "--config"),
+    (("list", "--server", ""), Exit.WRONG, "--server names no server"),
+    (("init", "/dev/null/x"), Exit.WRONG, "name a folder"),
+]
+
+
+def test_what_is_not_there_is_told_with_where_to_look(holdfast: Holdfast, tmp_path: Path) -> None:
+    """Each names a command, or what to write instead, and no call of the engine."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    holdfast("migrate", url)
+    for words, code, remedy in UNKNOWN:
+        said = Holdfast(url)(*words, code=code).stderr
+        assert remedy in said, words
+        assert "engine." not in said
+        assert len(said.splitlines()) <= 2
 
 
 def test_a_database_that_is_not_there_is_not_made(holdfast: Holdfast, tmp_path: Path) -> None:
@@ -305,7 +366,7 @@ def test_a_database_is_measured(holdfast: Holdfast, tmp_path: Path) -> None:
 
 
 def test_logs_are_lines_for_people_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flag or a variable says which; what is neither is refused."""
+    """A flag or a variable says which; what is neither is refused. Nothing that stands in a record looks like another one."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)
@@ -314,7 +375,12 @@ def test_logs_are_lines_for_people_or_json(monkeypatch: pytest.MonkeyPatch) -> N
     assert json.loads(root.handlers[0].format(record))["message"] == "two\nlines"
     monkeypatch.setattr(root, "handlers", [])
     begin_logs(Place(configuration_of({}, None)))
-    assert root.handlers[0].format(record).endswith("INFO shop two\nlines")
+    assert root.handlers[0].format(record).endswith("INFO shop two\\u000alines")
+    error = ValueError("wrong\n2026-01-01 INFO shop all is well")
+    fields = {"name": "shop", "msg": "no", "levelname": "ERROR", "exc_info": (ValueError, error, None)}
+    failed = logging.makeLogRecord(fields)
+    first, *rest = root.handlers[0].format(failed).split("\n")
+    assert (first.endswith("ERROR shop no"), all(each.startswith("  ") for each in rest)) == (True, True)
     monkeypatch.setenv("HOLDFAST_LOG_FORMAT", "xml")
     with pytest.raises(ConfigurationError, match="text, json"):
         configuration_of({}, None)

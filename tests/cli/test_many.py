@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from cli.stage import Stage
+from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
+from support.envelopes import invoice
 
 
 def test_a_schedule_is_put_looked_at_and_deleted(stage: Stage) -> None:
@@ -29,6 +31,20 @@ def test_a_schedule_is_put_looked_at_and_deleted(stage: Stage) -> None:
     assert holdfast("schedules", "delete", "s", "--revision", "7", code=Exit.CONFLICT).stderr
     holdfast("schedules", "delete", "s", "--revision", "1")
     assert holdfast("schedules", "show", "s", code=Exit.NOT_FOUND).stderr
+
+
+def test_a_schedule_creates_documents(stage: Stage) -> None:
+    """A type of documents is scheduled by its name, and the fires name what was created."""
+    stage.engine.register(Definition(graph=invoice()))
+    given = ("--at", "2030-01-01T13:00:00Z", "--input", '{"vendor": "acme", "total": 5}')
+    refused = stage.holdfast("schedules", "put", "d", "invoice", *given, "--overlap", "skip", code=Exit.WRONG)
+    assert "'allow_all'" in refused.stderr
+    put = stage.holdfast.json("schedules", "put", "d", "invoice", *given, "--document-id", "'R-{scheduled_on}'")
+    assert (put["is_document"], put["document_id"]) == (True, "'R-{scheduled_on}'")
+    stage.engine.advance(timedelta(hours=1))
+    (fire,) = stage.holdfast.json("schedules", "fires", "d")["items"]
+    assert (fire["status"], fire["document"]) == ("created", "R-2030-01-01")
+    assert "R-2030-01-01" in stage.holdfast("schedules", "fires", "d").stdout
 
 
 def test_a_batch_is_begun_and_told_of(stage: Stage) -> None:
@@ -82,9 +98,9 @@ def test_a_version_is_archived_and_restored(stage: Stage) -> None:
     """What is out of use starts nothing new, and says so."""
     holdfast = stage.holdfast
     holdfast("definitions", "archive", "order", "1")
-    assert holdfast("start", "order", code=Exit.NOT_FOUND).stderr
+    assert "are archived" in holdfast("start", "order", code=Exit.REFUSED).stderr
     assert "is archived" in holdfast("start", "order", "--version", "1", code=Exit.REFUSED).stderr
-    assert "`holdfast definitions restore`" in holdfast("start", "order", code=Exit.NOT_FOUND).stderr
+    assert "`holdfast definitions restore`" in holdfast("start", "order", code=Exit.REFUSED).stderr
     assert [each["name"] for each in holdfast.json("definitions", "archived")["items"]] == ["order"]
     holdfast("definitions", "restore", "order", "1")
     holdfast("start", "order")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.flows import ORDERS
 from cli.stage import Stage
 from holdfast.cli import main
 from holdfast.cli.exits import Exit
@@ -20,11 +21,12 @@ from holdfast.cli.output import aligned, cell
 from support.repository import ROOT
 
 
-def seen(*arguments: str) -> str:
+def seen(*arguments: str, code: int = 0, **variables: str) -> str:
     """What a person sees who calls the command at a terminal."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm-256color", "COLUMNS": "200"}
     environment.pop("NO_COLOR", None)
+    environment.update(variables)
     done = subprocess.Popen([sys.executable, "-m", "holdfast.cli", *arguments], stdout=theirs, env=environment)
     os.close(theirs)
     told = b""
@@ -34,7 +36,7 @@ def seen(*arguments: str) -> str:
     except OSError:  # Linux tells so that nobody writes any more.
         pass
     os.close(ours)
-    assert done.wait(timeout=60) == 0
+    assert done.wait(timeout=60) == code
     return told.decode()
 
 
@@ -43,6 +45,21 @@ def test_a_terminal_gets_a_table_in_colours() -> None:
     told = seen("template", "list")
     assert "\x1b[1m" in told
     assert "order_approval" in told
+
+
+def test_a_narrow_terminal_gets_lines_and_who_wants_no_colours_none(tmp_path: Path) -> None:
+    """Where the heads of a table have no room side by side they stand below one another; NO_COLOR is heeded by whatever is printed."""
+    (tmp_path / "orders.yaml").write_text(ORDERS, encoding="utf-8")
+    lines = seen("template", "list", COLUMNS="20", NO_COLOR="1").splitlines()
+    assert "NAME         order_approval" in lines
+    assert [each for each in lines if "\x1b[3" in each] == []
+    place = ("--database", f"sqlite:///{tmp_path / 'a.db'}")
+    seen("migrate", f"sqlite:///{tmp_path / 'a.db'}")
+    seen("publish", "orders.yaml", *place)
+    changed = ORDERS.replace("Review", "Look")
+    (tmp_path / "orders.yaml").write_text(changed, encoding="utf-8")
+    assert "\x1b[" in seen("diff", "orders.yaml", *place, code=Exit.NO)
+    assert "\x1b[" not in seen("diff", "orders.yaml", *place, code=Exit.NO, NO_COLOR="1")
 
 
 def test_columns_stand_below_one_another() -> None:

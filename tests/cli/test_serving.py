@@ -14,7 +14,7 @@ import pytest
 
 from cli.calling import Holdfast
 from cli.programs import holdfast_program
-from holdfast import Engine
+from holdfast import Engine, Saga
 from holdfast.app.configuration import Serving
 from holdfast.cli.beginning import called
 from holdfast.cli.exits import Exit
@@ -213,6 +213,20 @@ def test_dev_answers_its_first_request_in_three_seconds() -> None:
         address = program.hear(r"holdfast is at (\S+)")[1]
         assert httpx.get(f"{address}/api/v1/executions").status_code == 200
         assert program.processor_seconds < 3
+
+
+def test_who_changes_a_workflow_while_trying_is_told_how_to_begin_anew(
+    holdfast: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was published stays as it is; where nothing is worth keeping, that is no reason to count versions."""
+    url = f"sqlite:///{tmp_path / 'tried.db'}"
+    (tmp_path / "changed_flow.py").write_text(
+        "from holdfast import Saga\nflow = Saga('tried').wait('long', 60).build()\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Engine(url).register(Saga("tried").wait("short", 5).build()).stop()
+    told = holdfast("dev", "--database", url, "--app", "changed_flow:flow", code=Exit.WRONG).stderr
+    assert f"Or begin anew, without the data: `holdfast drop {url} --yes --with-unfinished`" in told
 
 
 def test_what_dev_says_to_type_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:

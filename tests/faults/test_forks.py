@@ -85,8 +85,9 @@ TAIL = """
 """
 
 
-@pytest.mark.parametrize("worker", ["worker", "caller"])
-@pytest.mark.parametrize("how", ["multiprocessing", "fork", "exit"])
+@pytest.mark.parametrize(
+    ("how", "worker"), [("multiprocessing", "worker"), ("fork", "worker"), ("exit", "worker"), ("fork", "caller")]
+)
 def test_an_engine_belongs_to_the_process_that_opened_it(live: Live, how: str, worker: str) -> None:
     """A child is told so by every call, at once, and opens its own; however it ends, the engine of its parent goes on."""
     script = textwrap.dedent(HEAD) + textwrap.dedent(CHILD) + textwrap.dedent(TAIL)

@@ -281,6 +281,7 @@ def troubles(stage: Stage, part: object) -> list[AbstractContextManager[None]]:
     of_their_own: dict[str, Callable[[], AbstractContextManager[None]]] = {
         "handler threads": lambda: hanging(stage, Puppet, WATCHED.threads + 1),
         "reader threads": lambda: busy(part),  # type: ignore[arg-type]
+        "player threads": lambda: busy(part),  # type: ignore[arg-type]
         "callback threads": lambda: busy(callbacks),
         "event loop": lambda: hanging(stage, Doll, 1),
         "slots": lambda: hanging(stage, Lonely, 2),
@@ -330,7 +331,7 @@ def test_every_thread_is_one_of_a_part_that_is_watched(live: Live) -> None:
     stage = Stage(live)
     stage.check()
     stage.engine.futures.deciders.execute(Counter, AddOne("c-1")).then(lambda _nothing: None).result(timeout=30)
-    others = {"handler threads": "handler", "reader threads": "reader", "callback threads": "callback"}
+    others = {f"{each} threads": each for each in ("handler", "reader", "player", "callback")}
     known = {f"holdfast-{others.get(part.name, part.name).replace(' ', '-')}" for part in stage.engine.parts()}
     known |= {
         "holdfast-loop",

@@ -16,6 +16,8 @@ from support.engines import STORES
 from support.folding import assert_folded
 
 NewStore = Callable[[], Store]
+LEAST = 4
+"""So many points has a scenario that is worth the name."""
 
 
 @pytest.fixture(params=STORES)
@@ -46,7 +48,9 @@ def tried(
     store = new_store()
     step = every if on_server is None or store.url.startswith("sqlite") else on_server
     store.close()
-    return crash_everywhere(checked(scenario), new_store=new_store, every=step, again_after=again_after)
+    report = crash_everywhere(checked(scenario), new_store=new_store, every=step, again_after=again_after)
+    assert report.points * step >= LEAST, "a scenario with so few points proves nothing"
+    return report
 
 
 def checked(scenario: Scenario) -> Scenario:

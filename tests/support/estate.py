@@ -137,6 +137,7 @@ def _furnished(engine: ManualEngine, world: World) -> Estate:
     engine.drain()
     whole.batches.begin("pause", [waiting.id], reason="of acme")
     whole.schedules.put("nightly", "order", {}, cron="0 13 * * *")
+    whole.schedules.trigger("nightly")
     key = whole.keys.create("robot's", actor="robot", capabilities=["execution:read"])
     session = whole.sessions.open(credential=f"key:{key.key.id}")
     whole.refusals.note(credential="key:1", method="GET", path="/", code="not_permitted", detail=ODD)

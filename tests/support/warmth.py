@@ -11,6 +11,7 @@ import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -75,7 +76,12 @@ class Warmth:
                     each.session.finish()
 
     def _keys(self, database: str) -> list[str]:
-        return [key for key in self._kept if conninfo_to_dict(key).get("dbname") == database]
+        return [key for key in self._kept if _database(key) == database]
+
+
+@lru_cache
+def _database(conninfo: str) -> object:
+    return conninfo_to_dict(conninfo).get("dbname")
 
 
 WARMTH = Warmth()

@@ -169,7 +169,8 @@ def _read_file(name: str, fields: Fields) -> dict[Path, tuple[object, str]]:
     try:
         data = tomllib.loads(File(name).read_text(encoding="utf-8-sig"))  # Some editors begin every file with a mark.
     except OSError as error:
-        raise ConfigurationError(f"the configuration file {name} cannot be read: {error.strerror}") from error
+        told = "give one that is there by --config or HOLDFAST_CONFIG, or leave that out"
+        raise ConfigurationError(f"the configuration file {name} cannot be read: {error.strerror}; {told}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the configuration file {name} is no TOML: {error}") from error
     return {path: (_value(name, path, value, fields), name) for path, value in _leaves(name, data, fields)}

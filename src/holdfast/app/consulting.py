@@ -105,6 +105,8 @@ class Answering(NamedTuple):
     readers: Readers
     consultants: Readers
     """Those for which the directory is asked; the same, unless it may hang."""
+    players: Readers
+    """Who plays what is tried out, one after the other: that keeps a processor busy, and nobody who reads waits for it."""
 
     @property
     def all(self) -> list[Readers]:
@@ -116,4 +118,6 @@ def answering(shared: EngineContext, directory: Directory) -> Answering:
     """Threads that are as many as the settings say."""
     settings = shared.settings
     readers = Readers(settings.readers, limit=settings.unhealthy_after.total_seconds())
-    return Answering(readers, Consultants(settings, shared.telemetry) if directory.may_hang else readers)
+    consultants = Consultants(settings, shared.telemetry) if directory.may_hang else readers
+    players = Readers(1, limit=settings.unhealthy_after.total_seconds(), name="player threads")
+    return Answering(readers, consultants, players)

@@ -20,12 +20,13 @@ from holdfast.errors import ConfigurationError, CorruptHistoryError, HoldfastErr
 from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import Decider
 from holdfast.machine.graphs.document_checks import ENVELOPE
-from holdfast.store.copyable import Copyable, Hear, Progress
+from holdfast.store.copyable import Copyable, Hear, Progress, Stage
 from holdfast.store.copying import (
     MAINTENANCE,
     Transfer,
     check_apart,
     check_source,
+    check_still,
     closed,
     codec_of,
     copy_tables,
@@ -39,6 +40,16 @@ from holdfast.store.shapes import Header, InstanceQuery
 _CODECS: Final[dict[str, Callable[[], Codec]]] = {JsonCodec.name: JsonCodec, MessagePackCodec.name: MessagePackCodec}
 _STRETCH: Final = 200
 _MOST_TOLD: Final = 20
+
+
+class CopyProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a copy is: rows of one table after the other are copied, then compared; then instances are verified."""
+
+    stage: Stage
+    table: str
+    """The table that is copied or compared; empty while instances are verified."""
+    done: int
+    total: int
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +80,7 @@ def copy_database(
     verify: bool = True,
     codec: Codec | None = None,
     deciders: Sequence[Decider[Any, Any, Any, Any]] = (),
-    hear: Hear | None = None,
+    hear: Callable[[CopyProgress], None] | None = None,
 ) -> Copied:
     """Copy everything of the database at one URL into the empty one at another, which is made if it is not there; whole, or not at all.
 
@@ -83,8 +94,18 @@ def copy_database(
         with closing(open_copyable(target, is_source=False)) as blank:
             blank.bring_up(may_migrate=True)
             check_apart(original, blank)
-            move = _Move(original, blank, codec=codec, deciders=deciders, hear=hear or (lambda _progress: None))
+            move = _Move(original, blank, codec=codec, deciders=deciders, hear=_teller(hear))
             return move.carry_out((source, target), rehearse=rehearse, verify=verify)
+
+
+def _teller(hear: Callable[[CopyProgress], None] | None) -> Hear:
+    """What tells the caller how far it is, if he wants to know."""
+
+    def tell(progress: Progress) -> None:
+        if hear is not None:
+            hear(CopyProgress(**progress._asdict()))
+
+    return tell
 
 
 def _checked(source: Copyable, *, may_work: bool, codec: Codec | None, must_read: bool) -> Codec:
@@ -101,6 +122,12 @@ def _checked(source: Copyable, *, may_work: bool, codec: Codec | None, must_read
             "or leave out the verification"
         )
     return codec or _CODECS.get(name, JsonCodec)()
+
+
+def copies_of(engine: Engine) -> tuple[str, str]:
+    """From where a database has a copy that was not verified to its end, and where everything of it was copied to; empty if neither."""
+    origin, place = engine.service.survey(lambda parts: [parts.keeper().noted(each) for each in ("copying", "copied")])
+    return origin, place
 
 
 class _Move:
@@ -153,6 +180,8 @@ class _Move:
             original.note(closed(self._target))
         try:
             yield transfer
+            with self._source.reading() as original:
+                check_still(original, transfer, self._target)
         except BaseException:
             with self._source.writing() as original:
                 original.note(reopened(before))

@@ -235,6 +235,10 @@ class Desk:
         """
         return self._ask(None if self._answering is None else self._answering.consultants, question, Reply())
 
+    def play(self, question: Callable[[], T]) -> Reply[T]:
+        """Have something tried out, which takes a processor for a while."""
+        return self._ask(None if self._answering is None else self._answering.players, question, Reply())
+
     def _ask(self, readers: Readers | None, question: Callable[[], T], reply: Reply[T]) -> Reply[T]:
         if self.service.is_inherited:
             reply.set_error(StoppedError(INHERITED))

@@ -15,7 +15,7 @@ from holdfast.app.documents import found
 from holdfast.app.in_force import workflow_in_force
 from holdfast.app.publishing import Compiled, Publisher
 from holdfast.app.step_handlers import plain_data
-from holdfast.app.suppositions import player_of, supposed
+from holdfast.app.suppositions import player_of, supposed, terms_of
 from holdfast.app.visibility import check_all_seen, visible
 from holdfast.authoring.document import Body, dry_run, generate_envelope, graph_of, is_older
 from holdfast.authoring.document.body_format import Action
@@ -111,7 +111,8 @@ class Press:
         if document:
             with desk.reader.look() as reader:
                 known = found(desk, reader, type_, document)
-            if draft:
+            # A workflow that somebody writes, or data that they choose, would tell them step by step what they may not see.
+            if draft or data or any(given.get(each) for each in ("answers", "forms", "events")):
                 check_all_seen(known.parts.spec, known.document.data, desk.request.actor)
             content = {**known.document.data, **(data or {})}
             status, version = known.document.status, known.document.version
@@ -126,6 +127,7 @@ class Press:
             command,
             player_of(desk.request.actor),
             supposed(graph, given, desk.payload_limit, name=local_name),
+            terms=terms_of(desk.payload_limit),
         )
         # What is for others' eyes in a document stays so when it is tried out.
         seen = visible(graph.document, made.data, desk.request.actor)

@@ -32,7 +32,8 @@ def trouble(state: State) -> str:
     if state.status != "failed":
         return state.error
     if state.reason == "compensation_failed":
-        return f"{state.error}; {_undoing(state)}"
+        cause = "" if state.rollback is None else state.rollback.error or state.rollback.reason
+        return f"{state.error}; {_undoing(state)}" + (f" (it turned back because of: {cause})" if cause else "")
     failed = None if state.rollback is None else state.executed.get(state.rollback.failed_step or 0)
     return state.error if failed is None else _said(failed.node, "failed", state.error)
 

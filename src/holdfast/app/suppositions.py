@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from time import thread_time
+from typing import Final
 
 from holdfast.app.definitions import check_names, patience_of
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.words import words_of
-from holdfast.authoring.rehearsal import DryRun, Script, dry_run
+from holdfast.authoring.rehearsal import DryRun, Script, Terms, dry_run
 from holdfast.authoring.rehearsal.script import script_of
 from holdfast.errors import PayloadError
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.settings import Settings
+
+LONGEST: Final = 2.0
+"""Seconds that one dry run may keep a processor busy: whoever asks for it waits, and so do others."""
 
 
 def supposed(graph: Graph, given: Mapping[str, object], limit: int, name: Callable[[str], str] = str) -> Script:
@@ -27,6 +32,12 @@ def player_of(actor: Actor) -> Actor:
     return Actor(id=actor.id, roles=actor.roles, capabilities=frozenset({"*"}))
 
 
+def terms_of(limit: int) -> Terms:
+    """What a dry run is bound by: data as large as that of a run, and so much time of a processor from now on."""
+    end = thread_time() + LONGEST
+    return Terms(limit=limit, is_late=lambda: thread_time() > end)
+
+
 def tried_out(
     graph: Graph, given: object, supposition: Mapping[str, object], *, actor: Actor, settings: Settings
 ) -> DryRun:
@@ -37,4 +48,5 @@ def tried_out(
     data = plain_data(given, "input", limit=limit)
     check_names(graph.kind, data)
     start = c.StartWorkflow(input=data, **patience_of(graph.kind, settings))
-    return dry_run(graph, start, player_of(actor), supposed(graph, supposition, limit), words=words_of(graph.kind))
+    script = supposed(graph, supposition, limit)
+    return dry_run(graph, start, player_of(actor), script, words=words_of(graph.kind), terms=terms_of(limit))

@@ -33,7 +33,7 @@ def _look_at(service: Service, draft: Draft) -> None:
             definition=header.definition, tenant=header.tenant, instance=header.id, kind=header.kind, step=step
         )
         _log.info(
-            "the time of step %s is over: %s %s of %s, tenant %s",
+            "the time of step %r is over: %s %s of %r, tenant %r",
             told.step,
             told.kind,
             told.instance,

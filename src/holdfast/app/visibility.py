@@ -108,11 +108,11 @@ def unseen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> list
 
 
 def check_all_seen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> None:
-    """ForbiddenError if a part of a content is for others' eyes: steps of somebody's own would tell them of it."""
+    """ForbiddenError if a part of a content is for others' eyes: steps, or data, of somebody's own would tell them of it."""
     hidden = unseen(spec, data, actor)
     if hidden:
-        told_ = f"{', '.join(map(repr, hidden))} of it are not for the eyes of {actor.id!r}, and steps of a draft could tell of them"
-        raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told_}; try the draft with data of your own")
+        told_ = f"{', '.join(map(repr, hidden))} of it are not for the eyes of {actor.id!r}, and steps of a draft, or data that is compared with them, could tell of them"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told_}; try it out with data of your own alone")
 
 
 def _holds_mask(field: Field, value: object, hides: Callable[[Field], bool]) -> bool:

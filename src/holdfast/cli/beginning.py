@@ -7,6 +7,8 @@ import shlex
 import shutil
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -33,6 +35,7 @@ _NAMES: Final = {"gitignore": ".gitignore"}
 """Files that have another name in a project than here, where they would mean something."""
 _HOW: Final = "give module:attribute, such as workflows:register"
 _FOLDER: Final = "holdfast-dev"
+_CHANGED: Final = "was published before with another content"
 
 
 @verb("init", "holdfast init shop", "holdfast init .")
@@ -51,7 +54,8 @@ def init(folder: str) -> None:
         for name, file in files.items():
             (target / name).write_bytes(file.read_bytes())
     except OSError as error:
-        raise ConfigurationError(f"the project cannot be written into {folder}: {error.strerror}") from error
+        told = "name a folder that you may write to"
+        raise ConfigurationError(f"the project cannot be written into {folder}: {error.strerror}; {told}") from error
     click.echo(f"a project is in {folder}: {', '.join(sorted(files))}")
     click.echo(f"next: cd {folder} && holdfast dev", err=True)
 
@@ -77,7 +81,8 @@ def dev(place: Place, *, folder: str) -> None:
     with Departure() as departure:
         try:
             tell_calls(place, engine)
-            equip(engine, told.app or f"{_SAMPLES}:register")
+            with _beginning_anew(place.shown_url if place.source.is_said("database") else kept):
+                equip(engine, told.app or f"{_SAMPLES}:register")
             engine.start_worker()
             if not told.app:
                 _begin(engine)
@@ -87,6 +92,19 @@ def dev(place: Place, *, folder: str) -> None:
             departure.begin()
             engine.stop()
     click.echo(f"ended; the data are kept in {where}")
+
+
+@contextmanager
+def _beginning_anew(url: str) -> Iterator[None]:
+    """Whoever tries things changes a workflow again and again: what was published is told with the way to begin without it."""
+    try:
+        yield
+    except ConfigurationError as error:
+        if _CHANGED not in str(error):
+            raise
+        raise ConfigurationError(
+            f"{error}. Or begin anew, without the data: `holdfast drop {url} --yes --with-unfinished`"
+        ) from error
 
 
 def _serve(engine: Engine, options: HttpOptions, *, port: int, where: str, app: str) -> None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holdfast.app.copying import Copied, copy_database
+from holdfast.app.copying import Copied, CopyProgress, copy_database
 from holdfast.cli.frame import complain, verb
 from holdfast.cli.output import cell, json_option, print_json
-from holdfast.store.copyable import Progress
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -70,7 +69,7 @@ def _tell(done: Copied, *, is_verified: bool) -> None:
 
 
 @contextmanager
-def _telling() -> Iterator[Callable[[Progress], None]]:
+def _telling() -> Iterator[Callable[[CopyProgress], None]]:
     """How far it is: a bar for whoever looks on, a line for each table for whoever reads it later."""
     if not (sys.stderr is not None and sys.stderr.isatty()):
         yield _line
@@ -86,7 +85,7 @@ class _Bar:
         self._bar = bar
         self._what = ""
 
-    def move(self, progress: Progress) -> None:
+    def move(self, progress: CopyProgress) -> None:
         """Show how far it is."""
         if not progress.total:
             return
@@ -97,6 +96,6 @@ class _Bar:
         self._bar.update(progress.done - self._bar.pos)
 
 
-def _line(progress: Progress) -> None:
+def _line(progress: CopyProgress) -> None:
     if progress.done == progress.total and progress.total:
         complain(f"{_STAGES[progress.stage]} {progress.done} {progress.table or 'instances'}")

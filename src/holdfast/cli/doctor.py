@@ -8,6 +8,7 @@ from typing import Literal
 import click
 import msgspec
 
+from holdfast.app.copying import copies_of
 from holdfast.app.engine import Engine
 from holdfast.app.faces.blocking import Calls
 from holdfast.app.verification import Verification
@@ -134,7 +135,7 @@ def _of_engine(engine: Engine) -> Iterator[Finding]:
 
 def _of_copies(engine: Engine) -> Iterator[Finding]:
     """Whether a copy into this database was not finished, and whether another one has taken its place."""
-    origin, place = engine.service.survey(lambda parts: tuple(map(parts.keeper().noted, ("copying", "copied"))))
+    origin, place = copies_of(engine)
     if origin:
         told = f"that of {origin} into this database was not verified to its end"
         yield _finding("copy", told, problem="`holdfast drop` takes it away, then `holdfast copy` again")

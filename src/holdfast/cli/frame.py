@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import io
+import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,10 +19,12 @@ from click.shell_completion import CompletionItem
 from holdfast.cli.commands import Entry
 from holdfast.cli.exits import UNWRITTEN, Exit, exit_of
 from holdfast.cli.remedies import in_commands, next_step
-from holdfast.errors import HoldfastError
+from holdfast.errors import ConfigurationError, HoldfastError
 
+_NO_NUMBER: Final = re.compile(r" is not a valid integer(?: range)?(?=\.|$)")
 _DEBUG: Final = "holdfast.debug"
-"""Where a call of the command line keeps whether tracebacks are wanted."""
+ASKS_A_SERVER: Final = "holdfast.server"
+"""Where a call of the command line keeps whether tracebacks are wanted, and whether a server is asked."""
 
 
 def _note_debug(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
@@ -64,9 +68,7 @@ class Verbs(click.Group):
             from holdfast.expressions.suggestions import suggestion  # Its package brings the whole language along.
 
             told = suggestion(args[0], self.list_commands(ctx))
-            ctx.fail(
-                f"there is no command {args[0]!r}{told or f'; {ctx.command_path} --help lists those that there are'}"
-            )
+            ctx.fail(f"there is no command {args[0]!r}{told}")
         return super().resolve_command(ctx, args)
 
 
@@ -155,14 +157,28 @@ class Root(Verbs):
                 each.reconfigure(errors="backslashreplace")
         return super().main(*arguments, **options)
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read what stands before the first command; who wants no colours says so by NO_COLOR, of which click knows nothing."""
+        try:
+            context = super().make_context(*arguments, **options)
+        except click.UsageError as error:
+            raise _mistyped(error) from error
+        if os.environ.get("NO_COLOR"):
+            context.color = False
+        return context
+
     def invoke(self, ctx: click.Context) -> object:
         """Do what was asked for."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _mistyped(error) from error
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # Click deals with them; whoever reads a pipe may stop at any line.
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - nobody is above
-            ctx.exit(_tell(error, with_traceback=ctx.meta.get(_DEBUG, False)))
+            ctx.exit(
+                _tell(error, with_traceback=ctx.meta.get(_DEBUG, False), is_remote=ctx.meta.get(ASKS_A_SERVER, False))
+            )
 
 
 Root.group_class = Verbs
@@ -173,7 +189,34 @@ def _shortened(entry: Entry, limit: int = 45) -> str:
     return click.Command(entry.name, help=entry.told).get_short_help_str(limit)
 
 
-def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
+class Mistyped(click.ClickException):
+    """A call that cannot be read, told like any other error."""
+
+    exit_code = Exit.WRONG
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self._remedy = remedy
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """What is wrong, and how the command is called."""
+        del file
+        complain(self.message, code=ConfigurationError.code, remedy=self._remedy)
+
+
+def _mistyped(error: click.UsageError) -> click.ClickException:
+    """A mistake of whoever typed it in a sentence; who typed a group alone is shown its commands."""
+    context = error.ctx
+    if context is None or type(error).__name__ == "NoArgsIsHelpError":  # Which older releases of click do not have.
+        return error
+    told = _NO_NUMBER.sub(" is no whole number", error.format_message()).removesuffix(".")
+    if isinstance(context.command, click.Group):
+        return Mistyped(told, f"`{context.command_path} --help` lists the commands")
+    usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+    return Mistyped(told, f"{usage}; `{context.command_path} --help` tells more")
+
+
+def _tell(error: BaseException, *, with_traceback: bool, is_remote: bool) -> Exit:
     """Say what went wrong and what to do about it; the exit code."""
     code = exit_of(error)
     if with_traceback:
@@ -182,7 +225,7 @@ def _tell(error: BaseException, *, with_traceback: bool) -> Exit:
         case HoldfastError():
             reason = getattr(error, "reason", "")
             is_told = bool(reason) and str(error).endswith(f"[{reason}]")
-            complain(str(error), code="" if is_told else error.code, remedy=next_step(error))
+            complain(str(error), code="" if is_told else error.code, remedy=next_step(error, is_remote=is_remote))
         case KeyboardInterrupt():
             complain("interrupted")
         case TimeoutError():

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from holdfast.app.engine import Engine
 from holdfast.app.json_logs import JsonFormatter, tell_whose
 from holdfast.cli.place import Place
+from holdfast.expressions.characters import visible
 
 _TEXT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+class _TextFormatter(logging.Formatter):
+    """A record as a line that people read, and behind it, set off from it, where it came from. Whatever stands in it, nothing looks like another record."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of what it replaces
+        """The line."""
+        record.message = visible(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - as above
+        """A traceback; what was raised may have had more lines to say."""
+        return "\n".join(f"  {visible(line)}" for line in super().formatException(ei).splitlines())
+
 
 log_option = click.option(
     "--log-format", type=click.Choice(["text", "json"]), help="How logs are written to standard error."
@@ -23,7 +38,7 @@ def begin_logs(place: Place, *, level: int = logging.INFO) -> None:
     """Write logs as the command was told."""
     handler = logging.StreamHandler(sys.stderr)
     is_json = place.configuration.log_format == "json"
-    handler.setFormatter(JsonFormatter() if is_json else logging.Formatter(_TEXT))
+    handler.setFormatter(JsonFormatter() if is_json else _TextFormatter(_TEXT))
     logging.basicConfig(level=level, handlers=[handler])
 
 

@@ -21,6 +21,9 @@ Columns: TypeAlias = Mapping[str, Callable[[T], object]]
 _WIDEST: Final = 60
 """Longer texts of a plain table are cut; `--json` and the commands about a single thing have all of it."""
 
+_GAP: Final = 2
+"""Blanks between two columns."""
+
 _STYLES: Final = {
     "completed": "green",
     "approved": "green",
@@ -111,9 +114,21 @@ def _show(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    if sum(map(len, heads)) + _GAP * (len(heads) - 1) > console.width:
+        _print_apart(heads, rows)
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in heads:
         table.add_column(head, overflow="fold", no_wrap=head.lower() in {"id", "run", "task"})
     for row in rows:
         table.add_row(*(Text(text, style=_STYLES.get(text, "")) for text in row))
-    Console().print(table)
+    console.print(table)
+
+
+def _print_apart(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """The same where there is no room for so many columns: what belongs together below one another."""
+    for number, row in enumerate(rows):
+        if number:
+            click.echo()
+        print_fields(dict(zip(heads, row, strict=True)))

@@ -17,6 +17,7 @@ import click
 from holdfast.app.configuration import FLAG, Configuration, Source, configured
 from holdfast.app.engine import Engine
 from holdfast.app.faces.blocking import Calls
+from holdfast.cli.frame import ASKS_A_SERVER
 from holdfast.cli.remote_lists import ON_DATABASES
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
@@ -76,6 +77,10 @@ class Place:
         server, database = self.source.rank("server"), self.source.rank("database")
         if server == database == FLAG:
             raise ConfigurationError("--server and --database say two places; leave one of them out")
+        if server == FLAG and not self.configuration.server:
+            raise ConfigurationError(
+                "--server names no server; give its address, or leave it out to work on a database"
+            )
         return bool(self.configuration.server) and server >= database
 
     @contextmanager
@@ -106,6 +111,7 @@ class Place:
             from holdfast.cli.remote import RemoteCalls
 
             self._check_bearer()
+            click.get_current_context().meta[ASKS_A_SERVER] = True
             with _client(self.configuration) as client:
                 yield cast("Calls", RemoteCalls(client))
             return

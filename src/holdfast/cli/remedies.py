@@ -20,6 +20,14 @@ _LISTS: Final[Mapping[str, str]] = {
     "person": "directory list",
     "approval chain": "chains list",
     "event": "events list",
+    "batch": "batch list",
+    "schedule": "schedules list",
+    "session": "sessions list",
+    "notification": "notifications list",
+    "projection": "projections list",
+    "message": "inbox list",
+    "finished instance": "instances list",
+    "version of a workflow": "definitions list",
     "step": "show RUN",
     "task": "tasks list",
     "contract": "contracts list",
@@ -47,8 +55,17 @@ _COMMANDS: Final = (
     (re.compile(r"\binbox\.bury\((\d+)\)"), r"`holdfast inbox bury \1`"),
     (re.compile(r"\bask why\(\) of that run\b"), "`holdfast why` tells more of that run"),
     (re.compile(r"\b(retry|skip)(?= (?:calls it|goes on) )"), r"`holdfast \1 RUN STEP`"),
-    (re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks)\.(put|list|publish|get)`"), r"`holdfast \1 \2`"),
+    (
+        re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks|keys|sessions)\.(put|list|publish|get)`"),
+        r"`holdfast \1 \2`",
+    ),
     (re.compile(r"`(bodies|contracts)\.(versions|drafts|publish|diff)`"), r"`holdfast \1 \2`"),
+    (re.compile(r"\bgive a run, its id, or the instance itself"), "`holdfast list` shows those of runs"),
+    (
+        re.compile(r"\btake it from `steps` or `tasks`, or give the step itself"),
+        "`holdfast tasks list` shows those of questions",
+    ),
+    (re.compile(r"\bregister it first; known here are: none"), "nothing of this name is published"),
     (re.compile(r"`dead_letters\.groups`"), "`holdfast dlq groups`"),
     (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
 )
@@ -62,6 +79,17 @@ _KINDS: Final[Mapping[type[errors.HoldfastError], str]] = {
     errors.SchemaMismatchError: "`holdfast migrate` brings the database to the schema of this code",
     errors.StoppedError: "`holdfast doctor` tells whether there is maintenance",
 }
+
+_REFUSALS: Final[Mapping[str, str]] = {
+    "APPROVAL_VERSION_STALE": (
+        "`holdfast docs show TYPE ID --version N` shows it, `holdfast decide … --document-version N` decides on it"
+    ),
+    "archived": "`holdfast definitions restore` takes a version into use again, `holdfast definitions archived` lists those",
+    "dead_letters": (
+        "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
+    ),
+}
+"""What to do about what was refused, by the reason."""
 
 _PUBLISHING: Final = (
     "`holdfast publish FILE` publishes one, and so does a worker that has it (`holdfast worker --app …`)"
@@ -77,12 +105,14 @@ def in_commands(sentence: str) -> str:
     return _INSTANT.sub(r"\1Z", sentence)
 
 
-def next_step(error: errors.HoldfastError) -> str:
+def next_step(error: errors.HoldfastError, *, is_remote: bool) -> str:
     """What to do next; empty if there is nothing more to say."""
     notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
-            told = f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if notes else '--tenant'} says for whom"
+            told = (
+                f"`holdfast {_LISTS[kind]}` shows what there is; {'the key' if is_remote else '--tenant'} says for whom"
+            )
             return f"{told}; {_PUBLISHING}" if kind == "workflow" else told
         case errors.ForbiddenError(reason="unauthenticated"):
             return f"say a key that holds by HOLDFAST_API_KEY; {_KEYS}{_trace(notes)}"
@@ -92,10 +122,8 @@ def next_step(error: errors.HoldfastError) -> str:
             return f"see whether the database is up, whether its disk has room, and whether {_DATABASE} names the right one"
         case errors.ForbiddenError():
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
-        case errors.RejectedError(reason="APPROVAL_VERSION_STALE"):
-            return "`holdfast docs show TYPE ID --version N` shows it, `holdfast decide … --document-version N` decides on it"
-        case errors.RejectedError(reason="dead_letters"):
-            return "`holdfast retry RUN STEP` calls a step again that gave up, `holdfast processes resume RUN` that of a process"
+        case errors.RejectedError(reason=reason) if reason in _REFUSALS:
+            return _REFUSALS[reason]
         case _:
             return _KINDS.get(type(error), "")
 

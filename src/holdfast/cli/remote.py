@@ -22,6 +22,7 @@ from holdfast.app.past import PastState
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.places import written
 from holdfast.app.reasons import Why
+from holdfast.app.references import checked_instance
 from holdfast.cli.remote_access import RemoteCharters, RemoteNotifications, RemoteRefusals, RemoteSessions
 from holdfast.cli.remote_directory import RemoteChains, RemoteDirectory
 from holdfast.cli.remote_documents import RemoteBodies, RemoteContracts, RemoteDocuments
@@ -394,4 +395,4 @@ class RemoteCalls(Missing):
         return self.run(str(started.id))
 
     def run(self, run: str) -> RemoteRun:
-        return RemoteRun(self._client, run)
+        return RemoteRun(self._client, checked_instance(run))

@@ -115,9 +115,6 @@ def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundE
     versions = [each.version for each in published if each.name == workflow]
     if versions:
         return NotFoundError("workflow", error.name, hint=f"published are {', '.join(versions)}")
-    if archived := [each.version for each in calls.definitions.archived() if each.name == workflow]:
-        told = f"all versions that there are ({', '.join(archived)}) are archived; `holdfast definitions restore` takes one into use again"
-        return NotFoundError("workflow", error.name, hint=told)
     near = suggestion(error.name, {each.name for each in published})
     return NotFoundError("workflow", error.name, hint=f"nothing of this name is published{near}")
 

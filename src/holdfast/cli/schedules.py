@@ -241,7 +241,7 @@ def backfill_schedule(
 @listed
 @placed
 def list_fires(place: Place, *, schedule: str, as_json: bool, limit: int, after: str) -> None:
-    """What became of the last times, the last one first."""
+    """What became of each time, the last one first."""
     with place.calls() as calls:
         found = calls.schedules.fires(schedule, after=number_after(after), limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.number)

@@ -28,6 +28,7 @@ from holdfast.machine.graphs.graph import Graph
 F = TypeVar("F", bound=Callable[..., Any])
 _FILES = (".yaml", ".yml", ".json")
 _GOOD = ("ended", "rests")
+_BAD = ("failed", "aborted", "cancelled")
 
 
 class Supposition(TypedDict):
@@ -122,6 +123,8 @@ def dry_run(
     """
     said = supposition(typed)
     if _is_file(workflow_or_file):
+        if version:
+            raise ConfigurationError(f"--version is for published workflows; {workflow_or_file!r} is a file")
         graph = _graph(workflow_or_file, workflow)
         told = place.configuration
         actor = Actor(id=told.actor or "somebody", roles=frozenset(told.roles))
@@ -132,7 +135,7 @@ def dry_run(
         with place.calls() as calls:
             found = calls.definitions.dry_run(workflow_or_file, given, version=version, **said)
     print_dry_run(found, as_json=as_json)
-    end(Exit.DONE if found.ends in _GOOD and found.status != "failed" else Exit.NO)
+    end(Exit.DONE if found.ends in _GOOD and found.status not in _BAD else Exit.NO)
 
 
 def print_dry_run(found: DryRun, *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ import click
 from msgspec.structs import replace
 
 from holdfast.app.faces.blocking import Calls
+from holdfast.app.references import checked_step
 from holdfast.app.task_views import DecidedTask, HumanTask
 from holdfast.cli.frame import verb, verbs
 from holdfast.cli.options import Json, listed, moment_after, page_of, place_of, reason_option
@@ -28,7 +29,14 @@ LISTING: Columns[HumanTask] = {
     "DUE": lambda each: each.due_at,
 }
 
-task_argument = click.argument("task", metavar="TASK")
+
+def _checked(_context: click.Context, _parameter: click.Parameter, task: str) -> str:
+    """The same; what cannot be the id of a question is refused before a database or a server is asked."""
+    checked_step(task)
+    return task
+
+
+task_argument = click.argument("task", metavar="TASK", callback=_checked)
 behalf_option = click.option("--on-behalf-of", default="", help="For whom, if the actor stands in for several.")
 
 

@@ -21,6 +21,9 @@ _OLD_SECONDS: Final = 2 * _FRESH_SECONDS
 _AGAIN_SECONDS: Final = 30.0
 """A key that is not there is not looked for again before."""
 
+_WAIT_SECONDS: Final = 6.0
+"""How long whoever needs them waits for keys: a little longer than an issuer has to answer, however long its address is looked for."""
+
 Key = dict[str, object]
 """A JSON Web Key."""
 
@@ -46,7 +49,7 @@ class KeySet:
         is_old = now - max(self._read_at, self._tried_at) >= _OLD_SECONDS
         reading = self._begun(now)
         if reading is not None and (found is None or is_old):
-            await asyncio.shield(reading)
+            await asyncio.wait({reading}, timeout=_WAIT_SECONDS)
             found = self._known(identity)
         return found
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from holdfast.errors import ConfigurationError
 from holdfast.http.fetching import is_trusted
+from holdfast.kernel.names import is_misleading
 from holdfast.outbound.secrets import check_reference
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._~-]{1,200}")
 
 OWN_USE = frozenset(
     {"process:use", "task:use", "notification:use", "directory:use", "documents:read", "documents:write"}
@@ -168,7 +172,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     burst: int = 1000
     """How many of them at once."""
     failures_per_second: float = 1.0
-    """How many refused credentials an address may come with in the long run."""
+    """How many credentials that do not hold an address may come with in the long run, and how many deliveries that nobody signed."""
     failures_burst: int = 20
     """How many of them at once."""
     streams_per_credential: int = 20
@@ -218,7 +222,15 @@ def checked_options(options: HttpOptions) -> HttpOptions:
     names = [hook.name for hook in options.hooks]
     if len(set(names)) != len(names):
         raise ConfigurationError("two inbound hooks have the same name; give each a name of its own")
+    for name in (*names, *(each.name for each in options.logins)):
+        _check_name(name)
     return options
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or is_misleading(name):
+        told = "the name of a hook or of a provider of logins is the last part of an address"
+        raise ConfigurationError(f"{told}: letters, digits and -._~ alone, not {name!r}")
 
 
 def _check_logins(options: HttpOptions) -> None:

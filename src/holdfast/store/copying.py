@@ -35,6 +35,8 @@ class CopyRefusal(StrEnum):
     """Source and target are one database; name another target."""
     OTHER_CODEC = "other_codec"
     """The target was made for another codec than that of the source; drop it, or make one with `holdfast migrate --codec`."""
+    MOVED_ON = "moved_on"
+    """Somebody has written into the source after it was copied; stop servers, drop the target, and copy again."""
 
 
 class Transfer(NamedTuple):
@@ -121,6 +123,17 @@ def _compare(target: Tables, sent: Sum, told: Callable[[Iterable[Row]], Iterator
             f"{target.url} keeps other rows of {table} than it was sent: {arrived.count} have arrived of {sent.count}, "
             "or a value has changed on the way, because something other than Holdfast wrote it; nothing was copied"
         )
+
+
+def check_still(source: Tables, transfer: Transfer, target: Copyable) -> None:
+    """RejectedError if the source has other rows than were copied: whoever was not stopped learns of maintenance a moment later."""
+    moved = [name for name, count in transfer.rows.items() if name != FACTS and source.count(name) != count]
+    if moved:
+        told = (
+            f"somebody has written into {source.url} ({', '.join(moved)}) after it was copied: stop all servers and workers, "
+            f"`holdfast drop {target.url} --yes --with-unfinished`, then copy again; the source goes on as before"
+        )
+        raise _refusal(CopyRefusal.MOVED_ON, told)
 
 
 def closed(target: Copyable) -> dict[str, str]:

@@ -26,7 +26,7 @@ def unwrapped(given: object, driver: type[C], url: str) -> C:
             return found
         for name in _WRAPPINGS:
             inner = getattr(found, name, None)
-            if inspect.ismethod(inner) and _is_session(found):
+            if inspect.ismethod(inner) and _is_session(found) and not inspect.iscoroutinefunction(inner):
                 inner = inner()
             if inner is not None and not inspect.isroutine(inner):
                 found = inner
@@ -37,7 +37,8 @@ def unwrapped(given: object, driver: type[C], url: str) -> C:
         return found
     if inspect.iscoroutinefunction(getattr(found, "execute", None)):
         raise ConfigurationError(
-            f"{indefinite(type(given))} is one for coroutines, which cannot be waited for here; give one of {driver.__module__}"
+            f"{indefinite(type(given))} is one for coroutines, which cannot be waited for here; give one of {driver.__module__}, "
+            "in a plain function; with it as it is, on Postgres, `select holdfast.submit(…)` hands a command in"
         )
     what = f"{driver.__module__.split('.')[0]} connection"
     raise ConfigurationError(

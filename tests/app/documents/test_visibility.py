@@ -118,6 +118,8 @@ def test_a_draft_does_not_tell_its_author_what_is_for_others_eyes() -> None:
         calls.dry_run("file", document="F-1", draft=draft)
     assert calls.dry_run("file", {"title": "x"}, draft=draft).data == {"title": "x"}
     assert leaks(calls.dry_run("file", document="F-1")) == ["CODE-1", "IBAN-1"]
+    with pytest.raises(ForbiddenError, match="data that is compared with them"):
+        calls.dry_run("file", {"title": "m"}, document="F-1")
 
 
 def test_a_field_that_is_gone_from_the_contract_is_not_shown_in_lists() -> None:

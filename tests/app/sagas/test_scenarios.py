@@ -37,16 +37,15 @@ def test_a_story_that_is_asked_for_twice_happens_once(place: Place, name: str) -
 @pytest.mark.parametrize("name", STORIES)
 def test_a_crash_anywhere_changes_nothing(new_store: NewStore, name: str) -> None:
     """Whatever point the process dies at, the next one brings the story to the same end, with nothing left over."""
-    report = tried(STORIES[name].scenario, new_store)
+    report = tried(STORIES[name].scenario, new_store, on_server=3)
     assert report.outcome == (STORIES[name].ending, [], 0)
-    assert report.points >= 5
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", STORIES)
 def test_a_second_crash_during_the_recovery_changes_nothing(new_store: NewStore, name: str) -> None:
     """The process that takes over dies as well, and the third one finishes."""
-    tried(STORIES[name].scenario, new_store, every=2, on_server=4, again_after=3)
+    tried(STORIES[name].scenario, new_store, every=2, on_server=8, again_after=3)
 
 
 @pytest.mark.long

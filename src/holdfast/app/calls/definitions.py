@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from holdfast.app.calls.start import check_input
 from holdfast.app.comparing import compared, compared_words
 from holdfast.app.definition_files import (
     FileChanges,
@@ -27,8 +28,9 @@ from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, Def
 from holdfast.app.pause_points import PausePoint, PauseTrigger, pause_points
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
+from holdfast.app.step_handlers import plain_data
 from holdfast.app.suppositions import tried_out
-from holdfast.authoring.definition import Definition, definition_of
+from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
 from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import ConfigurationError, DefinitionError, NotFoundError
 from holdfast.kernel.actor import RequestContext
@@ -211,6 +213,8 @@ class FutureDefinitions:
 
         def play() -> DryRun:
             graph = self._graph(definition, version)
+            if isinstance(definition, TypedDefinition):
+                check_input(plain_data(input, "input", limit=self._desk.payload_limit), definition)
             return self._tried_out(
                 graph,
                 input,
@@ -224,7 +228,7 @@ class FutureDefinitions:
                 },
             )
 
-        return self._desk.read(play)
+        return self._desk.play(play)
 
     def dry_run_file(  # noqa: PLR0913 - see dry_run
         self,
@@ -258,7 +262,7 @@ class FutureDefinitions:
                 },
             )
 
-        return self._desk.read(play)
+        return self._desk.play(play)
 
     def _tried_out(self, graph: Graph, given: object, supposition: Mapping[str, object]) -> DryRun:
         desk = self._desk

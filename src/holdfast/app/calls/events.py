@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_flag, checked_key, checked_last, checked_limit, failed
+from holdfast.app.desk import Desk, checked_flag, checked_id, checked_key, checked_last, checked_limit, failed
 from holdfast.app.publication_views import PublishedEvent, kept_event, published_event
 from holdfast.app.rights import check_reader
 from holdfast.app.step_handlers import plain
@@ -50,7 +50,7 @@ class FutureEvents:
         """
         shared = self._desk.service.shared
         try:
-            identity = checked_key(event_id, "event id", may_be_empty=True) or str(
+            identity = checked_id(event_id, "event id", may_be_empty=True) or str(
                 shared.chance.new_id(shared.clock.now())
             )
             command = PublishEvent(

@@ -123,7 +123,7 @@ def _sent(desk: Desk, asked: _Said, answer: Callable[[Outcome], T], view: View |
         name, pinned = desk.registry.library.find_open(desk.tenant, *checked_definition(definition, asked.version))
         data = plain_data(asked.input, "input", limit=desk.payload_limit)
         if isinstance(definition, TypedDefinition):
-            _check_input(data, definition)
+            check_input(data, definition)
         check_right(desk, name, pinned)
         program = desk.registry.library.program(desk.tenant, name, pinned)
         if program is not None:
@@ -171,7 +171,8 @@ def _patient(desk: Desk, program: Program, said: c.StartWorkflow) -> c.StartWork
     return msgspec.structs.replace(said, looks_up=looks_up, **patience)
 
 
-def _check_input(data: object, saga: AnyTyped) -> None:
+def check_input(data: object, saga: AnyTyped) -> None:
+    """What a workflow is started with is what its author said that it takes."""
     try:
         msgspec.convert(data, settled(saga.input), strict=False)
     except msgspec.ValidationError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.authoring.document.ids import local_name
-from holdfast.authoring.rehearsal import DryRun, Rehearsal, Script, Walk
+from holdfast.authoring.rehearsal import DryRun, Rehearsal, Script, Terms, Walk
 from holdfast.authoring.rehearsal.dry_run import End, refused
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import Graph
@@ -12,9 +12,10 @@ from holdfast.machine.runs.document_commands import CreateDocument, RequestTrans
 Data = dict[str, object]
 
 
-def dry_run(graph: Graph, given: CreateDocument, actor: Actor, script: Script) -> DryRun:
+def dry_run(graph: Graph, given: CreateDocument, actor: Actor, script: Script, *, terms: Terms | None = None) -> DryRun:
     """Play a document as far as it goes."""
-    stage = Rehearsal(graph, answers=script.answers, failing=script.failing, name=local_name)
+    bounds = terms or Terms()
+    stage = Rehearsal(graph, answers=script.answers, failing=script.failing, name=local_name, **bounds)
     ends, reason = _Walk(stage, script, actor, given.org).to_end(given, actor)
     document = stage.document
     return DryRun(

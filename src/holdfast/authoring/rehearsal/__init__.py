@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.authoring.rehearsal.dry_run import DryRun, Ending, Walk, dry_run
+from holdfast.authoring.rehearsal.dry_run import DryRun, Ending, Terms, Walk, dry_run
 from holdfast.authoring.rehearsal.script import Script
 from holdfast.authoring.rehearsal.stage import MOST_COMMANDS, EndlessError, Passage, Rehearsal
 
-__all__ = ["MOST_COMMANDS", "DryRun", "Ending", "EndlessError", "Passage", "Rehearsal", "Script", "Walk", "dry_run"]
+__all__ = [
+    "MOST_COMMANDS",
+    "DryRun",
+    "Ending",
+    "EndlessError",
+    "Passage",
+    "Rehearsal",
+    "Script",
+    "Terms",
+    "Walk",
+    "dry_run",
+]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict
 
 import msgspec
 
 from holdfast.authoring.rehearsal.script import Script
-from holdfast.authoring.rehearsal.stage import EndlessError, Passage, Rehearsal
+from holdfast.authoring.rehearsal.stage import AwaitedEvent, EndlessError, Passage, Rehearsal
 from holdfast.authoring.words import Words
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
@@ -26,7 +27,16 @@ End = tuple[Ending, str]
 _MOST: Final = 1000
 """Assumptions in one dry run."""
 _OFTEN: Final = 100
-"""How often one question is answered: what comes to it again goes round in circles."""
+"""How often one question is answered that nobody said more of: what comes to it again goes round in circles."""
+_IDLE: Final = 5_000
+"""How often in a row time may go by and nothing comes of it: reminders of half a year, one an hour."""
+
+
+class Terms(TypedDict, total=False):
+    """What a dry run is bound by, as the stage has it."""
+
+    limit: int
+    is_late: Callable[[], bool]
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +66,11 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join([*lines, f"{self.ends}: the {what} is {self.status or 'not there'}{came}{reason}"]) + "\n"
 
 
-def dry_run(graph: Graph, start: c.StartWorkflow, actor: Actor, script: Script, *, words: Words) -> DryRun:
+def dry_run(
+    graph: Graph, start: c.StartWorkflow, actor: Actor, script: Script, *, words: Words, terms: Terms | None = None
+) -> DryRun:
     """Play a run as far as it goes; `words` are those of its front end."""
-    stage = Rehearsal(graph, answers=script.answers, failing=script.failing)
+    stage = Rehearsal(graph, answers=script.answers, failing=script.failing, **(terms or Terms()))
     ends, reason = Walk(stage, script).to_end(start, actor)
     state, stands = stage.state, stage.machine.status(stage.state)
     root = next(iter(state.tokens.values()), None)
@@ -81,15 +93,21 @@ class Walk:
         self._stage = stage
         self._script = script
         self._times: Counter[str] = Counter()
-        """How often each question was answered."""
+        """How often each question was answered, in all branches."""
+        self._rounds: Counter[tuple[str, str]] = Counter()
+        """How often each question was answered in one branch."""
+        self._idle = 0
+        """How often in a row time went by and nothing came of it."""
+        self._in_vain: set[AwaitedEvent] = set()
+        """Events that came and were not what was waited for."""
 
     def to_end(self, first: c.Command, actor: Actor) -> End:
         """Go as far as it goes."""
         try:
             refusal = self._stage.say(first, actor)
             return refused(refusal) if refusal is not None else self._go()
-        except EndlessError:
-            return "endless", "something goes round in circles"
+        except EndlessError as error:
+            return "endless", str(error)
 
     def over(self) -> End | None:
         """How it stands, if it goes no further by itself."""
@@ -105,55 +123,79 @@ class Walk:
     # -- how
 
     def _go(self) -> End:
-        for _ in range(_MOST):
+        made = 0
+        while made < _MOST:
             found = self.over() or self._on()
             if found is not None:
                 return found
-        return "endless", "it takes more than a thousand answers"
+            made += not self._idle
+        return self.over() or ("endless", "it takes more than a thousand answers")
 
     def _on(self) -> End | None:
         """One assumption more; how it ends, if there is none to make."""
         stage, silent = self._stage, self._script.unanswered
+        waiting = [each for each in stage.trail if not each.outcome]
+        due = stage.next_due()
+        if due is not None and due <= stage.now:  # What happens at once is there before anybody answers.
+            return self._let_time_pass(waiting)
         question = next((each for each in stage.questions if stage.name(each.node) not in silent), None)
         if question is not None:
             return self._decide(question)
-        waiting = [each for each in stage.trail if not each.outcome]
-        moves = stage.moves
-        event = next((each.event for each in stage.awaited if each.event not in silent), None)
+        for awaited in stage.awaited:
+            if awaited.event not in silent and awaited not in self._in_vain:
+                self._bring(awaited, waiting)
+                return None
         signal = next((each for each in stage.signals if each not in silent), None)
-        awaited = event or signal
-        if awaited is not None:
-            payload = self._script.events.get(awaited)
-            if event is not None:
-                stage.publish(event, payload)
-            else:
-                stage.say(c.SendSignal(name=awaited, payload=payload), PUBLISHER)
-            if stage.moves == moves:
-                return "waits", f"{awaited!r} came and is not what is waited for; say by `events` what it brings"
-            self._assume(waiting, f"waits for {awaited}")
-            return None
-        if stage.rests or stage.next_due() is None:
-            return self.onward()
-        began = stage.now
+        if signal is not None:
+            refusal = stage.say(c.SendSignal(name=signal, payload=self._script.events.get(signal)), PUBLISHER)
+            self._assume(waiting, f"waits for {signal}")
+            return None if refusal is None else refused(refusal)
+        if stage.rests or due is None:
+            return self._left_in_vain() or self.onward()
+        return self._let_time_pass(waiting)
+
+    def _let_time_pass(self, waiting: list[Passage]) -> End | None:
+        """Nothing else happens: the next thing that comes by itself does."""
+        stage = self._stage
+        began, passed = stage.now, len(stage.trail)
         stage.fire_next()
         self._assume(waiting, f"waits {_length(stage.now - began)}")
-        return None
+        has_moved = len(stage.trail) > passed or any(each.outcome for each in waiting)
+        self._idle = 0 if has_moved else self._idle + 1
+        return ("waits", "nothing happens but that time goes by") if self._idle > _IDLE else None
+
+    def _bring(self, awaited: AwaitedEvent, waiting: list[Passage]) -> None:
+        """An event comes; one that is not what is waited for changes nothing, as in a run."""
+        moves = self._stage.moves
+        self._stage.publish(awaited.event, self._script.events.get(awaited.event), key=awaited.key)
+        if self._stage.moves == moves:
+            self._in_vain.add(awaited)
+        else:
+            self._assume(waiting, f"waits for {awaited.event}")
+
+    def _left_in_vain(self) -> End | None:
+        """That something came which was not what is waited for, where nothing else is."""
+        vain = next((each.event for each in self._stage.awaited if each in self._in_vain), None)
+        told = f"{vain!r} came and is not what is waited for; say by `events` what it brings"
+        return None if vain is None else ("waits", told)
 
     def _decide(self, step: Step) -> End | None:
         stage, name = self._stage, self._stage.name(step.node)
         self._times[name] += 1
-        if self._times[name] > _OFTEN:
+        self._rounds[name, step.token] += 1
+        said = self._script.decisions.get(name)
+        in_turn = [said] * self._times[name] if isinstance(said, str) else said or []
+        is_said = self._times[name] <= len(in_turn)
+        if self._rounds[name, step.token] > _OFTEN and (isinstance(said, str) or not is_said):
             told = f"{name!r} is come to {_OFTEN} times"
             return "endless", f"{told}; say by `decisions` how people decide each time"
         asked, passage = stage.asked(step), stage.passage(step)
         passage.note = f"asks {', '.join(asked) or 'anybody'}"
-        said = self._script.decisions.get(name)
-        in_turn = [said] * _OFTEN if isinstance(said, str) else said or []
-        is_said = self._times[name] <= len(in_turn)
         passage.is_assumed = not is_said
         op = stage.machine.routes.node(step.node).op
         assert isinstance(op, Human)
         outcome = in_turn[self._times[name] - 1] if is_said else op.approval
+        self._idle = 0
         refusal = stage.answer(step, outcome, data=self._script.forms.get(name))
         if refusal is None:
             return None

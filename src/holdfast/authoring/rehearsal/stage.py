@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
@@ -17,8 +17,9 @@ from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Decision, Effect, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.asks import CHAIN, ROLE, Ask, Stage
-from holdfast.machine.graphs.graph import Graph, Human, WaitEvent
+from holdfast.machine.graphs.graph import Graph, Human, Node, WaitEvent, WaitEvents
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import commands as c
@@ -37,7 +38,7 @@ BEGINNING: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 """When every rehearsal begins: the same one always comes out the same."""
 _INSTANCE: Final = InstanceId(UUID(int=1))
 MOST_COMMANDS: Final = 20_000
-"""Of one rehearsal: whatever takes more goes round in circles."""
+"""Commands of one rehearsal, and nodes that it comes through: whatever takes more goes round in circles."""
 
 
 class Passage(msgspec.Struct, kw_only=True):
@@ -59,8 +60,21 @@ class Passage(msgspec.Struct, kw_only=True):
     """Seconds since the beginning, as far as time goes by by itself: answers come at once."""
 
 
+class AwaitedEvent(NamedTuple):
+    """A published event that a step waits for."""
+
+    step: int
+    name: str
+    """What the step calls it."""
+    event: str
+    key: str
+
+
 class EndlessError(Exception):
-    """A rehearsal does not come to an end."""
+    """A rehearsal does not come to an end, or not in time."""
+
+    def __init__(self, reason: str = "something goes round in circles") -> None:
+        super().__init__(reason)
 
 
 class Rehearsal:
@@ -73,10 +87,19 @@ class Rehearsal:
         answers: Mapping[str, object] | None = None,
         failing: Iterable[str] = (),
         name: Callable[[str], str] = str,
+        limit: int = DEFAULT_LIMIT,
+        is_late: Callable[[], bool] = lambda: False,
         most: int = MOST_COMMANDS,
     ) -> None:
-        """`answers` and `failing` are by the names of handlers and workflows, or of the steps that call them; `name` gives a node as its author names it."""
-        self.machine = GraphMachine(graph)
+        """`answers` and `failing` are by the names of handlers and workflows, or of the steps that call them; `name` gives a node as its author names it.
+
+        The data takes at most `limit` bytes, as that of a run. `is_late` tells whether it has taken as long as it may.
+        """
+        self.machine = GraphMachine(graph, limit=limit)
+        # One decision may go through any number of nodes, and looks each of them up: lists in lists, as a rule.
+        self.machine.routes.node = self._looked_up
+        self._looked_at = graph.nodes
+        self._is_late = is_late
         self.name = name
         self.state = self.machine.initial()
         self.now = BEGINNING
@@ -87,10 +110,14 @@ class Rehearsal:
         self._entered: dict[int, Passage] = {}
         self._nodes: dict[int, str] = {}
         self._calls: dict[int, Effect] = {}
+        """What the world is asked for now."""
+        self._put_off: dict[int, tuple[datetime, Effect]] = {}
+        """What it is asked for later."""
         self._timers: dict[str, tuple[datetime, c.Command]] = {}
         self._pending: list[c.Command] = []
-        self._sought: dict[int, list[Sought]] = {}
-        self._version = self._issued = self._people = 0
+        self._sought: dict[int, dict[str, Sought]] = {}
+        """The published events that steps wait for, by their names there."""
+        self._version = self._issued = self._people = self._published = 0
         self._most = most
         self.commands = 0
         """How many were decided: what the rehearsal has cost."""
@@ -124,13 +151,12 @@ class Rehearsal:
 
     def publish(self, event: str, payload: object = None, *, key: str | None = None) -> bool:
         """An event comes from outside, by default with the key that is waited for; whether anybody waits for it."""
-        waiting = [
-            (number, each) for number, sought in self._sought.items() for each in sought if number in self.state.open
-        ]
-        found = [(n, each) for n, each in waiting if each.event == event and key in {None, each.key}]
-        for number, each in found:
-            published = Published(id=f"event {self.commands}", event=event, key=each.key, payload=payload)
-            self.say(c.TakeEvents(step=number, events=[published]), SYSTEM)
+        found = [each for each in self.awaited if each.event == event and key in {None, each.key}]
+        self._published += 1
+        for step, of_step in dict.fromkeys((each.step, each.key) for each in found):
+            # A run takes an event once, however many of its steps wait for it.
+            published = Published(id=f"event {self._published} {of_step}", event=event, key=of_step, payload=payload)
+            self.say(c.TakeEvents(step=step, events=[published]), SYSTEM)
         return bool(found)
 
     def let_pass(self, duration: timedelta) -> None:
@@ -142,14 +168,19 @@ class Rehearsal:
 
     def next_due(self) -> datetime | None:
         """When the next thing happens by itself; None if nothing does."""
-        return min((due for due, _ in self._timers.values()), default=None)
+        return min((due for due, _ in (*self._timers.values(), *self._put_off.values())), default=None)
 
     def fire_next(self) -> None:
         """Let time go by until the next thing happens by itself."""
-        key = min(self._timers, key=lambda name: (self._timers[name][0], name))
-        due, command = self._timers[key]
-        self.now = max(self.now, due)
-        self._tell(command, SYSTEM, timer=key)
+        key = min(self._timers, key=lambda name: (self._timers[name][0], name), default=None)
+        call = min(self._put_off, key=lambda number: (self._put_off[number][0], number), default=None)
+        if key is not None and (call is None or self._timers[key][0] <= self._put_off[call][0]):
+            due, command = self._timers[key]
+            self.now = max(self.now, due)
+            self._tell(command, SYSTEM, timer=key)
+        elif call is not None:
+            due, self._calls[call] = self._put_off.pop(call)
+            self.now = max(self.now, due)
         self._settle()
 
     # -- how it stands
@@ -167,22 +198,28 @@ class Rehearsal:
     @property
     def questions(self) -> list[Step]:
         """The open questions to people."""
-        return [step for step in self.state.open.values() if isinstance(self._op(step), Human)]
+        return [step for step in self._waiting if isinstance(self._op(step), Human)]
 
     @property
     def rests(self) -> bool:
         """Whether the document waits in a state for somebody to ask for a transition."""
-        return any(isinstance(self._op(step), StateNode) for step in self.state.open.values())
+        return any(isinstance(self._op(step), StateNode) for step in self._waiting)
 
     @property
-    def awaited(self) -> list[Sought]:
-        """The published events that are waited for."""
-        return [each for number, sought in self._sought.items() if number in self.state.open for each in sought]
+    def awaited(self) -> list[AwaitedEvent]:
+        """The published events that are waited for and have not come."""
+        return [
+            AwaitedEvent(step, name, each.event, each.key)
+            for step, sought in self._sought.items()
+            if step in self.state.open
+            for name, each in sought.items()
+            if name not in (self.state.open[step].came or {})
+        ]
 
     @property
     def signals(self) -> list[str]:
         """The signals that are waited for."""
-        ops = [self._op(step) for step in self.state.open.values()]
+        ops = [self._op(step) for step in self._waiting]
         return [op.signal for op in ops if isinstance(op, WaitEvent)]
 
     def asked(self, step: Step) -> list[str]:
@@ -196,8 +233,18 @@ class Rehearsal:
 
     # -- how
 
+    @property
+    def _waiting(self) -> Iterator[Step]:
+        """The open steps, without what undoes others: that asks nobody, whatever it undoes."""
+        return (step for step in self.state.open.values() if step.of is None)
+
     def _op(self, step: Step) -> object:
         return self.machine.routes.node(step.node).op
+
+    def _looked_up(self, node: str) -> Node:
+        if self._is_late():
+            raise EndlessError("to play it takes longer than a dry run may; suppose less, or shorter lists")
+        return self._looked_at[node]
 
     def _seen(self, step: Step) -> str:
         document = self.state.document
@@ -235,7 +282,7 @@ class Rehearsal:
         )
         answer = self.machine.decide(self.state, command, moment)
         if effect is not None:
-            self._calls.pop(effect, None)
+            self._recall(effect)
         if timer is not None:
             del self._timers[timer]
         if isinstance(answer, Decision):
@@ -251,20 +298,27 @@ class Rehearsal:
             self._timers.pop(key, None)
         self._version += len(decision.events)
         for effect in decision.effects:
-            self._calls[self._issued] = effect
+            if effect.delay:
+                self._put_off[self._issued] = (self.now + effect.delay, effect)
+            else:
+                self._calls[self._issued] = effect
             self._issued += 1
         for each in decision.timers:
             command = cast("c.Command", each.command)
             self._timers[each.key or f"#{self._issued}"] = (each.due(self.now), command)
             self._issued += 1
         for number in decision.withdrawn_effects:
-            self._calls.pop(number, None)
+            self._recall(number)
         self._pending += self._ended(decision)
         for recall in decision.recalls:
-            if self._calls.pop(recall.effect, None) is not None:
+            if self._recall(recall.effect):
                 self._pending.append(cast("c.Command", recall.command))
         if self.state.is_terminal:
             self._timers.clear()
+
+    def _recall(self, effect: int) -> bool:
+        """Take back what the world was asked for; whether it had not answered."""
+        return self._calls.pop(effect, None) is not None or self._put_off.pop(effect, None) is not None
 
     def _settle(self) -> None:
         """Everything that follows by itself, at once: calls that are put off are made when their time has come."""
@@ -273,7 +327,6 @@ class Rehearsal:
                 self._tell(self._pending.pop(0), SYSTEM)
                 continue
             number, effect = next(iter(self._calls.items()))
-            self.now += effect.delay
             command = self._replied(effect)
             if command is None:
                 del self._calls[number]
@@ -303,12 +356,22 @@ class Rehearsal:
             case FindPeople() as errand:
                 return _found(errand)
             case FindEvents() as errand:
-                self._sought[errand.step] = errand.sought
+                self._sought[errand.step] = self._by_name(errand)
                 return None
             case Notify(waits=True) as notice:
                 return c.EndNotice(step=notice.step, key=notice.key, channel=notice.channel, to=notice.to)
             case _:
                 return None
+
+    def _by_name(self, errand: FindEvents) -> dict[str, Sought]:
+        """What is looked for, by the names that the step has for it."""
+        step = self.state.open.get(errand.step)
+        if step is None:  # It was over before anybody looked.
+            return {}
+        op = self._op(step)
+        assert isinstance(op, WaitEvents)
+        left = [each.title for each in op.events if each.title not in (step.came or {})]
+        return dict(zip(left, errand.sought, strict=True))
 
     def _asked_of(self, step: int, verb: str, callee: str) -> tuple[str, object]:
         """Why whom a step calls fails, empty if it does not, and what it answers; whether anybody said so is noted."""
@@ -351,6 +414,8 @@ class Rehearsal:
             slot=self.machine.routes.node(node).region,
             after=(self.now - BEGINNING).total_seconds(),
         )
+        if len(self.trail) >= MOST_COMMANDS:
+            raise EndlessError(f"it goes through more than {MOST_COMMANDS} nodes")
         self._entered[step], self._nodes[step] = passage, node
         self.trail.append(passage)
         return passage

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import msgspec
 
 from holdfast.app.blueprint_views import ContractCheck, ContractVersion
@@ -43,7 +45,7 @@ async def publish_contract(call: Call[PublishContractQuery, object]) -> Answer:
     """Publish a contract of the tenant's own, given as YAML or JSON; the same again changes nothing."""
     asked = call.query
     found = await call.calls.contracts.publish(call.raw, force=asked.force, comment=asked.comment)
-    return Answer(value=found, status=201, headers={"location": f"/api/v1/contracts/{found.type}"})
+    return Answer(value=found, status=201, headers={"location": f"/api/v1/contracts/{quote(found.type, safe='')}"})
 
 
 async def check_contract(call: Call[NoQuery, object]) -> ContractCheck:

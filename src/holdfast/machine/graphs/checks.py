@@ -145,6 +145,8 @@ def _names(nodes: Sequence[Node]) -> Iterator[Diagnostic]:
         if count > 1:
             message = f"there are {count} steps named {name!r}, compensations included; give each a name of its own"
             yield Diagnostic("duplicate_step", message, name)
+        if name.strip() and is_misleading(name):
+            yield Diagnostic("misleading_name", f"the name of a step, {name!r}, {MISLEADING}", name)
         if name.startswith(RESERVED_PREFIX):
             message = f"{name!r} begins with {RESERVED_PREFIX!r}, which is kept for the engine; take another name"
             yield Diagnostic("reserved_name", message, name)

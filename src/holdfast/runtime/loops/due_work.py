@@ -190,7 +190,7 @@ class DueWork:
         if at is not None:
             self._timers.retry(timer.claim, error=describe(error), until=at, counts=not is_passing(error))
         elif self._timers.bury(timer.claim, dead_timer(timer, error=error, now=self._shared.clock.now())):
-            _log.error("timer %s of %s gave up: %s", timer.key, timer.instance, describe(error))
+            _log.error("timer %r of %s gave up: %s", timer.key, timer.instance, describe(error))
 
     def _deliver_next(self, line: deque[StoredMessage]) -> None:
         """Hand in the first message of a target; the next one follows when it is carried out, so that none overtakes another."""
