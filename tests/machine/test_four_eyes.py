@@ -9,7 +9,7 @@ from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.machine.graphs.asks import Agree, Ask
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs import commands as c
-from machine.documents import ANN, BOB, Case
+from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA
 from support.envelopes import APPROVE_SLOT, SUBMIT_SLOT, approval, chain, invoice, value
 
@@ -111,3 +111,19 @@ def test_an_edit_of_what_nobody_may_decide_has_it_asked_anew() -> None:
     assert (case.ask("submit"), case.host.state.reason) == ("", "no_approver")
     assert (case.edit(vendor="ann"), case.host.state.status, case.at) == ("", "running", ["check"])
     assert (case.decide("check", ANN), case.document.status) == ("", "submitted")
+
+
+@pytest.mark.row("E-684")
+def test_one_who_may_decide_does_not_let_a_run_go_on_that_waits_for_another_who_may_not() -> None:
+    """Two of those who all have to agree have written the document: both places are to be given to others."""
+    asked = approval("check", covers=["total"], self_approval=False)
+    assert isinstance(asked.op, Human)
+    asks = (Ask(by="user", of="ann"), Ask(by="user", of="carl"))
+    case = Case(invoice({SUBMIT_SLOT: chain(replace(asked, op=replace(asked.op, asks=asks, agree="all")))}))
+    step = case.step("check").number if case.ask("submit") == "" else 0
+    assert (case.edit(ANN, note="a"), case.edit(CARL, note="c"), case.host.state.status) == ("", "", "paused")
+    for who, to, status in (("ann", "dora", "paused"), ("carl", "emil", "running")):
+        assert case.code(case.tell(c.ReassignTask(step=step, who=who, to=to), OLGA)) == ""
+        assert case.host.state.status == status
+    assert [case.decide("check", Actor(id=each)) for each in ("dora", "emil")] == ["", ""]
+    assert case.document.status == "submitted"

@@ -12,10 +12,26 @@ from hypothesis import strategies as st
 from holdfast.machine.graphs.working_time import DAYS, Calendar, WorkingTime, calendars_of
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
-ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"]
-FIRST = datetime(2030, 3, 20, tzinfo=UTC)
-"""Clocks change in the weeks after it, in most of the zones."""
-HOURS = [["09:00-17:00"], ["08:15-12:00", "12:45-16:30"], ["06:00-07:00", "22:00-24:00"], ["04:00-24:00"], []]
+ZONES = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kathmandu",
+    "Australia/Lord_Howe",
+    "Africa/Cairo",
+    "America/Havana",
+]
+SPRING, AUTUMN = datetime(2030, 3, 5, tzinfo=UTC), datetime(2030, 10, 1, tzinfo=UTC)
+"""Clocks change in the weeks after each, in most of the zones."""
+HOURS = [
+    ["09:00-17:00"],
+    ["08:15-12:00", "12:45-16:30"],
+    ["06:00-07:00", "22:00-24:00"],
+    ["00:00-00:45", "01:30-02:15", "02:30-03:00", "03:15-24:00"],
+    ["02:15-02:45"],
+    [],
+]
+"""Also at night, when clocks are changed."""
 
 
 @st.composite
@@ -26,7 +42,7 @@ def calendars(draw: st.DrawFn) -> Calendar:
         hours["wed"] = ["09:00-10:00"]
     off = draw(st.sets(st.integers(0, 40), max_size=8))
     return Calendar(
-        zone=draw(st.sampled_from(ZONES)), hours=hours, holidays=[FIRST.date() + DAY * each for each in off]
+        zone=draw(st.sampled_from(ZONES)), hours=hours, holidays=[SPRING.date() + DAY * each for each in off]
     )
 
 
@@ -57,7 +73,10 @@ class Walker:
             while days:
                 day += DAY
                 days -= any(self.holds(day, f"{each // 60:02}:{each % 60:02}") for each in range(0, 1440, 15))
-            at = datetime.combine(day, local.time(), self.zone).astimezone(UTC)
+            clock = (day, local.time())
+            at = datetime.combine(day, local.time(), UTC) - DAY
+            while ((now := at.astimezone(self.zone)).date(), now.time()) < clock:  # What clocks skip is over with that.
+                at += MINUTE
             while not self.works(at):
                 at += MINUTE
         while minutes:
@@ -68,12 +87,44 @@ class Walker:
 
 @pytest.mark.row("EO-20")
 @settings(max_examples=25, deadline=None)
-@given(calendar=calendars(), begin=st.integers(0, 20 * 1440), days=st.integers(0, 4), minutes=st.integers(0, 900))
-def test_working_time_is_that_of_a_walk(calendar: Calendar, begin: int, days: int, minutes: int) -> None:
-    """Whatever the hours, the holidays, the zone and the change of its clocks."""
-    since = FIRST + MINUTE * begin
+@given(
+    calendar=calendars(),
+    first=st.sampled_from([SPRING, AUTUMN]),
+    begin=st.integers(0, 40 * 1440),
+    days=st.integers(0, 4),
+    minutes=st.integers(0, 900),
+)
+def test_working_time_is_that_of_a_walk(
+    *, calendar: Calendar, first: datetime, begin: int, days: int, minutes: int
+) -> None:
+    """Whatever the hours, the holidays, the zone and the change of its clocks, be it at night."""
+    since = first + MINUTE * begin
     found = WorkingTime(calendar).after(since, days=days, time=MINUTE * minutes)
     assert found == Walker(calendar).after(since, days, minutes)
+
+
+NIGHT = ["00:00-02:30", "03:00-04:00"]
+
+
+@pytest.mark.row("EO-20")
+@pytest.mark.parametrize(
+    ("zone", "since", "hours", "minutes", "until"),
+    [
+        # Clocks skip two to three: half an hour of the first hours is not worked, and none of the second hours is counted twice.
+        ("Europe/Berlin", "2030-03-30T23:00Z", NIGHT, 180, "2030-03-31T02:00Z"),
+        # Clocks show two to three twice: half an hour is worked twice.
+        ("Europe/Berlin", "2030-10-26T22:00Z", NIGHT, 180, "2030-10-27T01:30Z"),
+        ("Australia/Lord_Howe", "2030-10-05T13:30Z", ["00:00-02:15", "02:30-04:00"], 150, "2030-10-05T16:00Z"),
+        ("Asia/Kathmandu", "2028-02-28T18:15Z", ["00:00-01:00"], 90, "2028-02-29T18:45Z"),
+        # The day behind that night is missing from the calendar of Samoa: nobody works on it.
+        ("Pacific/Apia", "2011-12-29T10:00Z", ["00:00-24:00"], 1441, "2011-12-30T10:01Z"),
+    ],
+)  # fmt: skip
+def test_hours_are_what_clocks_show(*, zone: str, since: str, hours: list[str], minutes: int, until: str) -> None:
+    """Also where they skip hours, show them twice, or leave a day out."""
+    working = WorkingTime(Calendar(zone=zone, hours=dict.fromkeys(DAYS, hours)))
+    found = working.after(datetime.fromisoformat(since), time=MINUTE * minutes)
+    assert found == datetime.fromisoformat(until)
 
 
 @pytest.mark.parametrize(

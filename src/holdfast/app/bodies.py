@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 
 from holdfast.app.blueprints import Shelf
-from holdfast.authoring.document import Body, ScenarioResult, export_yaml, graph_of, read_body, run_scenario
-from holdfast.authoring.document.scenarios import failures
+from holdfast.authoring.document import Body, ScenarioResult, export_yaml, graph_of, read_body
+from holdfast.authoring.document.scenarios import failures, run_scenarios
 from holdfast.errors import Diagnostic, PayloadError, indefinite
 from holdfast.machine.graphs.graph import Graph
 
@@ -40,4 +40,4 @@ def tried_out(shelf: Shelf, body: Body) -> list[ScenarioResult]:
 
 def played(graph: Graph, body: Body) -> list[ScenarioResult]:
     """What comes of the scenarios of a body, on the graph of it."""
-    return [run_scenario(graph, each) for each in body.scenarios]
+    return run_scenarios(graph, body.scenarios)

@@ -17,6 +17,7 @@ from holdfast.authoring.document import (
     ready_contract,
     run_scenario,
 )
+from holdfast.authoring.document.scenarios import run_scenarios
 from holdfast.authoring.rehearsal import DryRun, Script
 from holdfast.errors import DefinitionError
 from holdfast.kernel.actor import Actor
@@ -182,6 +183,16 @@ scenarios:
     graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), given))
     for result in [run_scenario(graph, each) for each in given.scenarios]:
         assert result.is_passed, result.account()
+
+
+def test_scenarios_cost_only_so_much_together() -> None:
+    """Whoever publishes waits for them: those for which nothing is left fail, and say so."""
+    given = body(*[GOOD[0]] * 4)
+    graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), given))
+    results = run_scenarios(graph, given.scenarios, most=10)
+    assert [each.is_passed for each in results] == [True, True, False, False]
+    assert "commands together" in results[-1].account()
+    assert all(each.is_passed for each in run_scenarios(graph, given.scenarios))
 
 
 def test_scenarios_are_read_like_everything_else() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -11,7 +11,7 @@ import msgspec
 from holdfast.authoring.document.ids import local_name
 from holdfast.authoring.document.scenario_format import Act, Scenario
 from holdfast.authoring.files.values import milliseconds
-from holdfast.authoring.rehearsal import EndlessError, Passage, Rehearsal
+from holdfast.authoring.rehearsal import MOST_COMMANDS, EndlessError, Passage, Rehearsal
 from holdfast.errors import Diagnostic
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
@@ -22,6 +22,9 @@ REQUESTER: Final = "requester"
 FAILED: Final = "scenario"
 """The code of a scenario that does not come out as it should."""
 _ACTS: Final = ("ask", "decide", "edit", "event", "wait")
+MOST_TOGETHER: Final = 50_000
+"""Commands of all scenarios of a body, as the machine decides them: a few seconds, or a minute where lists are long."""
+_TOGETHER: Final = f"the scenarios take more than {MOST_TOGETHER} commands together, and this one came last; shorten their lists, or drop some"
 _LAST: Final = 12
 """Nodes that the account of a failure names: the last ones are where it went wrong."""
 
@@ -50,14 +53,18 @@ class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_scenario(graph: Graph, scenario: Scenario) -> ScenarioResult:
     """Play a scenario on the graph of a compiled workflow."""
-    played = _Play(graph, scenario)
-    try:
-        faults = played.run()
-    except EndlessError:
-        faults = ["it does not come to an end: something goes round in circles"]
-    document = played.stage.document
-    status = "" if document is None else document.status
-    return ScenarioResult(name=scenario.name, faults=faults, trail=played.stage.trail, status=status)
+    (result,) = run_scenarios(graph, [scenario])
+    return result
+
+
+def run_scenarios(graph: Graph, scenarios: Iterable[Scenario], *, most: int = MOST_TOGETHER) -> list[ScenarioResult]:
+    """Play scenarios one after the other, as far as they do not cost too much together: whoever publishes waits for them."""
+    results, left = list[ScenarioResult](), most
+    for each in scenarios:
+        played = _Play(graph, each, most=min(left, MOST_COMMANDS))
+        results.append(played.result(is_last=left < MOST_COMMANDS))
+        left -= min(left, played.stage.commands)
+    return results
 
 
 def failures(results: list[ScenarioResult]) -> list[Diagnostic]:
@@ -72,9 +79,19 @@ def failures(results: list[ScenarioResult]) -> list[Diagnostic]:
 class _Play:
     """One scenario under way."""
 
-    def __init__(self, graph: Graph, scenario: Scenario) -> None:
+    def __init__(self, graph: Graph, scenario: Scenario, *, most: int) -> None:
         self._scenario = scenario
-        self.stage = Rehearsal(graph, answers=scenario.answers, failing=scenario.failing, name=local_name)
+        self.stage = Rehearsal(graph, answers=scenario.answers, failing=scenario.failing, name=local_name, most=most)
+
+    def result(self, *, is_last: bool) -> ScenarioResult:
+        """Play it, and tell what came of it; if it `is_last`, there is less left for it than for one that is alone."""
+        try:
+            faults = self.run()
+        except EndlessError:
+            faults = [_TOGETHER if is_last else "it does not come to an end: something goes round in circles"]
+        document = self.stage.document
+        status = "" if document is None else document.status
+        return ScenarioResult(name=self._scenario.name, faults=faults, trail=self.stage.trail, status=status)
 
     def run(self) -> list[str]:
         """Play it; what did not come out as it should."""

@@ -5,6 +5,17 @@ from __future__ import annotations
 from holdfast.authoring.rehearsal.dry_run import DryRun, Ending, Terms, Walk, dry_run
 from holdfast.authoring.rehearsal.passages import EndlessError, Passage
 from holdfast.authoring.rehearsal.script import Script
-from holdfast.authoring.rehearsal.stage import Rehearsal
+from holdfast.authoring.rehearsal.stage import MOST_COMMANDS, Rehearsal
 
-__all__ = ["DryRun", "Ending", "EndlessError", "Passage", "Rehearsal", "Script", "Terms", "Walk", "dry_run"]
+__all__ = [
+    "MOST_COMMANDS",
+    "DryRun",
+    "Ending",
+    "EndlessError",
+    "Passage",
+    "Rehearsal",
+    "Script",
+    "Terms",
+    "Walk",
+    "dry_run",
+]

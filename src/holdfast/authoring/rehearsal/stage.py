@@ -36,7 +36,7 @@ Data = dict[str, object]
 BEGINNING: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 """When every rehearsal begins: the same one always comes out the same."""
 _INSTANCE: Final = InstanceId(UUID(int=1))
-_MOST: Final = 20_000
+MOST_COMMANDS: Final = 20_000
 """Commands of one rehearsal, and nodes that it comes through: whatever takes more goes round in circles."""
 
 
@@ -52,6 +52,7 @@ class Rehearsal:
         name: Callable[[str], str] = str,
         limit: int = DEFAULT_LIMIT,
         is_late: Callable[[], bool] = lambda: False,
+        most: int = MOST_COMMANDS,
     ) -> None:
         """`answers` and `failing` are by the names of handlers and workflows, or of the steps that call them; `name` gives a node as its author names it.
 
@@ -79,7 +80,10 @@ class Rehearsal:
         self._pending: list[c.Command] = []
         self._sought: dict[int, dict[str, Sought]] = {}
         """The published events that steps wait for, by their names there."""
-        self._version = self._issued = self._decided = self._people = self._published = 0
+        self._version = self._issued = self._people = self._published = 0
+        self._most = most
+        self.commands = 0
+        """How many were decided: what the rehearsal has cost."""
 
     # -- what can be asked of it
 
@@ -226,8 +230,8 @@ class Rehearsal:
     def _tell(
         self, command: c.Command, actor: Actor, *, effect: int | None = None, timer: str | None = None
     ) -> Rejection | None:
-        self._decided += 1
-        if self._decided > _MOST:
+        self.commands += 1
+        if self.commands > self._most:
             raise EndlessError
         moment = Moment(
             now=self.now,
@@ -373,8 +377,8 @@ class Rehearsal:
             slot=self.machine.routes.node(node).region,
             after=(self.now - BEGINNING).total_seconds(),
         )
-        if len(self.trail) >= _MOST:
-            raise EndlessError(f"it goes through more than {_MOST} nodes")
+        if len(self.trail) >= MOST_COMMANDS:
+            raise EndlessError(f"it goes through more than {MOST_COMMANDS} nodes")
         self._entered[step], self._nodes[step] = passage, node
         self.trail.append(passage)
         return passage

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -20,8 +20,9 @@ DAYS: Final[tuple[Day, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MOST_HOLIDAYS: Final = 10_000
 _DAY: Final = timedelta(days=1)
 _SPAN: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-4]):([0-5]\d)", re.ASCII)
-_HOUR: Final = 60
-_WHOLE_DAY: Final = 24 * _HOUR
+_AROUND: Final = 2 * _DAY
+"""No zone is further from UTC than a day, and a day is as long as one."""
+_TICK: Final = timedelta(seconds=1)
 
 
 class Calendar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,8 +61,19 @@ def calendars_of(settings: Mapping[str, object]) -> tuple[dict[str, Calendar], l
     return found, flaws
 
 
+class _Stretch(NamedTuple):
+    """A time in which the clocks of a zone are not changed."""
+
+    begin: datetime
+    end: datetime
+    offset: timedelta
+
+
 class WorkingTime:
-    """A sound calendar, for counting."""
+    """A sound calendar, for counting.
+
+    Hours are what clocks show: what they skip when they are put forward is not worked, and what they show twice is worked twice.
+    """
 
     def __init__(self, calendar: Calendar) -> None:
         self._zone = ZoneInfo(calendar.zone)
@@ -85,7 +97,7 @@ class WorkingTime:
                 if room >= left:
                     return max(begin, at) + left
                 left -= max(room, timedelta(0))
-            at = self._open(self._utc(day + _DAY, 0))
+            at = self._open(self._reading(_midnight(day + _DAY)))
         return at
 
     def _days_later(self, at: datetime, days: int) -> datetime:
@@ -93,9 +105,8 @@ class WorkingTime:
         day = local.date()
         while days:
             day += _DAY
-            days -= bool(self._spans(day))
-        wall = datetime.combine(day, local.time(), self._zone)
-        return self._open(wall.astimezone(UTC))
+            days -= bool(self._named(day))
+        return self._open(self._reading(datetime.combine(day, local.time(), UTC)))
 
     def _open(self, at: datetime) -> datetime:
         """The first working time from an instant on."""
@@ -107,21 +118,50 @@ class WorkingTime:
             day += _DAY
 
     def _spans(self, day: date) -> list[tuple[datetime, datetime]]:
-        """When it is worked on a day, in UTC."""
-        if day in self._holidays:
+        """When it is worked on a day, in UTC and in order."""
+        hours = self._named(day)
+        if not hours:
             return []
-        return [(self._utc(day, begin), self._utc(day, end)) for begin, end in self._hours[day.weekday()]]
+        midnight = _midnight(day)
+        found = [
+            (max(stretch.begin, midnight + begin - stretch.offset), min(stretch.end, midnight + end - stretch.offset))
+            for stretch in self._stretches(midnight)
+            for begin, end in hours
+        ]
+        return [(begin, end) for begin, end in found if begin < end]
 
-    def _utc(self, day: date, minutes: int) -> datetime:
-        if minutes == _WHOLE_DAY:
-            day, minutes = day + _DAY, 0
-        return datetime.combine(day, time(minutes // _HOUR, minutes % _HOUR), self._zone).astimezone(UTC)
+    def _named(self, day: date) -> list[tuple[timedelta, timedelta]]:
+        """The hours of a day, as the calendar names them."""
+        return [] if day in self._holidays else self._hours[day.weekday()]
+
+    def _reading(self, wall: datetime) -> datetime:
+        """When the clocks of the zone show a day and a time first, or more than that where they skip it. They are given as if they were UTC."""
+        return next(at for each in self._stretches(wall) if (at := max(each.begin, wall - each.offset)) < each.end)
+
+    def _stretches(self, wall: datetime) -> list[_Stretch]:
+        """The time around what clocks show, in order: one stretch, or two if they are changed in it."""
+        begin, end = wall - _AROUND, wall + _AROUND
+        before, behind = self._offset(begin), self._offset(end)
+        if before == behind:
+            return [_Stretch(begin, end, before)]
+        low, high = begin, end
+        while high - low > _TICK:  # Clocks are changed at a whole second.
+            middle = low + (high - low) // _TICK // 2 * _TICK
+            low, high = (middle, high) if self._offset(middle) == before else (low, middle)
+        return [_Stretch(begin, high, before), _Stretch(high, end, behind)]
+
+    def _offset(self, at: datetime) -> timedelta:
+        return at.astimezone(self._zone).utcoffset() or timedelta(0)
 
 
-def _span(text: str) -> tuple[int, int] | None:
-    """Hours as minutes of the day; None if they cannot be read."""
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(0), UTC)
+
+
+def _span(text: str) -> tuple[timedelta, timedelta] | None:
+    """Hours as times of the day; None if they cannot be read."""
     match = _SPAN.fullmatch(text)
     if match is None:
         return None
-    begin, end = (int(match[each]) * _HOUR + int(match[each + 1]) for each in (1, 3))
-    return (begin, end) if begin < end <= _WHOLE_DAY else None
+    begin, end = (timedelta(hours=int(match[each]), minutes=int(match[each + 1])) for each in (1, 3))
+    return (begin, end) if begin < end <= _DAY else None
