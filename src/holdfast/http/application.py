@@ -15,8 +15,8 @@ from starlette.websockets import WebSocketClose
 
 from holdfast.app.engine import Engine
 from holdfast.http import slashes
-from holdfast.http.ending import ending
 from holdfast.http.endpoints import Endpoint, Sent, refusal
+from holdfast.http.farewells import ending
 from holdfast.http.front import Front
 from holdfast.http.openapi import document_of
 from holdfast.http.options import HttpOptions, checked_options
