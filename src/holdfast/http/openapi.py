@@ -43,8 +43,8 @@ _EXAMPLES: Mapping[str, object] = {
 Schema = dict[str, object]
 
 
-def document_of(routes: Sequence[Route]) -> bytes:
-    """The document as JSON."""
+def document_of(routes: Sequence[Route], place: str = "/") -> bytes:
+    """The document as JSON, for who finds these routes below `place`."""
     kinds = _kinds(routes)
     shown, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=_REFERENCE)
     schemas = dict(zip(map(_mark, kinds), shown, strict=True))
@@ -61,7 +61,7 @@ def document_of(routes: Sequence[Route]) -> bytes:
                 "description": "Durable workflows: runs, processes, people, and those who look after them.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
-            "servers": [{"url": "/"}],
+            "servers": [{"url": place}],
             "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
             "paths": paths,
             "components": {

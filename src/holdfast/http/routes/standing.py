@@ -38,7 +38,7 @@ async def is_ready(server: Server) -> bool:
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:
     """The OpenAPI document of this API."""
-    return Answer(value=msgspec.Raw(call.server.document()))
+    return Answer(value=msgspec.Raw(call.server.document(str(call.scope.get("root_path") or "/"))))
 
 
 def _told(*, is_well: bool) -> Answer:
