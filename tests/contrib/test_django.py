@@ -47,6 +47,7 @@ MODELS = """
         run = models.TextField(default="")
 """
 WORKFLOWS = """
+    from asgiref.sync import sync_to_async
     from django.db import connection
 
     from holdfast import Saga
@@ -56,12 +57,16 @@ WORKFLOWS = """
         Order.objects.count()
         connection.connection.close()  # As a server does that is restarted: whoever uses the thread next must not suffer from it.
 
+    async def look_from_a_coroutine():
+        await sync_to_async(look)()
+
     def ship(sku):
         look()
         return {"parcel": f"a box with {sku}"}
 
     def register(engine):
-        engine.register(Saga("order").step("look", look, attempts=1).step("ship", ship, attempts=1).build())
+        saga = Saga("order").step("look", look, attempts=1).step("first", look_from_a_coroutine, attempts=1)
+        engine.register(saga.step("second", look_from_a_coroutine, attempts=1).step("ship", ship, attempts=1).build())
 """
 ADMIN = """
     from django.contrib import admin
