@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from typing import Final, TextIO
@@ -51,11 +52,9 @@ class JsonFormatter(logging.Formatter):
 
 def _telling(value: object) -> object:
     """A value as it is, or as far as it can be told."""
-    try:
+    with suppress(Exception):
         _encode(value)
         return value
-    except Exception:  # noqa: BLE001 - see above
-        pass
     if isinstance(value, str):  # Half of a pair of surrogates, which no JSON has room for.
         return value.encode("utf-8", "backslashreplace").decode()
     try:

@@ -341,14 +341,24 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _settle(database: Database, codec: str) -> str:
-    """Check that the file speaks our codec; its identity."""
-    with database.writing() as connection:
-        for fact in (("codec", codec), ("identity", secrets.token_hex(16))):
-            connection.execute("insert into meta (name, value) values (?, ?) on conflict do nothing", fact)
-        kept = connection.execute("select value from meta where name = 'codec'").fetchone()[0]
-        identity = connection.execute("select value from meta where name = 'identity'").fetchone()[0]
+    """Check that the file speaks our codec; its identity.
+
+    It is written once. Whoever opens the file again, perhaps behind a transaction of his own that has the writer, waits for nobody.
+    """
+    facts = _facts(database)
+    if not {"codec", "identity"} <= facts.keys():
+        with database.writing() as connection:
+            for fact in (("codec", codec), ("identity", secrets.token_hex(16))):
+                connection.execute("insert into meta (name, value) values (?, ?) on conflict do nothing", fact)
+        facts = _facts(database)
+    kept, identity = facts["codec"], facts["identity"]
     if kept != codec:
         raise ConfigurationError(
             f"{database.url} was written with the {kept!r} codec; open it with that one, not with {codec!r}"
         )
     return str(identity)
+
+
+def _facts(database: Database) -> dict[str, str]:
+    with database.reading() as connection:
+        return dict(connection.execute("select name, value from meta where name in ('codec', 'identity')").fetchall())
