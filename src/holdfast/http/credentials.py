@@ -81,6 +81,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         """Whether they have a permission; everybody has the empty one."""
         return self.actor.may(permission)
 
+    def check(self, permission: str) -> None:
+        """EdgeError unless they have a permission."""
+        if not self.may(permission):
+            raise EdgeError(EdgeCode.FORBIDDEN, f"{self.actor.id!r} lacks the permission {permission!r}")
+
 
 class Doorkeeper:
     """Finds out who comes, or refuses them, always in the same words."""

@@ -112,9 +112,7 @@ class Endpoint:
             raise
 
     def _check(self, route: Route, identity: Identity) -> None:
-        if not identity.may(route.permission):
-            told = f"{identity.actor.id!r} lacks the permission {route.permission!r}"
-            raise EdgeError(EdgeCode.FORBIDDEN, told)
+        identity.check(route.permission)
         platform = self._server.options.platform_tenant or self._server.engine.futures.request.tenant
         if route.reach == "platform" and (identity.tenant != platform or identity.partition):
             raise EdgeError(EdgeCode.PLATFORM_ONLY, "this is about all tenants, and the credential is of one")
