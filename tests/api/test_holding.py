@@ -254,6 +254,49 @@ def test_a_stream_ends_with_the_credential(engine: Engine) -> None:
         assert set(lines) <= {": still here", ""}
 
 
+def test_whoever_waits_with_a_key_that_ends_is_told_nothing(engine: Engine) -> None:
+    """A request that waits for a result is refused if its key was revoked meanwhile, although it held when the request came."""
+    made = engine.as_tenant(ACME).keys.create("to be revoked", actor="bob", capabilities=["execution:read"])
+    app = create_app(engine, replace(QUICK, credential_memory=timedelta(0)))
+    run = engine.as_tenant(ACME).start("paid", {"secret": "of acme"})
+    engine.start_worker()
+    found: list[httpx.Response] = []
+    with serving(app) as address:
+        where, headers = f"{address}{RUNS}/{run.id}/result?wait=30", {"authorization": f"Bearer {made.secret}"}
+        asking = threading.Thread(target=lambda: found.append(httpx.get(where, headers=headers, timeout=40)))
+        asking.start()
+        assert eventually(lambda: app.state.server.waits.open == 1)
+        engine.as_tenant(ACME).keys.revoke(made.key.id)
+        run.signal("paid")
+        asking.join(40)
+    assert (found[0].status_code, "of acme" in found[0].text) == (401, False)
+    assert app.state.server.waits.open == 0
+
+
+def test_nobody_keeps_others_out_by_waiting(engine: Engine) -> None:
+    """So many requests of one credential wait at once, and one more is told so at once; who does not wait, and who has another key, is answered."""
+    app = create_app(engine, replace(QUICK, waits_per_credential=1))
+    ann, bob = key(engine), key(engine, ACME, "bob")
+    run = engine.as_tenant(ACME).start("paid")
+    with serving(app) as address:
+        where = f"{address}{RUNS}/{run.id}/result"
+
+        def wait() -> httpx.Response:
+            return httpx.get(where, params={"wait": 30}, headers=ann, timeout=40)
+
+        asking = threading.Thread(target=wait)
+        asking.start()
+        assert eventually(lambda: app.state.server.waits.open == 1)
+        refused = wait()
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
+        assert (refused.headers["retry-after"], refused.json()["retryable"]) == ("1", True)
+        assert httpx.get(where, headers=ann).status_code == 202
+        assert httpx.get(where, params={"wait": 0.01}, headers=bob).status_code == 202
+        app.state.server.hub.close()
+        asking.join(40)
+    assert app.state.server.waits.open == 0
+
+
 def test_a_stream_ends_in_peace_with_its_engine(engine: Engine) -> None:
     """What cannot be read ends a stream as if its time was over, so that whoever listens comes back; nothing is torn."""
     run = engine.as_tenant(ACME).start("paid")

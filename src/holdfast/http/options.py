@@ -179,6 +179,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How many streams of events a credential may have open."""
     max_streams: int = 1000
     """How many of them all credentials together may have open."""
+    waits_per_credential: int = 500
+    """How many requests of a credential may wait for results at once."""
     stream_lifetime: timedelta = timedelta(minutes=15)
     """When a stream ends, so that its credential is looked at again; clients go on where they were."""
     stream_backlog: int = 1000
@@ -208,6 +210,7 @@ def checked_options(options: HttpOptions) -> HttpOptions:
         "burst",
         "failures_burst",
         "max_streams",
+        "waits_per_credential",
         "stream_backlog",
         "sessions_per_credential",
     ):

@@ -58,7 +58,7 @@ class EdgeCode(StrEnum):
     TOO_MANY_CONNECTIONS = "too_many_connections"
     """The server has as many connections as it takes; the header `Retry-After` says when to try again."""
     TOO_MANY_STREAMS = "too_many_streams"
-    """Too many streams are open; close one, or use one for several purposes."""
+    """Too many streams are open, or too many requests wait; close one, or use one for several purposes."""
     CHANGED_MEANWHILE = "changed_meanwhile"
     """What `If-Match` names has changed; look at it again."""
     CONDITION_UNSUPPORTED = "condition_unsupported"
@@ -99,7 +99,7 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.TOO_SLOW: (408, "send the body at once"),
     EdgeCode.TOO_MANY_REQUESTS: (429, "wait as long as the header `Retry-After` says"),
     EdgeCode.TOO_MANY_CONNECTIONS: (503, "try again after a while, or ask another server"),
-    EdgeCode.TOO_MANY_STREAMS: (429, "close a stream first"),
+    EdgeCode.TOO_MANY_STREAMS: (429, "close a stream first, or let a request that waits be answered"),
     EdgeCode.CHANGED_MEANWHILE: (412, "look at it again, and send its new ETag"),
     EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out the condition that the message names"),
     EdgeCode.KEY_UNDER_WAY: (409, "send it again in a moment"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import datetime
 
@@ -10,7 +11,7 @@ from holdfast.app.rates import Rate
 from holdfast.http.credentials import Doorkeeper
 from holdfast.http.gauges import Gauges
 from holdfast.http.hub import Hub
-from holdfast.http.limits import StreamRoom
+from holdfast.http.limits import Room
 from holdfast.http.logins import Logins
 from holdfast.http.options import HttpOptions
 from holdfast.http.webhooks import Hook
@@ -26,7 +27,9 @@ class Server:
         self.logins = Logins(options.logins)
         self.gauges = Gauges()
         self.hub = Hub(engine, options)
-        self.room = StreamRoom(options)
+        self.room = Room(options.streams_per_credential, options.max_streams, "streams")
+        self.waits = Room(options.waits_per_credential, sys.maxsize, "requests that wait")
+        """For requests that wait for a result; all together there are as many as there may be connections."""
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}
         self.document: Callable[[], bytes] = bytes
