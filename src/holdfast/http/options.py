@@ -193,6 +193,10 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long a credential that was found good is not looked up again; a key that is revoked elsewhere holds for so long."""
     keep_refusals: timedelta = timedelta(days=90)
     """How long refused requests are kept for auditors."""
+    refusals_per_second: float = 1.0
+    """How many refused requests of a credential are kept in the long run; the others are counted, and stand in the log."""
+    refusals_burst: int = 1000
+    """How many of them at once."""
     open_metrics: bool = False
     """Whether `/metrics` needs no credential, because only those who may read it can reach it."""
 
@@ -209,6 +213,7 @@ def checked_options(options: HttpOptions) -> HttpOptions:
         "max_page",
         "burst",
         "failures_burst",
+        "refusals_burst",
         "max_streams",
         "waits_per_credential",
         "stream_backlog",
@@ -216,7 +221,7 @@ def checked_options(options: HttpOptions) -> HttpOptions:
     ):
         if getattr(options, name) < 1:
             raise ConfigurationError(f"the option {name!r} must be at least 1, not {getattr(options, name)!r}")
-    for name in ("requests_per_second", "failures_per_second"):
+    for name in ("requests_per_second", "failures_per_second", "refusals_per_second"):
         if not getattr(options, name) > 0:
             raise ConfigurationError(f"the option {name!r} must be more than 0, not {getattr(options, name)!r}")
     for issuer in options.issuers:

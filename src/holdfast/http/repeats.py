@@ -78,5 +78,6 @@ def _may_be_done(error: Exception) -> bool:
 
 def _mark(route: Route, request: Request, call: Call[object, object]) -> bytes:
     """What a request is about: everything but who asks, and when."""
-    told = [route.method, route.path, dict(call.path), request.url.query, request.headers.get("if-match", "")]
+    query = request.scope["query_string"].decode("latin-1")
+    told = [route.method, route.path, dict(call.path), query, request.headers.get("if-match", "")]
     return hashlib.sha256(msgspec.json.encode(told) + call.raw).digest()

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from holdfast.app.engine import Engine
 from holdfast.app.rates import Rate
+from holdfast.http.auditing import Audit
 from holdfast.http.credentials import Doorkeeper
 from holdfast.http.gauges import Gauges
 from holdfast.http.hub import Hub
@@ -24,6 +25,7 @@ class Server:
         self.engine = engine
         self.options = options
         self.door = Doorkeeper(engine, options, insecure_dev=insecure_dev)
+        self.audit = Audit(engine, options)
         self.logins = Logins(options.logins)
         self.gauges = Gauges()
         self.hub = Hub(engine, options)
