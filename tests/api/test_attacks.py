@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import hmac
 import json
@@ -328,6 +329,7 @@ def test_idempotency_keys_stay_at_home(scene: Scene) -> None:
 
 # -- what a body, a header or a parameter can do
 
+PACKED = {"content-type": "application/json", "content-encoding": "gzip"}
 DEEP = b'{"definition":"ask","input":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"
 MALFORMED: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "no JSON": ("POST", START, {"content": b"{"}, 400),
@@ -367,6 +369,9 @@ MALFORMED: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "plain text": ("POST", START, {"content": b'{"definition":"ask"}', "headers": {"content-type": "text/plain"}}, 415),
     "XML": ("POST", START, {"content": b"<a/>", "headers": {"content-type": "application/xml"}}, 415),
     "no media type": ("POST", START, {"content": b'{"definition":"ask"}', "headers": {"content-type": ""}}, 415),
+    "a packed body": ("POST", START, {"content": gzip.compress(b'{"definition":"ask"}'), "headers": PACKED}, 415),
+    "a body that unpacks to very much": ("POST", START, {"content": gzip.compress(b" " * 10**7), "headers": PACKED}, 415),
+    "a body that is not packed as it says": ("POST", START, {"content": b'{"definition":"ask"}', "headers": PACKED}, 415),
     "almost JSON": ("POST", START, {"content": b"{}", "headers": {"content-type": "application/jsonp"}}, 415),
     "a body where none is": ("POST", "/api/v1/notifications/read-all", {"json": {"a": 1}}, 400),
     "Idempotency-Key too long": ("POST", START, {"json": INPUT, "headers": {"idempotency-key": "a" * 300}}, 400),

@@ -159,6 +159,8 @@ class Endpoint:
         if raw and not is_text and not _JSON.fullmatch(given):
             taken = " or ".join(("application/json", *route.texts))
             raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {taken}")
+        if raw and request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, "the body is to be sent as it is, and not packed")
         if route.is_signed:
             return None
         check_depth(raw, self._server.options.max_depth)
