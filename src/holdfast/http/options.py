@@ -226,6 +226,8 @@ def checked_options(options: HttpOptions) -> HttpOptions:
             raise ConfigurationError(f"the option {name!r} must be more than 0, not {getattr(options, name)!r}")
     for issuer in options.issuers:
         _check_issuer(issuer)
+    if len({each.issuer for each in options.issuers}) != len(options.issuers):
+        raise ConfigurationError("two issuers have the same `issuer`, and only one of them would be believed")
     _check_logins(options)
     names = [hook.name for hook in options.hooks]
     if len(set(names)) != len(names):
