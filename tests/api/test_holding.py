@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -30,6 +30,9 @@ from holdfast import Engine
 from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app, ending
 from holdfast.http import serving as serving_
 from holdfast.http.hub import Hub, Watcher
+from holdfast.http.routes.standing import is_ready
+from holdfast.http.server import Server
+from holdfast.store.port import Parts
 from support.waiting import eventually
 
 
@@ -240,6 +243,24 @@ def test_a_signal_that_nobody_heeded_does_what_it_does() -> None:
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_strangers_keep_no_database_busy(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many ask at once whether the server is ready, the database is asked once, and not for what grows with the work that waits."""
+    looks, asked = engine.service.store.survey, 0
+
+    def counted() -> AbstractContextManager[Parts]:
+        nonlocal asked
+        asked += 1
+        return looks()
+
+    async def scenario(server: Server) -> list[bool]:
+        found = await asyncio.gather(*(is_ready(server) for _ in range(50)))
+        return [*found, await is_ready(server)]
+
+    monkeypatch.setattr(engine.service.store, "survey", counted)
+    assert asyncio.run(scenario(create_app(engine).state.server)) == [True] * 51
+    assert asked == 2
 
 
 def test_a_stream_ends_with_the_credential(engine: Engine) -> None:

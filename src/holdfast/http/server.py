@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -34,6 +35,8 @@ class Server:
         """For requests that wait for a result; all together there are as many as there may be connections."""
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}
+        self.looking: asyncio.Task[bool] | None = None
+        """Whether the database answers, while that is being found out."""
         self.document: Callable[[], bytes] = bytes
         """The OpenAPI document, which is made when somebody asks for it."""
         engine.listen(self.gauges.heard)
