@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from api import tokens
 from api.tokens import ISSUER, token
-from api.world import ACME, GENEROUS, RIVAL, World, furnished
+from api.world import ACME, GENEROUS, INVOICE, RIVAL, World, furnished
 from holdfast.app.rates import Rate
 from holdfast.http import InboundHook
 from holdfast.http.cursors import written
@@ -325,6 +325,19 @@ def test_idempotency_keys_stay_at_home(scene: Scene) -> None:
         for part, key in slashed
     ]
     assert [each.status_code for each in found] == [201, 201]
+
+
+def test_no_tenant_is_another_ones_part_by_its_name(scene: Scene) -> None:
+    """A tenant whose name is that of another and a part of it moves nothing of theirs: a patrol goes on where it was."""
+    scene.world.calls(ACME, "north").documents.create("acme_invoice", {**INVOICE, "number": "R-2"}, id="acme-2")
+    north = scene.world.client(actor="nora", partition="north")
+    impostor = scene.world.client(tenant=f"{ACME}:north", actor="eve")
+    patrol, one = "/api/v1/invariants/patrol", {"limit": 1}
+    first = north.post(patrol, {**one, "anew": True}).json()
+    assert (first["checked"], first["next"] is None) == (1, False)
+    assert impostor.post(patrol, {**one, "anew": True}).json()["checked"] == 0
+    second = north.post(patrol, one).json()
+    assert (second["checked"], second["next"] == first["next"]) == (1, False)
 
 
 # -- what a body, a header or a parameter can do
