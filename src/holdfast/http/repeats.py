@@ -32,8 +32,9 @@ _AGAIN: Final = {"idempotency-replayed": "true"}
 
 
 def key_of(route: Route, call: Call[object, object]) -> str:
-    """The key under which a request is noted here; empty if it has none, or if the engine itself takes it."""
-    return call.idempotency_key if route.is_repeatable and not route.takes_key else ""
+    """The key under which a request is noted here; empty if it has none, if the engine itself takes it, or if nothing is done."""
+    key = call.idempotency_key if route.is_repeatable else ""
+    return "" if route.takes_key or route.is_look else key
 
 
 async def once(
