@@ -3075,9 +3075,7 @@ class AsyncCalls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> Schedule:
-        """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none.
-
-        It takes `execution:start` besides, or `documents:write` if it creates documents."""
+        """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return await self._line.ask(
             Request(
                 method="PUT",

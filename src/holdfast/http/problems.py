@@ -93,7 +93,10 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.BAD_HEADER: (400, "correct or leave out the header that the message names"),
     EdgeCode.BAD_REQUEST: (400, "send HTTP/1.1, as every client does"),
     EdgeCode.HEAD_TOO_LONG: (431, "send shorter headers, and what is long in a body"),
-    EdgeCode.UNSUPPORTED_MEDIA_TYPE: (415, "send the body as it is, and say by `Content-Type` that it is of a kind that the message names"),
+    EdgeCode.UNSUPPORTED_MEDIA_TYPE: (
+        415,
+        "send the body as it is, and say by `Content-Type` that it is of a kind that the message names",
+    ),
     EdgeCode.TOO_LARGE: (413, "send less; keep large data elsewhere and pass a reference"),
     EdgeCode.TOO_DEEP: (400, "send flatter data"),
     EdgeCode.TOO_SLOW: (408, "send the body at once"),

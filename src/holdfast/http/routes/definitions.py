@@ -268,10 +268,24 @@ ROUTES: tuple[Route, ...] = (
         example=_FILE,
     ),
     _DEFINITIONS.post(
-        "/files/validate", validate_file, is_look=True, query=FileQuery, body=object, texts=_TEXTS, answer=FileCheck, example=_FILE
+        "/files/validate",
+        validate_file,
+        is_look=True,
+        query=FileQuery,
+        body=object,
+        texts=_TEXTS,
+        answer=FileCheck,
+        example=_FILE,
     ),
     _DEFINITIONS.post(
-        "/files/diff", diff_file, is_look=True, query=DiffQuery, body=object, texts=_TEXTS, answer=FileChanges, example=_FILE
+        "/files/diff",
+        diff_file,
+        is_look=True,
+        query=DiffQuery,
+        body=object,
+        texts=_TEXTS,
+        answer=FileChanges,
+        example=_FILE,
     ),
     _DEFINITIONS.post(
         "/files/dry-run",

@@ -94,10 +94,7 @@ async def list_schedules(call: Call[ScheduleQuery, None]) -> Listing[Schedule]:
 
 
 async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
-    """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none.
-
-    It takes `execution:start` besides, or `documents:write` if it creates documents.
-    """
+    """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
     asked, name = call.body, call.path["schedule"]
     await _check_starter(call)
 
