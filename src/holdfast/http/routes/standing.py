@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from holdfast.errors import HoldfastError
@@ -27,13 +29,22 @@ async def tell_ready(call: Call[NoQuery, None]) -> Answer:
 
 
 async def is_ready(server: Server) -> bool:
-    """Whether requests should be sent to a server."""
-    try:
-        await server.engine.aio.admin.inbox_depth()
-    except HoldfastError:
+    """Whether requests should be sent to a server. Anybody may ask, so those who ask at once share one look at the database."""
+    if server.looking is None or server.looking.done():
+        server.looking = asyncio.create_task(_answers(server))
+    if not await asyncio.shield(server.looking):
         return False
     health = server.engine.health()
     return health.is_healthy and health.maintenance != "refuse"
+
+
+async def _answers(server: Server) -> bool:
+    """Whether the database does."""
+    try:
+        await server.engine.aio.admin.written()
+    except HoldfastError:
+        return False
+    return True
 
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:
