@@ -33,6 +33,7 @@ from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.store.definitions import ClashError, Definitions, Publication
 from holdfast.store.findings import Archived, PublishedDefinition
+from holdfast.store.haste import check_haste
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 _FRESH = timedelta(seconds=2)
@@ -327,6 +328,7 @@ class Library:
         assert self._definitions is not None
         assert self._service is not None
         self._service.check_process()
+        check_haste()  # Here already: whoever asks has a turn before the connection.
         return self._definitions
 
 

@@ -13,6 +13,7 @@ from holdfast.http.hub import Hub
 from holdfast.http.limits import StreamRoom
 from holdfast.http.logins import Logins
 from holdfast.http.options import HttpOptions
+from holdfast.http.pulse import Pulse
 from holdfast.http.webhooks import Hook
 
 
@@ -26,6 +27,7 @@ class Server:
         self.logins = Logins(options.logins)
         self.gauges = Gauges()
         self.hub = Hub(engine, options)
+        self.pulse = Pulse(engine)
         self.room = StreamRoom(options)
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.errors import HoldfastError
 from holdfast.http.routing import Answer, Call, NoQuery, Route, Subject
 from holdfast.http.server import Server
 
@@ -28,12 +27,8 @@ async def tell_ready(call: Call[NoQuery, None]) -> Answer:
 
 async def is_ready(server: Server) -> bool:
     """Whether requests should be sent to a server."""
-    try:
-        await server.engine.aio.admin.inbox_depth()
-    except HoldfastError:
-        return False
     health = server.engine.health()
-    return health.is_healthy and health.maintenance != "refuse"
+    return health.is_healthy and health.maintenance != "refuse" and await server.pulse.beats()
 
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:
