@@ -146,6 +146,16 @@ def test_a_locked_database_is_waited_for(live: Live) -> None:
     assert engine.deciders.state(Counter, "c-1") == 6
 
 
+def test_whoever_only_looks_waits_for_nobody_who_writes(live: Live) -> None:
+    """While another process holds the write lock a database is opened and looked at all the same: that is when somebody looks."""
+    live.engine().register(Counter()).deciders.execute(Counter, Add("c-1"))
+    with locked(live):
+        looker = live.engine().register(Counter())
+        assert looker.deciders.state(Counter, "c-1") == 1
+        assert looker.admin.workers() == []
+        looker.stop()
+
+
 @pytest.mark.parametrize("is_busy", [False, True])
 def test_an_engine_stops_although_others_hold_the_database(live: Live, *, is_busy: bool) -> None:
     """It waits no longer than it was told to, plus a moment: the end of its lease says goodbye for it."""
