@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -92,3 +93,12 @@ def test_who_asks_whether_a_server_is_well_is_answered_while_its_database_hangs(
             assert client.get("/healthz").status_code == 200
             assert client.get("/readyz").status_code == 503
         eventually(lambda: client.get("/readyz").status_code == 200)
+
+
+def test_a_start_waits_for_a_database_that_is_away(server: Server, engine: Engine) -> None:
+    """Whatever a start has to look up first: it waits as long as every command does, and is carried out when the database is back."""
+    with ThreadPoolExecutor(1) as pool:
+        server.stop("immediate")
+        begun = pool.submit(engine.start, "order")
+        server.start()
+        assert begun.result(timeout=60).describe().definition == "order"
