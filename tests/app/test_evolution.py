@@ -22,8 +22,8 @@ from holdfast import (
     MessagePackCodec,
     Moment,
     ReplayError,
-    Saga,
     RetryPolicy,
+    Saga,
     Settings,
     message,
 )
