@@ -316,7 +316,7 @@ def called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, conne
         trace=desk.request.trace,
         find_key=lambda _tenant, _instance: known.document.id,
     )
-    context.lent = connection
+    context.connection = connection
     if handler.is_async:
         make = cast("Callable[[EffectContext, object], Coroutine[object, object, object]]", handler.function)
         answer = run_coroutine(lambda: make(context, body))

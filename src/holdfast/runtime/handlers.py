@@ -51,6 +51,7 @@ class EffectContext:
     """What a handler knows about its call."""
 
     __slots__ = (
+        "_connection",
         "_find_key",
         "_told",
         "actor",
@@ -59,7 +60,6 @@ class EffectContext:
         "deadline",
         "decider",
         "instance",
-        "lent",
         "number",
         "partition",
         "tenant",
@@ -93,8 +93,7 @@ class EffectContext:
         """Names the request that it follows from; empty if none was named."""
         self.deadline: datetime | None = None
         """When the call counts as failed; None means never."""
-        self.lent: object | None = None
-        """What `connection` gives; None while there is none."""
+        self._connection: object | None = None
         self._find_key = find_key
         self.cancelled = False
         """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
@@ -104,9 +103,13 @@ class EffectContext:
     @property
     def connection(self) -> Any:
         """The open transaction's connection, of psycopg or sqlite3, for transactional effects; others fail at once by asking for it."""
-        if self.lent is None:
+        if self._connection is None:
             raise NoConnectionError
-        return self.lent
+        return self._connection
+
+    @connection.setter
+    def connection(self, lent: object) -> None:
+        self._connection = lent
 
     @property
     def key(self) -> str:

@@ -52,6 +52,7 @@ class Execution:
         "has_slot",
         "is_begun",
         "is_stopping",
+        "joint",
         "key",
         "limit",
         "needs_thread",
@@ -99,6 +100,8 @@ class Execution:
         """The id of the thread that a plain function keeps busy."""
         self.take_back: Callable[[], None] | None = None
         """Takes the connection from a transactional handler that is running; None while there is none to take."""
+        self.joint: object = None
+        """What a handler of the engine's own has other instances' commands carried out by; None for all others."""
         request = OWN if effect.context is None else request_of(effect.context)
         self.follow_up = OWN
         if request is not OWN:
@@ -224,8 +227,11 @@ def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
 def log_failure(execution: Execution, error: BaseException) -> None:
     """Tell the log what a handler raised, and where: histories keep the words, and the place is what whoever wrote the handler looks for.
 
-    `Fail` and `Retry` are what a handler wanted to say, and so is whatever it raises because it was told to stop.
+    `Fail` and `Retry` are what a handler wanted to say, and so is whatever it raises because it was told to stop. What is no Exception ends
+    programs, and is told by whoever ends this one.
     """
+    if not isinstance(error, Exception):
+        return
     effect = execution.effect
     is_meant = execution.context.cancelled or (
         isinstance(error, Fail | Retry) and not isinstance(error, NoConnectionError)

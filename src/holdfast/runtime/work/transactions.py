@@ -111,7 +111,7 @@ class Transactions:
                 self._telemetry.tell(refused(refusal.submission, refusal.error))
             outcome = outcome_of(refusal.error)
             raise outcome from (refusal.error.__cause__ if outcome is refusal.error else refusal.error)
-        joint = execution.context.lent
+        joint = execution.joint
         for each in joint.batches if isinstance(joint, Joint) else ():
             self._written(each)
         if batch is not None:
@@ -185,7 +185,9 @@ class Transactions:
     def _joined(self, execution: Execution, unit: Unit, committing: Committer) -> object:
         """What a handler of the engine's own returns, which has commands of other instances carried out in the same transaction."""
         effect = execution.effect
-        execution.context.lent = Joint(unit, committing, causes(effect_key(effect.instance, effect.number)), self._role)
+        execution.context.connection = Joint(
+            unit, committing, causes(effect_key(effect.instance, effect.number)), self._role
+        )
         try:
             return call_here(execution)
         except LostRaceError:
@@ -220,7 +222,7 @@ def _called_with(connection: object, execution: Execution, unit: Unit) -> object
     execution.take_back = unit.take_back
     if execution.is_settled:  # Whoever gave the call up may have found nothing to take back.
         raise _TooLateError
-    execution.context.lent = connection
+    execution.context.connection = connection
     return call_here(execution)
 
 
