@@ -71,9 +71,8 @@ class _Call:
         self._token: Token[dict[str, object] | None] = _current.set({name: each for name, each in told.items() if each})
 
     def ended(self, error: BaseException | None) -> None:
-        """Tell of the call itself, and forget whose it was."""
-        if error is not None:
-            logging.getLogger("holdfast.handlers").warning("the call failed: %s", type(error).__name__, exc_info=error)
+        """Forget whose it was."""
+        del error
         _current.reset(self._token)
 
 

@@ -18,7 +18,7 @@ from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.expiries import ExpiryParts
 from holdfast.store.fading import Fading
-from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, Beat, Due, GivenUp, Remains, Unhandled, WaitingWord
 from holdfast.store.incidents import IncidentParts
 from holdfast.store.notifications import Notifying
 from holdfast.store.organisations import OrganisationParts
@@ -358,6 +358,10 @@ class Keeper(Notes, Fading, Protocol):
 
     def backlog(self) -> list[Backlog]:
         """How much work waits, by handler and definition."""
+        ...
+
+    def given_up(self) -> list[GivenUp]:
+        """How many dead letters there are, by tenant; of those that have some."""
         ...
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import sentry_sdk
+from sentry_sdk.integrations.logging import ignore_logger
 
 from holdfast.app.accompanying import step_call
 from holdfast.errors import StoreUnavailableError
@@ -18,6 +19,7 @@ class Reports(Companion):
 
     def __init__(self, ignore: tuple[type[BaseException], ...]) -> None:
         self._ignore: tuple[type[BaseException], ...] = (Retry, *ignore)
+        ignore_logger("holdfast.handlers")  # What it tells of a call that failed, the report tells.
 
     def call(self, facts: CallFacts) -> Scope:
         """Open the scope of a call."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.app.operator_views import Backlog, MissingHandler, ProjectionInfo, WorkerInfo
+from holdfast.app.operator_views import Backlog, GivenUp, MissingHandler, ProjectionInfo, WorkerInfo
 from holdfast.errors import HoldfastError
 from holdfast.http.gauges import MEDIA_TYPE, Labels
 from holdfast.http.routing import Call, Given, NoQuery, Route, Subject, Text
@@ -19,6 +19,8 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Backlog]
     inbox_depth: int
     """How many accepted commands wait."""
+    given_up: list[GivenUp]
+    """How many dead letters there are, by tenant."""
 
 
 class Maintain(Given, frozen=True, kw_only=True):
@@ -34,9 +36,11 @@ async def list_workers(call: Call[NoQuery, None]) -> list[WorkerInfo]:
 
 
 async def list_queues(call: Call[NoQuery, None]) -> Queues:
-    """How much work waits, by handler and by definition."""
+    """How much work waits, by handler and by definition, and how much gave up, by tenant."""
     admin = call.engine.admin
-    return Queues(items=await admin.backlog(), inbox_depth=await admin.inbox_depth())
+    return Queues(
+        items=await admin.backlog(), inbox_depth=await admin.inbox_depth(), given_up=await admin.given_up()
+    )
 
 
 async def list_missing_handlers(call: Call[NoQuery, None]) -> list[MissingHandler]:
