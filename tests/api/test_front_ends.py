@@ -1,0 +1,49 @@
+"""What a program that shows runs to people can rely on: the same words everywhere, and all that a page shows without a request for each line."""
+
+from __future__ import annotations
+
+from api.world import World
+from app.processes.acting import INPUT
+
+RUNS = "/api/v1/executions"
+
+
+def of_every_kind(world: World) -> list[str]:
+    """Runs that stand in different ways: dead, pending, waiting, asking, a process, completed, paused."""
+    calls = world.calls()
+    dead, waiting, asking, done = (calls.start(each).id for each in ("fragile", "paid", "ask", "order"))
+    process = calls.processes.start("orders.approval", INPUT).id
+    paused = calls.start("paid")
+    world.engine.drain()
+    paused.pause("to look at it")
+    pending = calls.start("order", delay=3600).id
+    return [str(each) for each in (dead, waiting, asking, done, process, paused.id, pending)]
+
+
+def test_a_run_is_called_the_same_wherever_it_is_told(world: World) -> None:
+    """Alone, in short, in a list, with its result, with why it does not move and as it was at its last event, a run has one status."""
+    client = world.client()
+    runs = of_every_kind(world)
+    listed = {each["id"]: each["status"] for each in client.get(RUNS, params={"limit": 1000}).json()["items"]}
+    seen = set()
+    for run in runs:
+        whole = client.get(f"{RUNS}/{run}").json()
+        told = [client.get(f"{RUNS}/{run}/{part}").json()["status"] for part in ("status", "why", "result")]
+        past = client.get(f"{RUNS}/{run}/state", params={"at": whole["version"]}).json()["status"]
+        assert {whole["status"], listed[run], *told, past} == {whole["status"]}, (whole, told, past)
+        seen.add(whole["status"])
+    assert {"dlq", "pending", "completed", "paused", "active"} <= seen
+
+
+def test_a_run_that_waits_was_running_then_too(world: World) -> None:
+    """What a run was called at an event of its history is what it was called when that was its last one."""
+    client, calls = world.client(), world.calls()
+    run = calls.start("paid")
+    world.engine.drain()
+    path = f"{RUNS}/{run.id}"
+    before = client.get(path).json()
+    run.signal("paid", {"amount": 7})
+    world.engine.drain()
+    assert client.get(path).json()["version"] > before["version"]
+    past = client.get(f"{path}/state", params={"at": before["version"]}).json()
+    assert (past["status"], before["status"]) == ("running", "running")
