@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from api.world import World
 from app.processes.acting import INPUT
 
@@ -47,3 +49,18 @@ def test_a_run_that_waits_was_running_then_too(world: World) -> None:
     assert client.get(path).json()["version"] > before["version"]
     past = client.get(f"{path}/state", params={"at": before["version"]}).json()
     assert (past["status"], before["status"]) == ("running", "running")
+
+
+@pytest.mark.row("G-10")
+def test_a_list_of_runs_tells_what_a_line_of_it_shows(world: World) -> None:
+    """Of which kind a run is, whose part it is of, who started it and how far it is, is told in lists as it is told of one run: no page asks for each line again."""
+    client = world.client()
+    process = world.calls(partition="north", actor="bob").processes.start("orders.approval", INPUT).id
+    saga = world.calls(actor="carol").start("paid").id
+    world.engine.drain()
+    listed = {each["id"]: each for each in client.get(RUNS, params={"limit": 1000}).json()["items"]}
+    for run, kind, partition, started_by in ((process, "process", "north", "bob"), (saga, "saga", "", "carol")):
+        whole, line = client.get(f"{RUNS}/{run}").json(), listed[str(run)]
+        assert (line["kind"], line["partition"], line["started_by"]) == (kind, partition, started_by)
+        assert {name: whole[name] for name in line if name in whole} == {n: v for n, v in line.items() if n in whole}
+        assert set(line) - set(whole) == set()
