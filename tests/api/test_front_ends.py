@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.world import World
+from api.world import ACME, RIVAL, World
 from app.processes.acting import INPUT
 
 RUNS = "/api/v1/executions"
@@ -64,3 +64,23 @@ def test_a_list_of_runs_tells_what_a_line_of_it_shows(world: World) -> None:
         assert (line["kind"], line["partition"], line["started_by"]) == (kind, partition, started_by)
         assert {name: whole[name] for name in line if name in whole} == {n: v for n, v in line.items() if n in whole}
         assert set(line) - set(whole) == set()
+
+
+@pytest.mark.row("G-15", "G-11")
+def test_how_much_gave_up_is_told_without_reading_it(world: World) -> None:
+    """Queues and metrics tell how many dead letters there are now, of all tenants; what was dealt with counts no more."""
+    root = world.client(tenant="default", actor="root")
+
+    def told() -> tuple[int, float]:
+        lines = dict(each.rsplit(" ", 1) for each in root.get("/metrics").text.splitlines() if each[0] != "#")
+        return root.get("/api/v1/queues").json()["dead_letters"], float(lines["holdfast_dead_letters"])
+
+    before = told()
+    for tenant in (ACME, RIVAL):
+        world.calls(tenant).start("fragile")
+    world.engine.drain()
+    assert told() == (before[0] + 2, before[1] + 2)
+    letter = world.calls(RIVAL).dead_letters.list()[0]
+    assert letter.instance is not None
+    world.calls(RIVAL).run(letter.instance).abort("not worth it")
+    assert told() == (before[0] + 1, before[1] + 1)

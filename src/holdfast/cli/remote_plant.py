@@ -54,6 +54,9 @@ class RemoteAdmin(Missing):
     def inbox_depth(self) -> int:
         return self._client.list_queues().inbox_depth
 
+    def dead_letters(self) -> int:
+        return self._client.list_queues().dead_letters
+
     def workers(self) -> list[WorkerInfo]:
         return self._client.list_workers()
 

@@ -123,6 +123,8 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Backlog]
     inbox_depth: int
     """How many accepted commands wait."""
+    dead_letters: int
+    """How many things gave up, of all tenants."""
 
 
 class Recompiled(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,6 +64,11 @@ class FutureAdmin:
         service = self._desk.service
         return self._desk.read(lambda: service.survey(lambda parts: parts.inbox().depth()))
 
+    def dead_letters(self) -> Reply[int]:
+        """How many dead letters there are."""
+        service = self._desk.service
+        return self._desk.read(lambda: service.survey(lambda parts: parts.keeper().buried()))
+
     def workers(self) -> Reply[list[WorkerInfo]]:
         """The workers that are alive, in all processes."""
         service = self._desk.service

@@ -50,6 +50,7 @@ class _Sql(msgspec.Struct, frozen=True):
     receipted: str
     next_number: str
     backlog: str
+    buried: str
     unhandled: str
     waiting_words: str
 
@@ -179,6 +180,12 @@ class PostgresKeeper:
         with self._line.use() as connection:
             found = cast("list[rows.Row]", connection.execute(_sql.backlog).fetchall())
         return [Backlog(*row) for row in found]
+
+    def buried(self) -> int:
+        """How many dead letters there are."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.buried).fetchone()
+        return cast("int", row[0]) if row else 0
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
         """Handlers that work waits for and no live worker has."""

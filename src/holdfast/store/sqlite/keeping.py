@@ -60,6 +60,7 @@ class _Sql(msgspec.Struct, frozen=True):
     receipted: str
     next_number: str
     backlog: str
+    buried: str
     waiting_work: str
     next_timer_word: str
     next_message_word: str
@@ -186,6 +187,12 @@ class SQLiteKeeper:
         """How much work waits."""
         with self._database.reading() as connection:
             return [Backlog(*row) for row in connection.execute(_sql.backlog)]
+
+    def buried(self) -> int:
+        """How many dead letters there are."""
+        with self._database.reading() as connection:
+            count: int = connection.execute(_sql.buried).fetchone()[0]
+            return count
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
         """Handlers that work waits for and no live worker has."""
