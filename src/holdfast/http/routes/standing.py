@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from holdfast.errors import HoldfastError
@@ -38,7 +40,7 @@ async def is_ready(server: Server) -> bool:
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:
     """The OpenAPI document of this API."""
-    return Answer(value=msgspec.Raw(call.server.document()))
+    return Answer(value=msgspec.Raw(await asyncio.to_thread(call.server.document)))
 
 
 def _told(*, is_well: bool) -> Answer:
