@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.world import ACME, RIVAL, World
+from api.world import ACME, BODY, INVOICE, RIVAL, World, contract
 from app.processes.acting import INPUT
 
 RUNS = "/api/v1/executions"
@@ -84,3 +84,24 @@ def test_how_much_gave_up_is_told_without_reading_it(world: World) -> None:
     assert letter.instance is not None
     world.calls(RIVAL).run(letter.instance).abort("not worth it")
     assert told() == (before[0] + 1, before[1] + 1)
+
+
+def test_nothing_is_under_way_for_a_document_that_has_ended(world: World) -> None:
+    """One that was cancelled, or that another has taken the place of, while somebody was asked about it is at no place any more, alone and in lists."""
+    tenant = "over"
+    calls, client = world.calls(tenant), world.client(tenant=tenant)
+    calls.contracts.publish(contract("invoice"))
+    calls.bodies.publish(calls.bodies.save(BODY).id)
+    for name in ("gone", "cancelled"):
+        calls.documents.create("invoice", INVOICE, id=name)
+        asked = calls.documents.transition("invoice", name, "submit")
+        assert (asked.is_resting, len(asked.places)) == (False, 1)
+    calls.documents.amend("invoice", "gone", {"grand_total": 41_000}, new_id="instead")
+    calls.documents.transition("invoice", "cancelled", "cancel")
+    world.engine.drain()
+    listed = {each["id"]: each for each in client.get("/api/v1/documents/invoice").json()["items"]}
+    for name in ("gone", "cancelled"):
+        whole = client.get(f"/api/v1/documents/invoice/{name}").json()
+        assert (whole["places"], whole["is_resting"], whole["window"]) == ([], True, "locked"), whole
+        assert listed[name]["is_resting"] is True
+    assert listed["instead"]["is_resting"] is False
