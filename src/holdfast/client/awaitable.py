@@ -472,7 +472,7 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/resume-requests",
                 answer=ResumeRequest,
                 body=said({"reason": reason, "metadata": metadata}, {"reason": "", "metadata": None}),
-                key=idempotency_key or new_key(),
+                key=idempotency_key,
             )
         )
 
