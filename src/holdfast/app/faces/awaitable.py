@@ -2315,10 +2315,6 @@ class AsyncAdmin:
         """How many accepted commands wait for their turn."""
         return await self._futures.inbox_depth()
 
-    async def dead_letters(self) -> int:
-        """How many dead letters there are."""
-        return await self._futures.dead_letters()
-
     async def workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""
         return await self._futures.workers()

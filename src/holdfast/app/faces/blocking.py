@@ -2305,10 +2305,6 @@ class Admin:
         """How many accepted commands wait for their turn."""
         return self._futures.inbox_depth().result()
 
-    def dead_letters(self) -> int:
-        """How many dead letters there are."""
-        return self._futures.dead_letters().result()
-
     def workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""
         return self._futures.workers().result()
