@@ -104,7 +104,7 @@ def test_another_file_can_be_named() -> None:
         ("[settings]\nconcurrency = true", "settings.concurrency is True; give a whole number"),
         ("[settings]\nobserve_inputs = 1", "give true or false"),
         ("roles = 'x'\n[settings.retry]\nbackoff = 'random'", "it is one of fixed"),
-        ("database = 5", "database is 5; give a text"),
+        ("database = 5", "database is no text; give a text"),
         ("roles = [1]", "give a list of texts"),
         ("[settings]\nconcurrency = 0", r"\(holdfast.toml\) says what cannot be: concurrency must be at least 1"),
         ("processes = 0", "processes must be at least 1"),

@@ -229,6 +229,31 @@ def test_what_is_no_database_is_refused(holdfast: Holdfast, url: str) -> None:
     assert "sqlite:///file.db" in holdfast("definitions", "list", "--database", url, code=Exit.WRONG).stderr
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgre://ann:hunter2@127.0.0.1/db",
+        "postgresql+psycopg://ann:hunter2@127.0.0.1/db",
+        "host=127.0.0.1 password=hunter2",
+        "ann:hunter2@127.0.0.1/db",
+        "postgresql://ann:50%hunter2@127.0.0.1/db",
+        "postgresql://ann:hunter2/x@127.0.0.1/db",
+        "postgresql://ann:x/y?hunter2=z@127.0.0.1/db",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_told_without_its_password(holdfast: Holdfast, url: str) -> None:
+    """What is wrong with it is often the password: letters that an address takes for its own, or another program's way to write it."""
+    for words in (
+        ["list", "--database", url],
+        ["migrate", url],
+        ["drop", url, "--yes"],
+        ["copy", url, "sqlite:///b.db"],
+    ):
+        told = holdfast(*words, code=Exit.WRONG)
+        assert "postgresql://user" in told.stderr
+        assert "hunter2" not in told.output
+
+
 def test_an_impossible_tenant_is_refused(based: Holdfast) -> None:
     """Before anything is asked of the database on its behalf."""
     for tenant in ("*", "a\0b"):

@@ -221,7 +221,8 @@ def _value(name: str, path: Path, given: object, fields: Fields) -> object:
             return float(given)
     except Impossible as wrong:
         raise ConfigurationError(f"{name}: {'.'.join(path)} is {given!r}; {wrong}") from None
-    raise ConfigurationError(f"{name}: {'.'.join(path)} is {given!r}; give {_wanted(kinds)}")
+    shown = "no text" if str in kinds else repr(given)  # What should have been a text may be a secret.
+    raise ConfigurationError(f"{name}: {'.'.join(path)} is {shown}; give {_wanted(kinds)}")
 
 
 def _wanted(kinds: tuple[object, ...]) -> str:

@@ -230,4 +230,4 @@ def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:
 
 def hidden_password(url: str) -> str:
     """A URL for people to read."""
-    return re.sub(r"(?<=password=)[^&]*", "***", re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url))
+    return re.sub(r"(?<=password=)[^&]*", "***", re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:***@", url))
