@@ -149,6 +149,7 @@ MISTYPED = [
     (("list", "--since", "yesterday"), "2026-03-31T12:00:00Z", "`holdfast list --help`"),
     (("start", "order", "--input", "@nofile"), "nofile cannot be read", "`holdfast start --help`"),
     (("batch", "begin", "explode"), "'explode' is not one of", "`holdfast batch begin --help`"),
+    (("completion",), "Choose from: bash, zsh, fish", "`holdfast completion --help`"),
     (("--colour",), "No such option '--colour'", "`holdfast --help`"),
     (("template", "shw"), "did you mean 'show'?", "`holdfast template --help`"),
 ]
@@ -379,6 +380,20 @@ def test_shells_complete_commands(holdfast: Holdfast) -> None:
         assert f"_HOLDFAST_COMPLETE={shell}_complete" in holdfast("completion", shell).stdout
     asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast sched", "COMP_CWORD": "1"}
     assert CliRunner(env=asked).invoke(main, []).output == "plain,schedules\n"
+
+
+def test_shells_complete_the_names_of_files() -> None:
+    """A shell that asks us completes nothing by itself, so that whatever takes a file says so."""
+    taken = [
+        (path, each)
+        for path, command in COMMANDS
+        for each in command.params
+        if "FILE" in (each.metavar or each.human_readable_name.upper())
+    ]
+    assert len(taken) > 20
+    context = click.Context(main)
+    for path, each in taken:
+        assert [item.type for item in each.shell_complete(context, "or")] == ["file"], (path, each.name)
 
 
 def test_a_database_is_measured(holdfast: Holdfast, tmp_path: Path) -> None:
