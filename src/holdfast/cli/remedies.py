@@ -20,6 +20,7 @@ _LISTS: Final[Mapping[str, str]] = {
     "person": "directory list",
     "approval chain": "chains list",
     "event": "events list",
+    "event of a history": "history RUN",
     "batch": "batch list",
     "schedule": "schedules list",
     "session": "sessions list",
