@@ -108,6 +108,9 @@ def test_another_file_can_be_named() -> None:
         ("roles = [1]", "give a list of texts"),
         ("[settings]\nconcurrency = 0", r"\(holdfast.toml\) says what cannot be: concurrency must be at least 1"),
         ("processes = 0", "processes must be at least 1"),
+        ("[serve]\nport = 70000", "serve.port must be from 0 to 65535, not 70000"),
+        ("[serve]\nport = -1", "serve.port must be"),
+        ("[serve]\ncertificate_key = 'key.pem'", "of no use without serve.certificate"),
         ("a = ", "is no TOML"),
     ],
 )

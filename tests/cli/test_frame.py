@@ -6,9 +6,11 @@ import json
 import logging
 import os
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -213,6 +215,16 @@ def test_an_old_database_is_told_with_the_next_step(holdfast: Holdfast, tmp_path
     result = holdfast("definitions", "list", "--database", "sqlite:///empty.db", code=Exit.UNFIT)
     assert "[schema_mismatch]" in result.stderr
     assert "→ `holdfast migrate` brings" in result.stderr
+
+
+def test_a_database_of_newer_code_is_not_told_to_be_migrated(holdfast: Holdfast, tmp_path: Path) -> None:
+    """Nothing that this code could do would help: the next step is another one than for an older database."""
+    with closing(sqlite3.connect(tmp_path / "newer.db")) as database:
+        database.execute("pragma user_version = 99")
+    for words in (["list"], ["doctor"], ["migrate"]):
+        told = holdfast(*words, "--database", f"sqlite:///{tmp_path / 'newer.db'}", code=Exit.UNFIT).stderr
+        assert "upgrade Holdfast before opening it [schema_mismatch]" in told
+        assert "holdfast migrate" not in told
 
 
 def test_an_unreachable_server_is_told_without_its_password(holdfast: Holdfast) -> None:
