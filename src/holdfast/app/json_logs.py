@@ -52,7 +52,7 @@ class JsonFormatter(logging.Formatter):
 
 def _telling(value: object) -> object:
     """A value as it is, or as far as it can be told."""
-    with suppress(Exception):
+    with suppress(Exception):  # See above.
         _encode(value)
         return value
     if isinstance(value, str):  # Half of a pair of surrogates, which no JSON has room for.
@@ -88,9 +88,8 @@ class _Call:
         self._token: Token[dict[str, object] | None] = _current.set({name: each for name, each in told.items() if each})
 
     def ended(self, error: BaseException | None) -> None:
-        """Tell of the call itself, and forget whose it was."""
-        if error is not None:
-            logging.getLogger("holdfast.handlers").warning("the call failed: %s", type(error).__name__, exc_info=error)
+        """Forget whose it was."""
+        del error
         _current.reset(self._token)
 
 

@@ -128,8 +128,16 @@ def _without_driver() -> ConfigurationError:
 
 def _unknown(url: object) -> ConfigurationError:
     return ConfigurationError(
-        f"{url!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database"
+        f"{_begun(url)!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database"
     )
+
+
+def _begun(url: object) -> object:
+    """What can be told of an address that is none of ours: how it begins, because there may be a password in it."""
+    if not isinstance(url, str):
+        return url
+    scheme, mark, _ = url.partition("://")
+    return f"{scheme}{mark}…" if mark else "…" if set(url) & {"@", "="} else url
 
 
 def _sqlite_path(url: str) -> str:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 
 import sentry_sdk
+from sentry_sdk.integrations.logging import ignore_logger
 from sentry_sdk.scope import Scope, ScopeType, use_isolation_scope, use_scope
 from sentry_sdk.types import Event, Hint
 
@@ -25,6 +26,7 @@ class Reports(Companion):
     def __init__(self, ignore: tuple[type[BaseException], ...]) -> None:
         _veil_our_frames()
         self._ignore: tuple[type[BaseException], ...] = (Retry, *ignore)
+        ignore_logger("holdfast.handlers")  # What it tells of a call that failed, the report tells.
 
     def call(self, facts: CallFacts) -> CallScope:
         """Open the scope of a call."""
