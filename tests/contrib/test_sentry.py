@@ -145,7 +145,7 @@ def test_a_report_says_nothing_of_whoever_happened_to_open_the_engine(live: Live
         with sentry_sdk.isolation_scope() as scope:  # As integrations have one around each request.
             scope.set_user({"id": "bob"})
             scope.set_transaction_name("GET /orders")
-            scope.add_event_processor(lambda event, _hint: {**event, "request": {"url": "http://shop/orders"}})  # type: ignore[typeddict-item]
+            scope.add_event_processor(lambda event, _hint: {**event, "request": {"url": "http://shop/orders"}})
             engine = report(live.engine().register(Saga("order").step("charge", pay, attempts=1).build()))
             engine.start_worker()
         with pytest.raises(WorkflowFailedError):
