@@ -42,7 +42,10 @@ class SQLiteDefinitions:
     def publish(
         self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
     ) -> StoredDefinition:
-        """Store a definition unless its version exists; what is stored."""
+        """Store a definition unless its version exists; what is stored. What is there already is found without the writer."""
+        found = self.get(definition.tenant, definition.name, definition.version)
+        if found is not None:
+            return found
         with self._database.writing() as connection:
             return _published(connection, Publication(definition, triggers), now)
 
