@@ -85,9 +85,7 @@ def test_a_look_tells_what_gave_up_for_other_tenants(stage: Stage) -> None:
     found = findings(stage, Exit.NO)
     assert (found["dead letters"], found["dead letters of other tenants"]) == ("well", "problem")
     told = stage.holdfast("doctor", code=Exit.NO).stdout
-    assert (
-        "✗ dead letters of other tenants: 1 of 'acme'\n    → `holdfast doctor --tenant acme` looks at them" in told
-    )
+    assert "✗ dead letters of other tenants: 1 of 'acme'\n    → `holdfast doctor --tenant acme` looks at them" in told
     assert "✗ dead letters: 1\n" in stage.holdfast("doctor", "--tenant", "acme", code=Exit.NO).stdout
     assert "· dead letters of other tenants: 1 of 'acme'" in stage.holdfast("doctor", "--tenant", "globex").stdout
 

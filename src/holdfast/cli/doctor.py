@@ -88,7 +88,11 @@ def doctor(
             "--repair, --anew and --rule say how to look at the rules of documents; add --invariants"
         )
     with place.plant() as (engine, calls):
-        found = [*_of_engine(engine), *_of_tenant(calls), *_of_others(engine, calls, is_asked=place.source.is_said("tenant"))]
+        found = [
+            *_of_engine(engine),
+            *_of_tenant(calls),
+            *_of_others(engine, calls, is_asked=place.source.is_said("tenant")),
+        ]
     is_well = all(each.state != "problem" for each in found)
     if as_json:
         print_json({"is_well": is_well, "findings": found})

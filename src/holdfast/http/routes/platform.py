@@ -38,9 +38,7 @@ async def list_workers(call: Call[NoQuery, None]) -> list[WorkerInfo]:
 async def list_queues(call: Call[NoQuery, None]) -> Queues:
     """How much work waits, by handler and by definition, and how much gave up, by tenant."""
     admin = call.engine.admin
-    return Queues(
-        items=await admin.backlog(), inbox_depth=await admin.inbox_depth(), given_up=await admin.given_up()
-    )
+    return Queues(items=await admin.backlog(), inbox_depth=await admin.inbox_depth(), given_up=await admin.given_up())
 
 
 async def list_missing_handlers(call: Call[NoQuery, None]) -> list[MissingHandler]:
