@@ -83,7 +83,8 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
         ("holdfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),
     ]
     try:
-        backlog, depth = await call.engine.admin.backlog(), await call.engine.admin.inbox_depth()
+        admin = call.engine.admin
+        backlog, depth, given_up = await admin.backlog(), await admin.inbox_depth(), await admin.given_up()
         lag = max((each.lag for each in await call.engine.projections.list()), default=0)
     except HoldfastError:  # The figures of this process are worth something while the database is away.
         return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
@@ -91,6 +92,8 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
         waiting = float(sum(each.count for each in backlog if each.kind == kind))
         figures.append(("holdfast_backlog", "How much work waits.", (("kind", kind),), waiting))
     figures.append(("holdfast_inbox_depth", "Accepted commands that wait.", (), float(depth)))
+    buried = float(sum(each.count for each in given_up))
+    figures.append(("holdfast_dead_letters", "Things that gave up and wait for an operator.", (), buried))
     figures.append(("holdfast_projection_lag", "Events that the slowest read model has not read.", (), float(lag)))
     return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
 
