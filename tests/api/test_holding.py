@@ -372,5 +372,7 @@ def test_addresses_begin_where_it_is_mounted(engine: Engine) -> None:
     with serving(app) as address, httpx.Client(base_url=address, headers=key(engine)) as ann:
         made = ann.post("/holdfast/api/v1/pauses", json={"definition": "order"})
         assert ann.get(made.headers["location"]).json() == made.json()
+        (server,) = ann.get("/holdfast/openapi.json").json()["servers"]
+        assert server["url"] == "/holdfast"
         ways = ann.get("/holdfast/api/v1/session/ways").json()["providers"]
         assert [each["path"] for each in ways] == ["/holdfast/api/v1/session/login/company"]

@@ -148,3 +148,27 @@ def test_a_text_is_data_and_forges_no_line(text: str) -> None:
     line = JsonFormatter().format(record)
     assert len(line.splitlines() if "\u2028" not in text else line.split("\n")) == 1
     assert json.loads(line)["level"] in {"info", "'info'"}
+
+
+class Unshown:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+def test_what_cannot_be_told_leaves_the_rest_of_its_line_alone(place: Place, written: Written) -> None:
+    """Half a character, or a thing that cannot be shown, costs neither the line nor its other fields."""
+    log_json(place.engine(), written.stream)
+    logging.getLogger("shop").warning(
+        "half a \ud83d", extra={"amount": 12, "thing": Unshown(), "pair": (1, Unshown())}, stack_info=True
+    )
+    (line,) = written.lines
+    assert (line["message"], line["level"], line["amount"]) == ("half a \\ud83d", "warning", 12)
+    assert line["thing"] == line["pair"].replace("tuple", "Unshown") == "<a Unshown that cannot be shown>"
+    assert "test_logs.py" in line["stack"]
+
+
+def test_a_record_is_one_line_however_many_engines_there_are(place: Place, written: Written) -> None:
+    """A program that opens several engines, one for each test for example, says it for each, and has each line once."""
+    assert log_json(place.engine(), written.stream) is log_json(place.engine(), written.stream)
+    logging.getLogger("shop").warning("once")
+    assert [line["message"] for line in written.lines] == ["once"]

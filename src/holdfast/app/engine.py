@@ -26,7 +26,7 @@ from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
 from holdfast.app.own import add_own, serve_own, serve_webhooks
 from holdfast.app.readers import Readers
-from holdfast.app.references import AnyTyped, unregistrable
+from holdfast.app.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.resumption import RESUMPTION
 from holdfast.app.step_handlers import check_step_handler, takes_effects
@@ -212,6 +212,8 @@ class Engine(EngineCalls):
         """
         self._check_open()
         if isinstance(definition, Definition | TypedDefinition):
+            if (effects, concurrency, timeout, retry) != (None, None, None, None):
+                raise ConfigurationError(BRINGS_ITS_OWN)
             return self._register_workflow(definition if isinstance(definition, Definition) else definition.definition)
         if isinstance(definition, type) and issubclass(definition, Decider):
             raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")

@@ -16,7 +16,7 @@ from holdfast.app.verification import Verification
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import complain, end, is_terminal, verb
 from holdfast.cli.invariants import look
-from holdfast.cli.options import listed
+from holdfast.cli.options import FileName, listed
 from holdfast.cli.output import cell, json_option, print_json
 from holdfast.cli.place import Place, placed
 from holdfast.cli.restoring import compare
@@ -53,6 +53,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     "received",
     default="",
     metavar="FILE",
+    type=FileName(),
     help="Compare with the idempotency keys that receivers have seen, one in each line of a file or of - instead.",
 )
 @json_option
