@@ -34,7 +34,7 @@ Drawing = Literal["mermaid", "dot", "json", "svg"]
     "cat rules.json | holdfast validate -",
     "holdfast validate orders.yaml --app shop.workflows:register --capabilities roles.yaml",
 )
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", type=FileName(), nargs=-1, required=True)
 @click.option("--strict", is_flag=True, help="Count what is only odd as a mistake too.")
 @click.option(
     "--app", metavar="MODULE:ATTRIBUTE", help="What a worker would have: warn of steps that it has no handler for."
