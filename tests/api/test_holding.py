@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import cast
 
 import httpx
 import pytest
@@ -179,6 +180,37 @@ def test_those_who_come_late_are_told_too(engine: Engine) -> None:
             await engine.aio.start("paid")
             async with asyncio.timeout(20):
                 return await watcher.wait(20)
+
+    assert asyncio.run(scenario())
+
+
+def test_two_who_come_first_miss_nothing_of_one_another(engine: Engine) -> None:
+    """Of two who begin to listen at the same time, the slower one does not take the reader past what the faster one has not heard."""
+    looks = iter(range(3))
+    both, read, started = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def written(**span: int) -> object:
+        look = next(looks, None)
+        if look == 1:  # The slower one, who looks when a run has begun.
+            both.set()
+            await started.wait()
+        await both.wait()
+        page = await engine.aio.admin.written(**span)
+        if look == 2:
+            read.set()
+        return page
+
+    async def scenario() -> bool:
+        slowed = SimpleNamespace(aio=SimpleNamespace(admin=SimpleNamespace(written=written)))
+        hub, watcher = Hub(cast("Engine", slowed), HttpOptions()), Watcher("default", None, 10)
+        with hub.watching(watcher):
+            faster, slower = asyncio.create_task(hub.begun()), asyncio.create_task(hub.begun())
+            await faster
+            await read.wait()
+            await engine.aio.start("paid")
+            started.set()
+            await slower
+            return await watcher.wait(5)
 
     assert asyncio.run(scenario())
 

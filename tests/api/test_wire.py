@@ -13,8 +13,9 @@ from fastapi import FastAPI
 
 from api.serving import served, serving, spoken
 from api.world import ACME, RIVAL, registered
-from holdfast import ConfigurationError, Engine, HoldfastError
-from holdfast.http import HttpOptions, answer_error, create_app
+from holdfast import ConfigurationError, Engine, HoldfastError, TaskCounts
+from holdfast.app.faces.awaitable import AsyncTasks
+from holdfast.http import HttpOptions, answer_error, create_app, streams
 from holdfast.http.serving import configuration, is_loopback
 from support.engines import Live
 from support.waiting import eventually
@@ -144,6 +145,28 @@ def test_an_inbox_is_told_of_its_counts(scene: Scene) -> None:
     with boss, boss.stream("GET", "/api/v1/tasks/events") as response:
         told = events(response)
         assert next(told).data["by_role"] == {}
+        scene.ann.post(RUNS, json={"definition": "ask"})
+        assert next(told).data["by_role"] == {"approver": 1}
+
+
+def test_an_inbox_is_not_told_what_it_knows(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written that changes no count is looked at, and is nothing to tell."""
+    counted: list[TaskCounts] = []
+    counts = AsyncTasks.counts
+
+    async def count(tasks: AsyncTasks) -> TaskCounts:
+        counted.append(await counts(tasks))
+        return counted[-1]
+
+    monkeypatch.setattr(AsyncTasks, "counts", count)
+    monkeypatch.setattr(streams, "_COUNT_SECONDS", 0.0)
+    headers = key(scene.engine, ACME, "boss", "task:use", roles=("approver",))
+    boss = httpx.Client(base_url=scene.address, headers=headers, timeout=30)
+    with boss, boss.stream("GET", "/api/v1/tasks/events") as response:
+        told = events(response)
+        assert next(told).data["by_role"] == {}
+        scene.ann.post(RUNS, json={"definition": "paid"})
+        assert eventually(lambda: len(counted) > 1)
         scene.ann.post(RUNS, json={"definition": "ask"})
         assert next(told).data["by_role"] == {"approver": 1}
 

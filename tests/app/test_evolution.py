@@ -23,6 +23,7 @@ from holdfast import (
     Moment,
     ReplayError,
     RetryPolicy,
+    Saga,
     Settings,
     message,
 )
@@ -255,6 +256,14 @@ def test_an_engine_warns_of_work_that_it_does_not_know(live: Live, caplog: pytes
         eventually(lambda: "1 effects wait for the handler 'order'" in caplog.text)
     assert "1 timers wait for 'order', which is not registered here" in caplog.text
     assert "1 messages wait for 'puppet', which is not registered here" in caplog.text
+
+
+def test_a_worker_misses_nothing_that_is_the_engines_own(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """A schedule that waits for its time waits for nobody's code: no worker says that it lacks it."""
+    engine = live.engine().register(Saga("order").step("ship", lambda: {"parcel": 77}).build())
+    engine.schedules.put("nightly", "order", cron="0 3 * * *")
+    engine.start_worker()
+    assert "not registered here" not in caplog.text
 
 
 @pytest.mark.row("D-090")

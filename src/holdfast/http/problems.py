@@ -266,7 +266,8 @@ def headers_of(error: BaseException) -> dict[str, str]:
 def _told(error: BaseException) -> Problem:
     if isinstance(error, EdgeError):
         status, remedy = _EDGE[error.code]
-        return _problem(status, error.code.value, error.detail, remedy, retryable=status in {408, 429, 503})
+        is_passing = status in {408, 429, 503} or error.code is EdgeCode.KEY_UNDER_WAY
+        return _problem(status, error.code.value, error.detail, remedy, retryable=is_passing)
     if not isinstance(error, e.HoldfastError):
         return _told(EdgeError(EdgeCode.INTERNAL, "the server failed"))
     status = status_of(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -16,6 +15,7 @@ from holdfast.http.hub import Hub
 from holdfast.http.limits import Room
 from holdfast.http.logins import Logins
 from holdfast.http.options import HttpOptions
+from holdfast.http.pulse import Pulse
 from holdfast.http.webhooks import Hook
 
 
@@ -30,13 +30,12 @@ class Server:
         self.logins = Logins(options.logins)
         self.gauges = Gauges()
         self.hub = Hub(engine, options)
+        self.pulse = Pulse(engine)
         self.room = Room(options.streams_per_credential, options.max_streams, "streams")
         self.waits = Room(options.waits_per_credential, sys.maxsize, "requests that wait")
         """For requests that wait for a result; all together there are as many as there may be connections."""
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}
-        self.looking: asyncio.Task[bool] | None = None
-        """Whether the database answers, while that is being found out."""
         self.document: Callable[[], bytes] = bytes
         """The OpenAPI document, which is made when somebody asks for it."""
         engine.listen(self.gauges.heard)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from msgspec.structs import replace
 
+from holdfast.app.aside import made_aside
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.bodies import FutureBodies
@@ -163,15 +164,18 @@ class FutureCalls:
         key gives the same run, and with another input or business key ReusedIdError; without it, that of the request counts.
         `delay` puts the first step off, as a timedelta or in seconds.
         """
-        return started(
+        return made_aside(
             self._desk,
-            definition,
-            input,
-            version=version,
-            key=key,
-            idempotency_key=idempotency_key,
-            delay=delay,
-            comment=comment,
+            lambda: started(
+                self._desk,
+                definition,
+                input,
+                version=version,
+                key=key,
+                idempotency_key=idempotency_key,
+                delay=delay,
+                comment=comment,
+            ),
         )
 
     def publish(

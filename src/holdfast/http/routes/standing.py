@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
-from holdfast.errors import HoldfastError
 from holdfast.http.routing import Answer, Call, NoQuery, Route, Subject
 from holdfast.http.server import Server
 
@@ -29,22 +26,9 @@ async def tell_ready(call: Call[NoQuery, None]) -> Answer:
 
 
 async def is_ready(server: Server) -> bool:
-    """Whether requests should be sent to a server. Anybody may ask, so those who ask at once share one look at the database."""
-    if server.looking is None or server.looking.done():
-        server.looking = asyncio.create_task(_answers(server))
-    if not await asyncio.shield(server.looking):
-        return False
+    """Whether requests should be sent to a server."""
     health = server.engine.health()
-    return health.is_healthy and health.maintenance != "refuse"
-
-
-async def _answers(server: Server) -> bool:
-    """Whether the database does."""
-    try:
-        await server.engine.aio.admin.written()
-    except HoldfastError:
-        return False
-    return True
+    return health.is_healthy and health.maintenance != "refuse" and await server.pulse.beats()
 
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:

@@ -34,6 +34,8 @@ from holdfast.store.sqlite.resuming import SQLiteResumes
 from holdfast.store.sqlite.seals import SQLiteSeals
 from holdfast.store.sqlite.workers import SQLiteWorkers
 
+_FACTS = ("codec", "identity")
+"""What a file says of itself."""
 DEFAULT_PATIENCE = 60.0
 """Seconds to wait for another process to let go of the file before giving up."""
 
@@ -320,14 +322,24 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _settle(database: Database, codec: str) -> str:
-    """Check that the file speaks our codec; its identity."""
-    with database.writing() as connection:
-        for fact in (("codec", codec), ("identity", secrets.token_hex(16))):
-            connection.execute("insert into meta (name, value) values (?, ?) on conflict do nothing", fact)
-        kept = connection.execute("select value from meta where name = 'codec'").fetchone()[0]
-        identity = connection.execute("select value from meta where name = 'identity'").fetchone()[0]
+    """Check that the file speaks our codec; its identity. Only who finds it new writes into it: whoever just looks waits for no writer."""
+    with database.reading() as connection:
+        facts = _facts(connection)
+    if len(facts) < len(_FACTS):
+        with database.writing() as connection:
+            for fact in zip(_FACTS, (codec, secrets.token_hex(16)), strict=True):
+                connection.execute("insert into meta (name, value) values (?, ?) on conflict do nothing", fact)
+            facts = _facts(connection)
+    kept, identity = (facts[each] for each in _FACTS)
     if kept != codec:
         raise ConfigurationError(
             f"{database.url} was written with the {kept!r} codec; open it with that one, not with {codec!r}"
         )
-    return str(identity)
+    return identity
+
+
+def _facts(connection: sqlite3.Connection) -> dict[str, str]:
+    return {
+        name: str(value)
+        for name, value in connection.execute("select name, value from meta where name in (?, ?)", _FACTS)
+    }
