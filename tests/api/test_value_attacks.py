@@ -1,12 +1,13 @@
-"""Cursors that no list has given, listed as data: each is refused or leads to a page, of whichever list it is asked for."""
+"""Values that nobody means, listed as data: each is refused as the client's mistake, or leads to what is there, wherever it stands."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import pytest
 
-from api.addresses import GHOSTS, address, name
+from api.addresses import GHOSTS, address, name, things
 from api.world import World, furnished
 from holdfast.http.cursors import written
 from holdfast.http.routes import ROUTES
@@ -62,6 +63,15 @@ SHAPES: dict[str, object] = {
     "an empty object": {},
 }
 """What a cursor may hold that somebody has made up."""
+TEXTS: dict[str, str] = {
+    "a NUL": "a\0b",
+    "a number beyond all": str(2**70),
+    "an id with a number beyond all": f"{WHO}:{2**70}",
+    "a time before all": "0001-01-01T00:00:00+23:59",
+    "a time behind all": "9999-12-31T23:59:59-23:59",
+    "a very long text": "x" * 5000,
+}
+"""What stands in an address where something else is meant."""
 LISTS = [each for each in ROUTES if each.method == "GET" and "cursor" in each.query.__struct_fields__]
 
 
@@ -69,6 +79,31 @@ LISTS = [each for each in ROUTES if each.method == "GET" and "cursor" in each.qu
 def made(world: World) -> Mapping[str, str]:
     """Something of everything."""
     return {**GHOSTS, **furnished(world)}
+
+
+@pytest.mark.row("P-157")
+@pytest.mark.parametrize("case", TEXTS)
+def test_no_text_in_an_address_breaks_the_server(world: World, made: Mapping[str, str], case: str) -> None:
+    """Whatever stands in the place of a parameter or of a part of the path, of whichever route, no database fails on it."""
+    text, wrong = quote(TEXTS[case], safe=""), []
+    root = world.client(tenant="default", actor="root")
+    for route in ROUTES:
+        if route.media_type == "text/event-stream":
+            continue
+        client = (
+            root if route.reach == "platform" else world.client(partition="" if route.reach == "tenant" else "north")
+        )
+        where = address(route, made)
+        asked = [f"{where}{'&' if '?' in where else '?'}{each}={text}" for each in route.query.__struct_fields__]
+        if route.method != "GET":
+            asked = []
+        asked += [address(route, {**made, thing: text}) for thing in things(route)]
+        body = {"json": {} if route.example is None else route.example} if route.body is not None else {}
+        for each in asked:
+            answer = client.ask(route.method, each, **body)
+            if answer.status_code >= 500:
+                wrong.append(f"{name(route)}: {answer.status_code} {each[:200]}")
+    assert not wrong
 
 
 @pytest.mark.row("P-157")
