@@ -48,6 +48,20 @@ def test_a_repeated_request_is_done_once(world: World) -> None:
     assert ended == [{"was": True}, {"was": True}]
 
 
+@pytest.mark.row("R-090", "G-25")
+def test_a_request_to_resume_is_written_down_once(world: World) -> None:
+    """What the resume worker is asked for twice under one key is one request, and another one under it is refused."""
+    client = world.client()
+    run = world.calls().start("paid").id
+    path = f"/api/v1/executions/{run}/resume-requests"
+    assert client.post(f"/api/v1/executions/{run}/pause", {"reason": "closed"}).status_code == 204
+    first, second = (client.post(path, {"reason": "tonight"}, **keyed("later-1")) for _ in range(2))
+    assert (first.status_code, first.json()) == (second.status_code, second.json())
+    other = client.post(path, {"reason": "tomorrow"}, **keyed("later-1"))
+    assert (other.status_code, problem(other)["code"]) == (409, "reused_id")
+    assert [each["reason"] for each in client.get(path).json()] == ["tonight"]
+
+
 def test_a_refusal_uses_no_key_up(world: World) -> None:
     """Nothing was done: the same key is good for the request as it should have been."""
     client = world.client()

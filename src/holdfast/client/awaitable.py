@@ -472,7 +472,7 @@ class AsyncCalls:
                 path=f"/api/v1/executions/{placed(id)}/resume-requests",
                 answer=ResumeRequest,
                 body=said({"reason": reason, "metadata": metadata}, {"reason": "", "metadata": None}),
-                key=idempotency_key or new_key(),
+                key=idempotency_key,
             )
         )
 
@@ -3351,7 +3351,7 @@ class AsyncCalls:
         return await self._line.ask(Request(method="GET", path="/api/v1/workers", answer=list[WorkerInfo]))
 
     async def list_queues(self) -> Queues:
-        """How much work waits, by handler and by definition."""
+        """How much work waits, by handler and by definition, and how much gave up, by tenant."""
         return await self._line.ask(Request(method="GET", path="/api/v1/queues", answer=Queues))
 
     async def list_missing_handlers(self) -> list[MissingHandler]:

@@ -462,7 +462,7 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/resume-requests",
                 answer=ResumeRequest,
                 body=said({"reason": reason, "metadata": metadata}, {"reason": "", "metadata": None}),
-                key=idempotency_key or new_key(),
+                key=idempotency_key,
             )
         )
 
@@ -3317,7 +3317,7 @@ class Calls:
         return self._line.ask(Request(method="GET", path="/api/v1/workers", answer=list[WorkerInfo]))
 
     def list_queues(self) -> Queues:
-        """How much work waits, by handler and by definition."""
+        """How much work waits, by handler and by definition, and how much gave up, by tenant."""
         return self._line.ask(Request(method="GET", path="/api/v1/queues", answer=Queues))
 
     def list_missing_handlers(self) -> list[MissingHandler]:

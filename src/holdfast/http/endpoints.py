@@ -18,9 +18,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.errors import ForbiddenError
 from holdfast.http import slashes
+from holdfast.http.answers import error_answer
 from holdfast.http.credentials import CrossSiteError, Identity
 from holdfast.http.limits import check_rate
-from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
+from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.reading import check_depth, decoded, read_body
 from holdfast.http.repeats import key_of, once
 from holdfast.http.routing import Answer, Call, Route, Stream, Text
@@ -210,14 +211,9 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 def _told(error: Exception, request: Request, trace: Trace, *, is_of_processes: bool) -> Response:
-    problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=is_of_processes)
-    where = request.method, request.scope.get("path", ""), trace.trace_id
-    if problem.status >= _SERVER_FAULT and problem.retryable:  # There may be many of them while a database is away.
-        _log.warning("%s %r cannot be answered now, trace %s: %s", *where, error)
-    elif problem.status >= _SERVER_FAULT:
-        _log.error("%s %r failed, trace %s", *where, exc_info=error)
-    headers = headers_of(error)
-    return Response(_encode(problem), status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
+    path = request.scope.get("path", "")
+    told = error_answer(error, request.method, path, trace, is_of_processes=is_of_processes)
+    return Response(told.body, status_code=told.status, headers=told.headers, media_type=told.media_type)
 
 
 def _answered(answer: object, route: Route, request: Request) -> Response:

@@ -36,8 +36,8 @@ class Server:
         """For requests that wait for a result; all together there are as many as there may be connections."""
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}
-        self.document: Callable[[], bytes] = bytes
-        """The OpenAPI document, which is made when somebody asks for it."""
+        self.document: Callable[[str], bytes] = str.encode
+        """The OpenAPI document for who finds the API below this path, which is made when somebody asks for it."""
         engine.listen(self.gauges.heard)
 
     def now(self) -> datetime:

@@ -38,7 +38,8 @@ class ContractChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 async def list_contracts(call: Call[Paged, None]) -> Listing[ContractVersion]:
     """List the newest version of each contract that the tenant has or shares, by type."""
-    return cursors.sliced(await call.calls.contracts.list(), call.query.cursor, call.page(call.query.limit))
+    found = await call.calls.contracts.list()
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.type])
 
 
 async def publish_contract(call: Call[PublishContractQuery, object]) -> Answer:
