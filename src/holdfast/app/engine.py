@@ -46,7 +46,6 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.runs.errands import FindPeople, Notify
 from holdfast.outbound.invokers import Invoker
-from holdfast.outbound.secrets import Lent
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
 from holdfast.people.notices.notice import Channel, Notice
@@ -176,8 +175,7 @@ class Engine(EngineCalls):
     def _serve_runs(self) -> None:
         """Have done what events and workflows of documents have the engine itself do."""
         serve_own(self._desk, self.errands, self.deliveries, self.runtime.housekeeping.incidents)
-        shared = self.service.shared
-        webhooks = Webhooks(self._invocations.outbound, Lent.of(shared.settings.webhook_secrets), shared.clock.now)
+        webhooks = Webhooks(self._invocations.outbound, self._invocations.lent, self.service.shared.clock.now)
         serve_webhooks(webhooks, self.errands, self._named)
         self.registry.charters.attach(self.service)
 
