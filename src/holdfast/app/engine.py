@@ -175,7 +175,7 @@ class Engine(EngineCalls):
     def _serve_runs(self) -> None:
         """Have done what events and workflows of documents have the engine itself do."""
         serve_own(self._desk, self.errands, self.deliveries, self.runtime.housekeeping.incidents)
-        webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
+        webhooks = Webhooks(self._invocations.outbound, self._invocations.lent, self.service.shared.clock.now)
         serve_webhooks(webhooks, self.errands, self._named)
         self.registry.charters.attach(self.service)
 
