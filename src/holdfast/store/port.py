@@ -356,8 +356,8 @@ class Keeper(Notes, Fading, Protocol):
         """The next number of a counter, from 0; nobody else gets it."""
         ...
 
-    def backlog(self) -> list[Backlog]:
-        """How much work waits, by handler and definition."""
+    def backlog(self, now: datetime | None = None) -> list[Backlog]:
+        """How much work waits, by handler and definition; judged by the store's own clock if no instant is given."""
         ...
 
     def buried(self) -> int:

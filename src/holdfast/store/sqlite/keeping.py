@@ -183,10 +183,13 @@ class SQLiteKeeper:
             (number,) = connection.execute(_sql.next_number, (counter,)).fetchone()
         return int(number)
 
-    def backlog(self) -> list[Backlog]:
+    def backlog(self, now: datetime | None = None) -> list[Backlog]:
         """How much work waits."""
         with self._database.reading() as connection:
-            return [Backlog(*row) for row in connection.execute(_sql.backlog)]
+            found: list[rows.Row] = connection.execute(
+                _sql.backlog, {"now": text(read_clock(connection, now))}
+            ).fetchall()
+        return [Backlog(*row, waits_since=None if since is None else instant(since)) for *row, since in found]
 
     def buried(self) -> int:
         """How many dead letters there are."""
