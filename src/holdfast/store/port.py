@@ -360,10 +360,6 @@ class Keeper(Notes, Fading, Protocol):
         """How much work waits, by handler and definition; judged by the store's own clock if no instant is given."""
         ...
 
-    def buried(self) -> int:
-        """How many dead letters there are."""
-        ...
-
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
         """Handlers that no live worker has and for which effects have waited this long, by name.
 

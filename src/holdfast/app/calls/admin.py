@@ -41,7 +41,6 @@ class FutureAdmin:
 
     def backlog(self) -> Reply[list[Backlog]]:
         """How much work waits, by handler and by definition."""
-
         moment = self._desk.service.shared.clock.judge()
 
         def read() -> list[Backlog]:

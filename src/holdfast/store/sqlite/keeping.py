@@ -189,7 +189,10 @@ class SQLiteKeeper:
             found: list[rows.Row] = connection.execute(
                 _sql.backlog, {"now": text(read_clock(connection, now))}
             ).fetchall()
-        return [Backlog(*row, waits_since=None if since is None else instant(since)) for *row, since in found]
+        return [
+            Backlog(kind, name, count, taken, left, None if since is None else instant(since))
+            for kind, name, count, taken, left, since in found
+        ]
 
     def buried(self) -> int:
         """How many dead letters there are."""
