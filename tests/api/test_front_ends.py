@@ -73,7 +73,8 @@ def test_how_much_gave_up_is_told_without_reading_it(world: World) -> None:
 
     def told() -> tuple[int, float]:
         lines = dict(each.rsplit(" ", 1) for each in root.get("/metrics").text.splitlines() if each[0] != "#")
-        return root.get("/api/v1/queues").json()["dead_letters"], float(lines["holdfast_dead_letters"])
+        queues = root.get("/api/v1/queues").json()
+        return sum(each["count"] for each in queues["given_up"]), float(lines["holdfast_dead_letters"])
 
     before = told()
     for tenant in (ACME, RIVAL):

@@ -113,3 +113,16 @@ def test_every_route_that_changes_something_takes_a_key(world: World) -> None:
         assert (name(route), bad.status_code) in {(name(route), 400), (name(route), 404)}, bad.text
         if bad.status_code == 400:
             assert "Idempotency-Key" in bad.text, name(route)
+
+
+def test_whoever_only_looks_leaves_nothing_in_the_database(world: World) -> None:
+    """What looks at a body and changes nothing keeps no answer, so that nobody fills the database who may only look; it is answered anew each time."""
+    looks = {name(route) for route in ROUTES if route.is_look}
+    reading = {name(route) for route in ROUTES if route.method != "GET" and route.permission.endswith(":read")}
+    assert reading - looks == {"POST /api/v1/invariants/patrol"}  # Which remembers how far it has come.
+    assert looks <= reading
+    client, path = world.client(capabilities=("definition:read",)), "/api/v1/definitions/validate"
+    for asked in ({"name": "a"}, {"name": "a"}, {"name": "b"}):
+        answer = client.post(path, asked, headers={"idempotency-key": "looks"})
+        assert (answer.status_code, answer.headers.get("idempotency-replayed")) == (200, None), answer.text
+    assert client.post(path, {}, headers={"idempotency-key": "a" * 300}).status_code == 400

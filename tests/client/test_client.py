@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from client.conftest import HASTY, Scene
+from holdfast import Actor, RequestContext
 from holdfast import errors as e
 from holdfast.app.workflow_views import HistoryEntry, WorkflowInstance
 from holdfast.client import AsyncClient, Client, Retries, StreamEvent
@@ -230,6 +231,38 @@ def test_rests_grow_and_end() -> None:
     assert asked.refused(503, {}) is None
     assert asked.lost(was_sent=True) is None
     assert asked.refused(404, {}) is None
+
+
+class Overtaken(httpx.BaseTransport):
+    """A line to a real server by which the first request under a key is answered only after the second was refused."""
+
+    def __init__(self, end_first: Callable[[], object]) -> None:
+        self._line = httpx.HTTPTransport()
+        self._end_first = end_first
+        self.heard: list[int] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self._line.handle_request(request)
+        self.heard.append(response.status_code)
+        self._end_first()
+        return response
+
+    def close(self) -> None:
+        self._line.close()
+
+
+def test_whoever_asks_again_waits_for_the_first_request_under_the_key(scene: Scene) -> None:
+    """That it is still under way is no answer: the client comes back for the one that the first request gets."""
+    repeats = scene.engine.acting(RequestContext(tenant="default", actor=Actor(id="ann"))).repeats
+    with scene.client() as client:
+        client.mark_all_read(idempotency_key="known")
+    known = repeats.begin("known", b"")
+    assert known is not None
+    repeats.begin("overtaken", known.mark)
+    line = Overtaken(lambda: repeats.answer("overtaken", 200, known.headers, b'{"count": 7}'))
+    with Client(scene.address, scene.secret, retries=HASTY, transport=line) as client:
+        assert client.mark_all_read(idempotency_key="overtaken").count == 7
+    assert line.heard == [409, 200]
 
 
 @pytest.mark.parametrize("loses", [0, 1])

@@ -123,6 +123,13 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """Since when the oldest waits that could be done now; None if nothing could. Timers that are not due do not wait."""
 
 
+class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
+    """How many dead letters a tenant has."""
+
+    tenant: str
+    count: int
+
+
 class MissingHandler(msgspec.Struct, frozen=True, kw_only=True):
     """A handler that no live worker has, although work waits for it."""
 

@@ -45,7 +45,7 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
     """A run as it was after the event with this sequence."""
     header = workflow_row(reader, run)
     if not 1 <= at <= header.version:
-        raise NotFoundError("event", at, hint=f"the history of {run} has the events 1 to {header.version}")
+        raise NotFoundError("event of a history", at, hint=f"the history of {run} has the events 1 to {header.version}")
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
     (event,) = reader.events(header.id, after=at - 1, limit=1)
     state = cast("State", _folded(reader, program, desk.address(instance=run), at))

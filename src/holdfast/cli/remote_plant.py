@@ -12,6 +12,7 @@ import msgspec
 from holdfast.app.invariants.views import InvariantPage, Mended, Violation
 from holdfast.app.operator_views import (
     Backlog,
+    GivenUp,
     InboxMessage,
     InstanceInfo,
     MissingHandler,
@@ -48,14 +49,14 @@ class RemoteAdmin(Missing):
     def backlog(self) -> list[Backlog]:
         return self._client.list_queues().items
 
+    def given_up(self) -> list[GivenUp]:
+        return self._client.list_queues().given_up
+
     def missing_handlers(self) -> list[MissingHandler]:
         return self._client.list_missing_handlers()
 
     def inbox_depth(self) -> int:
         return self._client.list_queues().inbox_depth
-
-    def dead_letters(self) -> int:
-        return self._client.list_queues().dead_letters
 
     def workers(self) -> list[WorkerInfo]:
         return self._client.list_workers()

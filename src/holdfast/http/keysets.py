@@ -39,7 +39,7 @@ class KeySet:
     def __init__(self, place: str) -> None:
         self._place = place
         self._keys: list[Key] = []
-        self._read_at = self._tried_at = -math.inf  # Clocks that only go forward begin anywhere.
+        self._read_at = self._tried_at = -math.inf  # The clock may have begun a moment ago, with the machine.
         self._reading: asyncio.Task[None] | None = None
 
     async def find(self, identity: str | None) -> Key | None:

@@ -46,8 +46,8 @@ _TAGGED: Final = 'The version of what is shown, and whether anything else of it 
 Schema = dict[str, object]
 
 
-def document_of(routes: Sequence[Route]) -> bytes:
-    """The document as JSON."""
+def document_of(routes: Sequence[Route], place: str = "/") -> bytes:
+    """The document as JSON, for who finds these routes below `place`."""
     kinds = _kinds(routes)
     shown, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=_REFERENCE)
     remarks.annotate(components, kinds)
@@ -65,7 +65,7 @@ def document_of(routes: Sequence[Route]) -> bytes:
                 "description": "Durable workflows: runs, processes, people, and those who look after them.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
-            "servers": [{"url": "/"}],
+            "servers": [{"url": place}],
             "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
             "paths": paths,
             "components": {

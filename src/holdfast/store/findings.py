@@ -153,6 +153,13 @@ class Backlog(msgspec.Struct, frozen=True):
     """Since when the oldest waits that could be done now; None if nothing could."""
 
 
+class GivenUp(msgspec.Struct, frozen=True):
+    """How many dead letters a tenant has."""
+
+    tenant: str
+    count: int
+
+
 class Transition(msgspec.Struct, frozen=True):
     """An observed move, and how often it was seen."""
 

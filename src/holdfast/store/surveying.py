@@ -47,7 +47,3 @@ class Notes(Protocol):
     def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
         """The receipts of these scopes."""
         ...
-
-    def buried(self) -> int:
-        """How many dead letters there are, of all tenants."""
-        ...

@@ -10,7 +10,7 @@ from holdfast.app.access_views import ApiKey, Session, WrittenPage, api_key, ses
 from holdfast.app.calls.keys import opens, secret_parts
 from holdfast.app.calls.sessions import PREFIX
 from holdfast.app.desk import Desk, checked_after, checked_limit, checked_text
-from holdfast.app.operator_views import Backlog, MissingHandler, WorkerInfo, shown
+from holdfast.app.operator_views import Backlog, GivenUp, MissingHandler, WorkerInfo, shown
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.runtime.replies import Reply
@@ -49,6 +49,15 @@ class FutureAdmin:
 
         return self._desk.read(read)
 
+    def given_up(self) -> Reply[list[GivenUp]]:
+        """How many dead letters there are, by tenant: lists of them are those of one tenant."""
+
+        def read() -> list[GivenUp]:
+            found = self._desk.service.survey(lambda parts: parts.keeper().given_up())
+            return [shown(each, GivenUp) for each in found]
+
+        return self._desk.read(read)
+
     def missing_handlers(self) -> Reply[list[MissingHandler]]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
         service = self._desk.service
@@ -64,11 +73,6 @@ class FutureAdmin:
         """How many accepted commands wait for their turn."""
         service = self._desk.service
         return self._desk.read(lambda: service.survey(lambda parts: parts.inbox().depth()))
-
-    def dead_letters(self) -> Reply[int]:
-        """How many dead letters there are."""
-        service = self._desk.service
-        return self._desk.read(lambda: service.survey(lambda parts: parts.keeper().buried()))
 
     def workers(self) -> Reply[list[WorkerInfo]]:
         """The workers that are alive, in all processes."""

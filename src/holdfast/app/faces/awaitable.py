@@ -79,6 +79,7 @@ from holdfast.app.operator_views import (
     DeadLetter,
     DefinitionCheck,
     DefinitionInfo,
+    GivenUp,
     InboxMessage,
     InstanceInfo,
     MissingHandler,
@@ -2302,6 +2303,10 @@ class AsyncAdmin:
         """How much work waits, by handler and by definition."""
         return await self._futures.backlog()
 
+    async def given_up(self) -> list[GivenUp]:
+        """How many dead letters there are, by tenant: lists of them are those of one tenant."""
+        return await self._futures.given_up()
+
     async def missing_handlers(self) -> list[MissingHandler]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
         return await self._futures.missing_handlers()
@@ -2309,10 +2314,6 @@ class AsyncAdmin:
     async def inbox_depth(self) -> int:
         """How many accepted commands wait for their turn."""
         return await self._futures.inbox_depth()
-
-    async def dead_letters(self) -> int:
-        """How many dead letters there are."""
-        return await self._futures.dead_letters()
 
     async def workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""

@@ -79,6 +79,7 @@ from holdfast.app.operator_views import (
     DeadLetter,
     DefinitionCheck,
     DefinitionInfo,
+    GivenUp,
     InboxMessage,
     InstanceInfo,
     MissingHandler,
@@ -2292,6 +2293,10 @@ class Admin:
         """How much work waits, by handler and by definition."""
         return self._futures.backlog().result()
 
+    def given_up(self) -> list[GivenUp]:
+        """How many dead letters there are, by tenant: lists of them are those of one tenant."""
+        return self._futures.given_up().result()
+
     def missing_handlers(self) -> list[MissingHandler]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
         return self._futures.missing_handlers().result()
@@ -2299,10 +2304,6 @@ class Admin:
     def inbox_depth(self) -> int:
         """How many accepted commands wait for their turn."""
         return self._futures.inbox_depth().result()
-
-    def dead_letters(self) -> int:
-        """How many dead letters there are."""
-        return self._futures.dead_letters().result()
 
     def workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""

@@ -311,7 +311,7 @@ ROUTES: tuple[Route, ...] = (
         status=201,
         example={"comment": "as the others have it"},
     ),
-    _READ.post("/body-checks", check_body, body=object, texts=TEXTS, answer=BodyCheck, example=_BODY),
+    _READ.post("/body-checks", check_body, is_look=True, body=object, texts=TEXTS, answer=BodyCheck, example=_BODY),
     _READ.get("/body-drafts", list_drafts, query=DraftQuery, answer=Listing[BodyDraft]),
     _DESIGN.post(
         "/body-drafts",
@@ -350,6 +350,7 @@ ROUTES: tuple[Route, ...] = (
     _READ.post(
         f"{_TYPE}/dry-run",
         dry_run_body,
+        is_look=True,
         body=DryRunBody,
         answer=DryRun,
         example={"data": {"number": "R-1", "grand_total": 40000}, "decisions": {"manager": "rejected"}},

@@ -109,6 +109,6 @@ ROUTES: tuple[Route, ...] = (
     _CONTRACTS.get("/{type}/diff", diff_contract, query=ContractDiffQuery, answer=ContractChanges),
     _CONTRACTS.get("/{type}/export", export_contract, query=NumberQuery, answer=Exported),
     Subject("contracts", "/api/v1/contract-checks", "contracts:read", "own").post(
-        "", check_contract, body=object, texts=TEXTS, answer=ContractCheck, example=_CONTRACT
+        "", check_contract, is_look=True, body=object, texts=TEXTS, answer=ContractCheck, example=_CONTRACT
     ),
 )

@@ -257,7 +257,7 @@ ROUTES: tuple[Route, ...] = (
         example=_EXAMPLE,
     ),
     _DEFINITIONS.post(
-        "/validate", validate_definition, body=dict[str, object], answer=DefinitionCheck, example=_EXAMPLE
+        "/validate", validate_definition, is_look=True, body=dict[str, object], answer=DefinitionCheck, example=_EXAMPLE
     ),
     _DEFINITIONS.post(
         "/files",
@@ -273,14 +273,29 @@ ROUTES: tuple[Route, ...] = (
         example=_FILE,
     ),
     _DEFINITIONS.post(
-        "/files/validate", validate_file, query=FileQuery, body=object, texts=_TEXTS, answer=FileCheck, example=_FILE
+        "/files/validate",
+        validate_file,
+        is_look=True,
+        query=FileQuery,
+        body=object,
+        texts=_TEXTS,
+        answer=FileCheck,
+        example=_FILE,
     ),
     _DEFINITIONS.post(
-        "/files/diff", diff_file, query=DiffQuery, body=object, texts=_TEXTS, answer=FileChanges, example=_FILE
+        "/files/diff",
+        diff_file,
+        is_look=True,
+        query=DiffQuery,
+        body=object,
+        texts=_TEXTS,
+        answer=FileChanges,
+        example=_FILE,
     ),
     _DEFINITIONS.post(
         "/files/dry-run",
         dry_run_file,
+        is_look=True,
         body=DryRunOfFile,
         answer=DryRun,
         example={"text": json.dumps(_FILE), "decisions": {"asked": "rejected"}},
@@ -306,6 +321,7 @@ ROUTES: tuple[Route, ...] = (
     _DEFINITIONS.post(
         "/{name}/dry-run",
         dry_run_definition,
+        is_look=True,
         body=DryRunOfWorkflow,
         answer=DryRun,
         example={"input": {"total": 40}, "failing": ["charge"]},

@@ -338,7 +338,14 @@ ROUTES: tuple[Route, ...] = (
         takes_key=True,
         example={"changes": {"grand_total": 41000}, "reason": "postage was missing"},
     ),
-    _ONE.post("/check-edit", check_edit, body=CheckEdit, answer=EditCheck, example={"changes": {"grand_total": 41000}}),
+    _ONE.post(
+        "/check-edit",
+        check_edit,
+        is_look=True,
+        body=CheckEdit,
+        answer=EditCheck,
+        example={"changes": {"grand_total": 41000}},
+    ),
     _ONE.post(
         "/notify-mutation",
         notify_mutation,

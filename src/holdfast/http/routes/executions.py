@@ -257,8 +257,9 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
     seconds = min(call.query.wait, call.server.options.longest_wait.total_seconds())
     if not found.is_terminal and seconds > 0:
         # How it stands then is told below. An engine without threads cannot be waited for.
-        with suppress(TimeoutError, WorkflowFailedError, DeadlockError):
+        with call.server.waits.place(call.identity.account), suppress(TimeoutError, WorkflowFailedError, DeadlockError):
             await call.server.hub.waited(call.run.result(timeout=seconds))
+        await call.revisit()  # Their credential may not hold any more.
         found = await call.run.describe()
     told = RunResult(
         id=found.id,

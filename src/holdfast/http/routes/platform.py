@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.app.operator_views import Backlog, MissingHandler, ProjectionInfo, WorkerInfo
+from holdfast.app.operator_views import Backlog, GivenUp, MissingHandler, ProjectionInfo, WorkerInfo
 from holdfast.errors import HoldfastError
 from holdfast.http.gauges import MEDIA_TYPE, Labels
 from holdfast.http.routing import Call, Given, NoQuery, Route, Subject, Text
@@ -21,8 +21,8 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Backlog]
     inbox_depth: int
     """How many accepted commands wait."""
-    dead_letters: int
-    """How many things gave up, of all tenants."""
+    given_up: list[GivenUp]
+    """How many dead letters there are, by tenant."""
 
 
 class Maintain(Given, frozen=True, kw_only=True):
@@ -38,11 +38,9 @@ async def list_workers(call: Call[NoQuery, None]) -> list[WorkerInfo]:
 
 
 async def list_queues(call: Call[NoQuery, None]) -> Queues:
-    """How much work waits, by handler and by definition."""
+    """How much work waits, by handler and by definition, and how much gave up, by tenant."""
     admin = call.engine.admin
-    return Queues(
-        items=await admin.backlog(), inbox_depth=await admin.inbox_depth(), dead_letters=await admin.dead_letters()
-    )
+    return Queues(items=await admin.backlog(), inbox_depth=await admin.inbox_depth(), given_up=await admin.given_up())
 
 
 async def list_missing_handlers(call: Call[NoQuery, None]) -> list[MissingHandler]:
@@ -88,7 +86,7 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
     ]
     try:
         admin = call.engine.admin
-        backlog, depth, buried = await admin.backlog(), await admin.inbox_depth(), await admin.dead_letters()
+        backlog, depth, given_up = await admin.backlog(), await admin.inbox_depth(), await admin.given_up()
         lag = max((each.lag for each in await call.engine.projections.list()), default=0)
     except HoldfastError:  # The figures of this process are worth something while the database is away.
         return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
@@ -98,7 +96,8 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
         figures.append(_left(kind, backlog))
         figures.append(_oldest(kind, backlog, server.now()))
     figures.append(("holdfast_inbox_depth", "Accepted commands that wait.", (), float(depth)))
-    figures.append(("holdfast_dead_letters", "Things that gave up and wait for an operator.", (), float(buried)))
+    buried = float(sum(each.count for each in given_up))
+    figures.append(("holdfast_dead_letters", "Things that gave up and wait for an operator.", (), buried))
     figures.append(("holdfast_projection_lag", "Events that the slowest read model has not read.", (), float(lag)))
     return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
 

@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int2, Int4, Int8
 
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.store.fading import Faded, packed
-from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, GivenUp, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.calls import accept
@@ -50,7 +50,7 @@ class _Sql(msgspec.Struct, frozen=True):
     receipted: str
     next_number: str
     backlog: str
-    buried: str
+    given_up: str
     unhandled: str
     waiting_words: str
 
@@ -181,11 +181,11 @@ class PostgresKeeper:
             found = cast("list[rows.Row]", connection.execute(_sql.backlog, [now]).fetchall())
         return [Backlog(*row) for row in found]
 
-    def buried(self) -> int:
-        """How many dead letters there are."""
+    def given_up(self) -> list[GivenUp]:
+        """How many dead letters there are, by tenant."""
         with self._line.use() as connection:
-            row = connection.execute(_sql.buried).fetchone()
-        return cast("int", row[0]) if row else 0
+            found = cast("list[rows.Row]", connection.execute(_sql.given_up).fetchall())
+        return [GivenUp(*row) for row in found]
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
         """Handlers that work waits for and no live worker has."""

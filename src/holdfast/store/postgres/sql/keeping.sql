@@ -168,8 +168,8 @@ union all select 'inbox', i.definition, count(*), count(i.claimed_until), count(
 from holdfast.inbox i cross join n group by i.definition
 order by 1, 2
 
--- name: buried
-select count(*) from holdfast.dead_letters
+-- name: given_up
+select tenant, count(*) from holdfast.dead_letters group by tenant order by tenant
 
 -- name: unhandled
 -- From one name to the next along the index: a step for each handler that somebody has, however much work waits for it.

@@ -166,8 +166,8 @@ union all select 'inbox', definition, count(*), count(claimed_until), coalesce(s
 from inbox group by definition
 order by 1, 2;
 
--- name: buried
-select count(*) from dead_letters;
+-- name: given_up
+select tenant, count(*) from dead_letters group by tenant order by tenant;
 
 -- name: waiting_work
 select count(*), min(created_at) from (
