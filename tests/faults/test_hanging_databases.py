@@ -8,8 +8,10 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 
 import httpx
+import msgspec
 import psycopg
 import pytest
 
@@ -102,3 +104,22 @@ def test_a_start_waits_for_a_database_that_is_away(server: Server, engine: Engin
         begun = pool.submit(engine.start, "order")
         server.start()
         assert begun.result(timeout=60).describe().definition == "order"
+
+
+def test_nobody_restarts_a_process_because_its_database_is_away(server: Server) -> None:
+    """A server whose worker and commands all wait for the database is not well and not ready, and is left alone: a restart would cure nothing."""
+    url = server.create_database("left_alone")
+    open_store(url).close()
+    settings = msgspec.structs.replace(QUICK, unhealthy_after=timedelta(seconds=2), patience=timedelta(seconds=30))
+    with Engine(url, settings=settings).register(ORDER) as engine, served(engine, insecure_dev=True) as address:
+        engine.start_worker()
+        server.stop("immediate")
+        begun = engine.futures.start("order")
+        problems = eventually(lambda: len(found := engine.health().problems) > 3 and found)
+        assert not engine.health().needs_restart, problems
+        assert httpx.get(f"{address}/healthz").status_code == 200
+        assert httpx.get(f"{address}/readyz").status_code == 503
+        server.start()
+        eventually(lambda: httpx.get(f"{address}/readyz").status_code == 200)
+        begun.result(timeout=30)
+    server.drop_database("left_alone")

@@ -154,6 +154,12 @@ class CommitQueue:
         """Whether the present thread is the committer's own."""
         return threading.current_thread() is self._thread
 
+    @property
+    def is_kept_waiting(self) -> bool:
+        """Whether the database takes nothing, or has not yet let go of what was under way when it went."""
+        thread = self._thread
+        return thread is not None and thread.is_alive() and (self._failing_since is not None or self._owes_recovery)
+
     def problem(self) -> str:
         """What keeps commands from being carried out, in words; empty if nothing does."""
         thread, now = self._thread, time.monotonic()
