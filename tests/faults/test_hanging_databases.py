@@ -83,7 +83,7 @@ def test_a_loop_goes_on_while_the_database_hangs(server: Server, engine: Engine)
 
 
 def test_who_asks_whether_a_server_is_well_is_answered_while_its_database_hangs(server: Server, engine: Engine) -> None:
-    """Starts hang for as long as the database does; meanwhile the process says that it lives, and that requests should go elsewhere."""
+    """Starts hang for as long as the database does; meanwhile the process says that it lives, that requests should go elsewhere, and its figures."""
     with (
         served(engine, HttpOptions(), insecure_dev=True) as address,
         httpx.Client(base_url=address, timeout=20) as client,
@@ -94,6 +94,9 @@ def test_who_asks_whether_a_server_is_well_is_answered_while_its_database_hangs(
                 client.post("/api/v1/executions", json={"definition": "order"}, timeout=0.2)
             assert client.get("/healthz").status_code == 200
             assert client.get("/readyz").status_code == 503
+            figures = client.get("/metrics", timeout=8).text  # Whoever collects them waits for ten seconds.
+            assert "holdfast_healthy 1" in figures
+            assert "holdfast_backlog" not in figures
         eventually(lambda: client.get("/readyz").status_code == 200)
 
 

@@ -81,6 +81,10 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
         ("holdfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),
     ]
     try:
+        if (
+            not await server.pulse.beats()
+        ):  # Whoever collects figures waits for some seconds, and a database may hang for hours.
+            return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
         backlog, depth = await call.engine.admin.backlog(), await call.engine.admin.inbox_depth()
         lag = max((each.lag for each in await call.engine.projections.list()), default=0)
     except HoldfastError:  # The figures of this process are worth something while the database is away.
