@@ -32,6 +32,9 @@ LOCK = ROOT / "dev.lock"
 DATA = ROOT / "holdfast-dev"
 """Where the server of `run` keeps its data."""
 MINIMUM = (3, 11)
+INTERRUPTED = 130
+PATIENCE = 10.0
+"""Seconds that a program has to come to its end after Ctrl-C, which it hears of by itself."""
 
 
 def main(arguments: list[str]) -> int:
@@ -43,8 +46,16 @@ def main(arguments: list[str]) -> int:
     if sys.version_info < MINIMUM:
         print(f"Holdfast needs Python {MINIMUM[0]}.{MINIMUM[1]} or newer; this is {sys.version.split()[0]}.")
         return 2
-    prepare()
-    return task(arguments[1:])
+    try:
+        prepare()
+        return task(arguments[1:])
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except subprocess.CalledProcessError as error:
+        print(
+            f"This did not work: {' '.join(map(str, error.cmd))}. What it said stands above; mend that, and call this again."
+        )
+        return 1
 
 
 def prepare() -> None:
@@ -54,8 +65,8 @@ def prepare() -> None:
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     print("Setting up .venv (once per change of dev.lock) ...", flush=True)
-    if not PYTHON.exists():
-        venv.EnvBuilder(with_pip=True, clear=True).create(VENV)
+    if not has_pip():  # As it is where making it was interrupted, or failed.
+        make_environment()
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     locked = [*pip, "--require-hashes", "--no-deps", "-r"]
     halves = [subprocess.Popen([*locked, str(each)], cwd=ROOT) for each in halved()]
@@ -65,6 +76,21 @@ def prepare() -> None:
     subprocess.run([*locked, str(LOCK)], check=True, cwd=ROOT)
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", "."], check=True, cwd=ROOT)
     stamp.write_text(wanted)
+
+
+def has_pip() -> bool:
+    """Whether there is an environment that something can be installed into."""
+    command = [str(PYTHON), "-m", "pip", "--version"]
+    return PYTHON.exists() and subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def make_environment() -> None:
+    """An empty environment, whatever was there before."""
+    try:
+        venv.EnvBuilder(with_pip=True, clear=True).create(VENV)
+    except subprocess.CalledProcessError:
+        print("This Python cannot make environments; on Debian and Ubuntu that takes: apt install python3-venv")
+        raise
 
 
 def halved() -> list[Path]:
@@ -87,7 +113,15 @@ def fingerprint() -> str:
 
 def tool(*command: str) -> int:
     """Run a program of the environment from the repository's root."""
-    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False, cwd=ROOT, env=surroundings()).returncode
+    process = subprocess.Popen([str(BIN / command[0]), *command[1:]], cwd=ROOT, env=surroundings())
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(PATIENCE)
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):
+            process.kill()
+        return INTERRUPTED
 
 
 def surroundings() -> dict[str, str]:

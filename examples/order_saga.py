@@ -137,21 +137,21 @@ def told(entry: HistoryEntry) -> str:
 def play(database: str) -> int:
     engine = Engine(database)
     engine.register(ORDER)
-    first = Worker(database, dies=True)
+    workers = [Worker(database, dies=True)]
     order = engine.start("order", {"sku": "lamp", "quantity": 2, "amount": 1200}, key="o-1")
     timeline = Timeline(order)
-    timeline.note(f"the order is safe on disk as {order.id}; worker 1 (process {first.process.pid}) runs it")
-    second: Worker | None = None
+    timeline.note(f"the order is safe on disk as {order.id}; worker 1 (process {workers[0].process.pid}) runs it")
     deadline = time.monotonic() + 60
-    while timeline.follow() not in {"completed", "failed"} and time.monotonic() < deadline:
-        if second is None and first.process.poll() is not None:
-            timeline.note("☠ worker 1 died in the middle of the refund (kill -9)")
-            second = Worker(database, dies=False)
-            timeline.note(f"worker 2 (process {second.process.pid}) starts; nobody tells it what to do")
-        threading.Event().wait(0.05)
-    timeline.follow()
-    for worker in (first, second):
-        if worker is not None:
+    try:
+        while timeline.follow() not in {"completed", "failed"} and time.monotonic() < deadline:
+            if len(workers) == 1 and workers[0].process.poll() is not None:
+                timeline.note("☠ worker 1 died in the middle of the refund (kill -9)")
+                workers.append(Worker(database, dies=False))
+                timeline.note(f"worker 2 (process {workers[1].process.pid}) starts; nobody tells it what to do")
+            threading.Event().wait(0.05)
+        timeline.follow()
+    finally:
+        for worker in workers:
             worker.stop()
     return report(engine, order)
 
@@ -178,4 +178,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

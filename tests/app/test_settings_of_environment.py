@@ -66,7 +66,7 @@ def test_every_setting_has_a_variable(name: str, text: str, field: str, value: o
         ({"HOLDFAST_RETRY_BACKOFF": "random"}, "it is one of fixed, linear, exponential"),
         (
             {"HOLDFAST_CONCURENCY": "5"},
-            "HOLDFAST_CONCURENCY .now '5'. is no setting; did you mean HOLDFAST_CONCURRENCY?",
+            "HOLDFAST_CONCURENCY is no setting; did you mean HOLDFAST_CONCURRENCY?",
         ),
         ({"HOLDFAST_Q": "5"}, "the names are those of the settings"),
         ({"HOLDFAST_RETRY": "5"}, "is no setting"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,38 @@ def test_long_campaigns_are_run_by_those_who_ask_for_them(options: tuple[str, ..
     command = [sys.executable, "dev.py", "test", "tests/crash/test_crash_everywhere.py", "--collect-only", "-q"]
     told = subprocess.run([*command, *options], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert ("test_every_point_of_every_scenario" in told) is is_chosen
+
+
+def test_ctrl_c_ends_the_story_of_the_first_run_without_a_traceback() -> None:
+    """Somebody who has seen enough is told nothing of the inside; no worker is left behind."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell has its background jobs ignore it.
+    try:
+        command = [sys.executable, "dev.py", "run", "--exit"]
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        assert process.stdout is not None
+        assert any("reserve stock" in line for line in process.stdout)
+        os.killpg(process.pid, signal.SIGINT)
+        rest = process.stdout.read()
+    assert "Traceback" not in rest
+    assert process.returncode == dev.INTERRUPTED
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+def test_an_environment_that_was_half_made_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever interrupts the first run, or lacks what makes environments, has a Python there without pip, which no second run could use."""
+    monkeypatch.setattr(dev, "VENV", tmp_path)
+    monkeypatch.setattr(dev, "PYTHON", tmp_path / "bin" / "python")
+    assert not dev.has_pip()
+    venv.EnvBuilder(with_pip=False).create(tmp_path)
+    assert not dev.has_pip()
+    dev.make_environment()
+    assert dev.has_pip()
 
 
 def test_compiled_modules_are_kept_for_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:

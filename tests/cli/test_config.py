@@ -52,6 +52,7 @@ def test_a_value_is_asked_for_by_name(holdfast: Holdfast) -> None:
     assert values(holdfast, "settings.lease") == {"settings.lease": ("6s", "default")}
     assert all(name.startswith("settings.retry.") for name in values(holdfast, "settings.retry"))
     assert "did you mean 'settings.lease'?" in holdfast("config", "settings.leese", code=Exit.NOT_FOUND).stderr
+    assert "did you mean 'settings.lease'?" in holdfast("config", "lease", code=Exit.NOT_FOUND).stderr
 
 
 def test_passwords_are_not_shown(holdfast: Holdfast) -> None:
@@ -61,6 +62,24 @@ def test_passwords_are_not_shown(holdfast: Holdfast) -> None:
     assert "postgresql://ann:***@host/db" in told
     told = holdfast("config", "database", "--database", "postgresql://host/db?password=hunter2&user=ann").stdout
     assert "postgresql://host/db?password=***&user=ann" in told
+    told = holdfast("config", "database", "--database", "postgresql://ann:hun/ter2@host/db").stdout
+    assert "postgresql://ann:***@host/db" in told
+
+
+def test_what_is_refused_is_told_without_what_may_be_a_secret(
+    holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt name or a wrong type says nothing of the value: it is what a key or a password was meant to be."""
+    for text in ("api_key = ['hunter2']", "database = ['postgresql://ann:hunter2@host/db']"):
+        Path("holdfast.toml").write_text(text, encoding="utf-8")
+        told = holdfast("config", code=Exit.WRONG).stderr
+        assert "give a text" in told
+        assert "hunter2" not in told
+    Path("holdfast.toml").unlink()
+    monkeypatch.setenv("HOLDFAST_APIKEY", "hunter2")
+    told = holdfast("config", code=Exit.WRONG).stderr
+    assert "did you mean HOLDFAST_API_KEY?" in told
+    assert "hunter2" not in told
 
 
 def test_a_wrong_configuration_stops_every_command(holdfast: Holdfast) -> None:

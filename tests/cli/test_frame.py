@@ -6,9 +6,11 @@ import json
 import logging
 import os
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -149,6 +151,7 @@ MISTYPED = [
     (("list", "--since", "yesterday"), "2026-03-31T12:00:00Z", "`holdfast list --help`"),
     (("start", "order", "--input", "@nofile"), "nofile cannot be read", "`holdfast start --help`"),
     (("batch", "begin", "explode"), "'explode' is not one of", "`holdfast batch begin --help`"),
+    (("completion",), "Choose from: bash, zsh, fish", "`holdfast completion --help`"),
     (("--colour",), "No such option '--colour'", "`holdfast --help`"),
     (("template", "shw"), "did you mean 'show'?", "`holdfast template --help`"),
 ]
@@ -214,6 +217,16 @@ def test_an_old_database_is_told_with_the_next_step(holdfast: Holdfast, tmp_path
     assert "→ `holdfast migrate` brings" in result.stderr
 
 
+def test_a_database_of_newer_code_is_not_told_to_be_migrated(holdfast: Holdfast, tmp_path: Path) -> None:
+    """Nothing that this code could do would help: the next step is another one than for an older database."""
+    with closing(sqlite3.connect(tmp_path / "newer.db")) as database:
+        database.execute("pragma user_version = 99")
+    for words in (["list"], ["doctor"], ["migrate"]):
+        told = holdfast(*words, "--database", f"sqlite:///{tmp_path / 'newer.db'}", code=Exit.UNFIT).stderr
+        assert "upgrade Holdfast before opening it [schema_mismatch]" in told
+        assert "holdfast migrate" not in told
+
+
 def test_an_unreachable_server_is_told_without_its_password(holdfast: Holdfast) -> None:
     """Exit code 7, one sentence, a next step, and nothing of the secret."""
     url = "postgresql://ann:hunter2@127.0.0.1:1/nowhere"
@@ -227,6 +240,31 @@ def test_an_unreachable_server_is_told_without_its_password(holdfast: Holdfast) 
 def test_what_is_no_database_is_refused(holdfast: Holdfast, url: str) -> None:
     """The sentence says how one is written."""
     assert "sqlite:///file.db" in holdfast("definitions", "list", "--database", url, code=Exit.WRONG).stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgre://ann:hunter2@127.0.0.1/db",
+        "postgresql+psycopg://ann:hunter2@127.0.0.1/db",
+        "host=127.0.0.1 password=hunter2",
+        "ann:hunter2@127.0.0.1/db",
+        "postgresql://ann:50%hunter2@127.0.0.1/db",
+        "postgresql://ann:hunter2/x@127.0.0.1/db",
+        "postgresql://ann:x/y?hunter2=z@127.0.0.1/db",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_told_without_its_password(holdfast: Holdfast, url: str) -> None:
+    """What is wrong with it is often the password: letters that an address takes for its own, or another program's way to write it."""
+    for words in (
+        ["list", "--database", url],
+        ["migrate", url],
+        ["drop", url, "--yes"],
+        ["copy", url, "sqlite:///b.db"],
+    ):
+        told = holdfast(*words, code=Exit.WRONG)
+        assert "postgresql://user" in told.stderr
+        assert "hunter2" not in told.output
 
 
 def test_an_impossible_tenant_is_refused(based: Holdfast) -> None:
@@ -354,6 +392,20 @@ def test_shells_complete_commands(holdfast: Holdfast) -> None:
         assert f"_HOLDFAST_COMPLETE={shell}_complete" in holdfast("completion", shell).stdout
     asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast sched", "COMP_CWORD": "1"}
     assert CliRunner(env=asked).invoke(main, []).output == "plain,schedules\n"
+
+
+def test_shells_complete_the_names_of_files() -> None:
+    """A shell that asks us completes nothing by itself, so that whatever takes a file says so."""
+    taken = [
+        (path, each)
+        for path, command in COMMANDS
+        for each in command.params
+        if "FILE" in (each.metavar or each.human_readable_name.upper())
+    ]
+    assert len(taken) > 20
+    context = click.Context(main)
+    for path, each in taken:
+        assert [item.type for item in each.shell_complete(context, "or")] == ["file"], (path, each.name)
 
 
 def test_a_database_is_measured(holdfast: Holdfast, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_how_something_stands_has_its_colour_for_who_looks_at_it(monkeypatch: py
 
 
 def test_a_narrow_terminal_gets_lines_and_who_wants_no_colours_none(tmp_path: Path) -> None:
-    """Where the heads of a table have no room side by side they stand below one another; NO_COLOR is heeded by whatever is printed."""
+    """Where a table would break words they stand below one another; NO_COLOR is heeded by whatever is printed."""
     (tmp_path / "orders.yaml").write_text(ORDERS, encoding="utf-8")
     lines = seen("template", "list", COLUMNS="20", NO_COLOR="1").splitlines()
     assert "NAME         order_approval" in lines
@@ -67,6 +67,18 @@ def test_a_narrow_terminal_gets_lines_and_who_wants_no_colours_none(tmp_path: Pa
     (tmp_path / "orders.yaml").write_text(changed, encoding="utf-8")
     assert "\x1b[" in seen("diff", "orders.yaml", *place, code=Exit.NO)
     assert "\x1b[" not in seen("diff", "orders.yaml", *place, code=Exit.NO, NO_COLOR="1")
+
+
+def test_no_word_of_a_list_is_broken_at_a_terminal_of_eighty_columns(tmp_path: Path) -> None:
+    """The usual width: what has no room beside the id of a run stands below it, and times, states and heads stay what they are."""
+    place = ("--database", f"sqlite:///{tmp_path / 'a.db'}")
+    (tmp_path / "orders.yaml").write_text(ORDERS, encoding="utf-8")
+    for words in (("migrate",), ("publish", str(tmp_path / "orders.yaml")), ("start", "orders.approval")):
+        seen(*words, *place)
+    for columns in ("40", "80", "110", "200"):
+        told = seen("list", *place, COLUMNS=columns, NO_COLOR="1").replace("\x1b[1m", "").replace("\x1b[0m", "")
+        assert {"WORKFLOW", "STARTED", "orders.approval", "active", "UPDATED"} <= set(told.split())
+    assert "STATUS    active" in seen("list", *place, COLUMNS="80", NO_COLOR="1")
 
 
 def test_columns_stand_below_one_another() -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from cli.stage import Stage
-from holdfast import Saga
+from holdfast import Fail, Saga
 from holdfast.cli.exits import Exit
 
 NOBODY = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
@@ -58,9 +58,11 @@ def test_a_key_that_is_taken_is_a_conflict(stage: Stage) -> None:
 
 
 def test_a_result_that_does_not_come_in_time_is_told(stage: Stage) -> None:
-    """Exit code 7, and the run goes on."""
-    stage.holdfast("start", "order", "--wait", "50ms", code=Exit.UNAVAILABLE)
-    assert len(ids(stage.holdfast.json("list"))) == 1
+    """Exit code 7, and the run goes on; its id was told, so that it can be looked for."""
+    said = stage.holdfast("start", "order", "--wait", "50ms", code=Exit.UNAVAILABLE)
+    [run] = ids(stage.holdfast.json("list"))
+    assert f"this is run {run}" in said.stderr
+    assert said.stdout == ""
 
 
 def test_lists_are_narrowed(stage: Stage) -> None:
@@ -131,6 +133,26 @@ def test_a_run_is_shown_as_a_graph_with_its_live_state(stage: Stage) -> None:
     assert set(data) == {"run", "steps", "graph"}
 
 
+def test_visits_of_one_step_are_counted_by_what_became_of_them(stage: Stage) -> None:
+    """Of a step that is done for each of two hundred items the last visit does not stand for all of them."""
+
+    def pick(line: int) -> int:
+        if line == 150:
+            raise Fail("nothing is left")
+        return line
+
+    stage.engine.register(
+        Saga("picking")
+        .for_each("lines", "lines", lambda branch: branch.step("pick", pick), limit=200, item="line")
+        .build()
+    )
+    told = stage.holdfast("show", stage.begun("picking", lines=list(range(200)))).stdout
+    [line] = re.findall(r"^. pick .*\((200 visits: .*), Fail: nothing is left\)$", told, re.MULTILINE)
+    counts = {status: int(count) for count, status in re.findall(r"(\d+) (\w+)", line) if status != "visits"}
+    assert set(counts) == {"rolled_back", "skipped"}
+    assert sum(counts.values()) == 200
+
+
 def test_what_was_undone_is_drawn_beside_its_step(stage: Stage) -> None:
     """With the name of the compensation, however short the names are."""
     stage.is_bank_open = True
@@ -193,6 +215,8 @@ def test_what_is_not_there_is_told(stage: Stage) -> None:
         assert nobody.replace(NOBODY, run) == foreign
         assert "→ `holdfast list` shows what there is" in nobody
         assert "is not the id of an instance" in stage.holdfast(command, "o-1", code=Exit.WRONG).stderr
+    late = stage.holdfast("show", run, "--at", "99", code=Exit.NOT_FOUND).stderr
+    assert "→ `holdfast history RUN` shows what there is" in late
     assert stage.status(run) == "running"
 
 

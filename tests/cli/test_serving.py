@@ -229,6 +229,35 @@ def test_who_changes_a_workflow_while_trying_is_told_how_to_begin_anew(
     assert f"Or begin anew, without the data: `holdfast drop {url} --yes --with-unfinished`" in told
 
 
+@pytest.mark.parametrize("folder", ["mine", "50%41 or more?", "a#b"])
+def test_a_folder_that_is_said_overrules_a_database_that_is_said_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """A flag is nearer than a variable; samples do not come into a database that was named for something else. Any name will do."""
+    monkeypatch.chdir(tmp_path)
+    elsewhere = f"sqlite:///{tmp_path / 'shop.db'}"
+    with holdfast_program("dev", "--port", "0", "--folder", folder, HOLDFAST_DATABASE=elsewhere) as program:
+        program.hear(r"holdfast is at (\S+)")
+        assert program.hear(r"the data +(\S.*)$")[1] == str(tmp_path / folder)
+        assert program.end(signal.SIGINT)[0] == 0
+    assert (tmp_path / folder / "holdfast.db").is_file()
+    assert [each.name for each in tmp_path.iterdir()] == [folder]
+
+
+def test_samples_come_into_no_database_by_accident(
+    holdfast: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever tries `dev` or `bench` where the file or a variable names the database of a shop leaves that as it is."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOLDFAST_DATABASE", "sqlite:///shop.db")
+    told = holdfast("dev", "--port", "0", code=Exit.WRONG).stderr
+    assert "HOLDFAST_DATABASE names a database, and nobody says what is run on it" in told
+    both = ("--folder", "mine", "--database", "sqlite:///other.db")
+    assert "two places" in holdfast("dev", "--port", "0", *both, code=Exit.WRONG).stderr
+    assert holdfast.json("bench", "--runs", "1", "--steps", "1")["database"] == "a new SQLite file"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_dev_says_to_type_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     """In an environment that the shell does not know, such as that of a clone, the command is named with its folder."""
     assert "holdfast" in called()
@@ -239,6 +268,7 @@ def test_what_dev_says_to_type_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.row("EH-12")
 def test_a_project_that_is_written_runs(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own tests pass, and it is served and worked on by one command in its folder; what is there is not written over."""
+    assert "next: cd 'my shop' && holdfast dev" in holdfast("init", "my shop").stderr
     told = holdfast("init", "shop").stdout
     assert "workflows.py" in told
     assert "has .gitignore, README.md" in holdfast("init", "shop", code=Exit.WRONG).stderr

@@ -287,6 +287,34 @@ def test_a_stream_goes_on_where_it_was_cut(scene: Scene, loses: int) -> None:
     assert line.sent[-1].headers["last-event-id"] != "0"
 
 
+class Interrupted(httpx.BaseTransport):
+    """A line to a real server on which something happens before the second request."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        self._line = httpx.HTTPTransport()
+        self._happens = happens
+        self.sent = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.sent += 1
+        if self.sent == 2:
+            self._happens()
+        return self._line.handle_request(request)
+
+    def close(self) -> None:
+        self._line.close()
+
+
+def test_a_stream_that_was_cut_before_it_told_anything_misses_nothing(scene: Scene) -> None:
+    """What happens while nobody listens, between a stream that had nothing to tell and the next one, is told by that."""
+    began: list[UUID] = []
+    line = Interrupted(lambda: began.append(scene.engine.start("paid").id))
+    with Client(scene.address, scene.secret, retries=HASTY, transport=line) as client:
+        first = next(client.stream_executions())
+    assert first.value is not None
+    assert (first.name, [UUID(first.value.id)], first.value.sequence) == ("changed", began, 1)
+
+
 def test_a_stream_begins_behind_what_one_has(scene: Scene) -> None:
     """`last` is the id of the last event that one has; what is refused is raised at once."""
     run = scene.engine.start("order").id

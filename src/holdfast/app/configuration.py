@@ -38,6 +38,7 @@ FILE_VARIABLE: Final = f"{PREFIX}CONFIG"
 """The variable that names another file."""
 _IN_FILE, _VARIABLE, FLAG = 1, 2, 3
 """How near to a command something can be said."""
+_HIGHEST_PORT: Final = 65_535
 DEFAULT: Final = "default"
 """Where a value comes from that nobody said."""
 
@@ -77,6 +78,12 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """How many of them at once."""
     options: str = ""
     """All the rest, from Python: `module:attribute` of an `HttpOptions`, such as several issuers and inbound hooks."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= _HIGHEST_PORT:
+            raise ConfigurationError(f"serve.port must be from 0 to {_HIGHEST_PORT}, not {self.port}")
+        if self.certificate_key and not self.certificate:
+            raise ConfigurationError("serve.certificate_key is of no use without serve.certificate; say both")
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,7 +228,8 @@ def _value(name: str, path: Path, given: object, fields: Fields) -> object:
             return float(given)
     except Impossible as wrong:
         raise ConfigurationError(f"{name}: {'.'.join(path)} is {given!r}; {wrong}") from None
-    raise ConfigurationError(f"{name}: {'.'.join(path)} is {given!r}; give {_wanted(kinds)}")
+    shown = "no text" if str in kinds else repr(given)  # What should have been a text may be a secret.
+    raise ConfigurationError(f"{name}: {'.'.join(path)} is {shown}; give {_wanted(kinds)}")
 
 
 def _wanted(kinds: tuple[object, ...]) -> str:

@@ -83,6 +83,13 @@ class Desk:
         """The desk of another request."""
         return self._another(request, None, is_looked_up=is_looked_up)
 
+    def acting_as(self, who: Actor | str | RequestContext) -> Desk:
+        """The desk of another request, or of the same tenant by another actor; one that is given by id alone has no rights."""
+        if isinstance(who, RequestContext):
+            return self.acting(who)
+        # What a token says of one actor it does not say of another.
+        return self.acting(replace(self.request, actor=checked_actor(who), claims={}))
+
     def within(self, connection: object) -> Desk:
         """The desk of the same request in a transaction that the caller has open."""
         return self._another(self.request, connection, is_looked_up=self._is_looked_up)

@@ -71,7 +71,7 @@ def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
     graph = graph_of(desk, header)
     routes = GraphIndex(graph, desk.payload_limit)
     if not 1 <= at <= header.version:
-        raise NotFoundError("event", at, hint=f"the history of {run} has the events 1 to {header.version}")
+        raise NotFoundError("event of a history", at, hint=f"the history of {run} has the events 1 to {header.version}")
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
     events = reader.events(header.id)
     given = program.decode(events[0])

@@ -14,7 +14,7 @@ from holdfast.cli.exits import Exit
 from holdfast.cli.files import mistakes_of, read_file
 from holdfast.cli.frame import end, verb
 from holdfast.cli.needs import without_grants, without_handlers
-from holdfast.cli.options import file_argument
+from holdfast.cli.options import FileName, file_argument
 from holdfast.cli.output import json_option, print_json
 from holdfast.cli.place import configuration_of
 from holdfast.cli.programs import svg_of
@@ -38,7 +38,9 @@ Drawing = Literal["mermaid", "dot", "json", "svg"]
 @click.option(
     "--app", metavar="MODULE:ATTRIBUTE", help="What a worker would have: warn of steps that it has no handler for."
 )
-@click.option("--capabilities", metavar="FILE", help="Roles with what they may do: warn of what no role may do.")
+@click.option(
+    "--capabilities", metavar="FILE", type=FileName(), help="Roles with what they may do: warn of what no role may do."
+)
 @json_option
 def validate(*, file: str, strict: bool, app: str | None, capabilities: str | None, as_json: bool) -> None:
     """Tell everything that is wrong with FILE, each with its line, column and rule.
@@ -77,7 +79,7 @@ def validate(*, file: str, strict: bool, app: str | None, capabilities: str | No
     help="svg takes Graphviz.",
 )
 @click.option("--workflow", metavar="NAME", default="", help="Which one, if the file has several.")
-@click.option("--output", metavar="FILE", help="Write the drawing there instead.")
+@click.option("--output", metavar="FILE", type=FileName(), help="Write the drawing there instead.")
 def graph(*, file: str, language: Drawing, workflow: str, output: str | None) -> None:
     """Draw a workflow of FILE."""
     name, text = read_file(file)

@@ -13,16 +13,17 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import click
 
-from holdfast.app.configuration import DEFAULT
+from holdfast.app.configuration import DEFAULT, FLAG
 from holdfast.app.departure import Departure
 from holdfast.app.engine import Engine
 from holdfast.cli.applications import equip, found_in
 from holdfast.cli.frame import verb
 from holdfast.cli.logs import begin_logs, log_option, tell_calls
-from holdfast.cli.place import Place, located
+from holdfast.cli.place import Place, hidden_password, located
 from holdfast.cli.serving import check_extra, options_of
 from holdfast.errors import ConfigurationError
 
@@ -57,36 +58,39 @@ def init(folder: str) -> None:
         told = "name a folder that you may write to"
         raise ConfigurationError(f"the project cannot be written into {folder}: {error.strerror}; {told}") from error
     click.echo(f"a project is in {folder}: {', '.join(sorted(files))}")
-    click.echo(f"next: cd {folder} && holdfast dev", err=True)
+    click.echo(f"next: cd {shlex.quote(folder)} && holdfast dev", err=True)
 
 
 @verb("dev", "holdfast dev", "holdfast dev --port 0 --app shop.workflows:register")
 @click.option("--port", "serve_port", type=click.IntRange(0, 65535), help="The port; 0 takes one that is free.")
 @click.option("--app", metavar="MODULE:ATTRIBUTE", help="What it runs, as for a worker; samples if nobody says.")
 @log_option
-@click.option("--folder", default=_FOLDER, show_default=True, help="Where the data is kept, unless a database is said.")
+@click.option(
+    "--folder",
+    help=f"Where the data is kept, whatever database is said elsewhere; {_FOLDER} if none is.",
+)
 @located
-def dev(place: Place, *, folder: str) -> None:
+def dev(place: Place, *, folder: str | None) -> None:
     """Server and worker in one process, to try things: no key is needed, and only this machine can reach it.
 
-    Without an application it runs samples of every kind, some of them under way. Ctrl-C ends it; the data stay.
+    Without an application it runs samples of every kind, some of them under way; in a database only if --database names it. Ctrl-C ends it;
+    the data stay.
     """
     begin_logs(place, level=logging.WARNING)
     logging.getLogger("holdfast.http.access").setLevel(logging.ERROR)  # That it is not secure is told below.
     check_extra()
     told = place.configuration
     options = options_of(told.serve)
-    kept = place.url if place.source.is_said("database") else _kept(folder)
+    kept, where = _home(place, folder)
     engine = Engine(kept, settings=told.settings)
     with Departure() as departure:
         try:
             tell_calls(place, engine)
-            with _beginning_anew(place.shown_url if place.source.is_said("database") else kept):
+            with _beginning_anew(hidden_password(kept)):
                 equip(engine, told.app or f"{_SAMPLES}:register")
             engine.start_worker()
             if not told.app:
                 _begin(engine)
-            where = place.shown_url if place.source.is_said("database") else str(Path(folder).resolve())
             _serve(engine, options, port=_port(place), where=where, app=told.app)
         finally:
             departure.begin()
@@ -149,13 +153,29 @@ def _port(place: Place) -> int:
     return port
 
 
+def _home(place: Place, folder: str | None) -> tuple[str, str]:
+    """The database that is worked on, and where it is for people to read. Samples come into one that is there by no accident."""
+    rank = place.source.rank("database")
+    if folder is not None and rank == FLAG:
+        raise ConfigurationError("--folder and --database say two places; leave one of them out")
+    if folder is not None or not rank:
+        folder = folder or _FOLDER
+        return _kept(folder), str(Path(folder).resolve())
+    if rank != FLAG and not place.configuration.app:
+        raise ConfigurationError(
+            f"{place.source.origins['database',]} names a database, and nobody says what is run on it; "
+            "say --app, or have samples in a folder by --folder, or in a database by --database"
+        )
+    return place.url, place.shown_url
+
+
 def _kept(folder: str) -> str:
     """The database in a folder, which is made if it is not there."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(f"the data cannot be kept in {folder}: {error.strerror}; say --folder") from error
-    return f"sqlite:///{Path(folder) / 'holdfast.db'}"
+    return f"sqlite:///{quote(str(Path(folder) / 'holdfast.db'))}"
 
 
 def _begin(engine: Engine) -> None:

@@ -52,9 +52,10 @@ def config(place: Place, *, name: str, said: bool, as_json: bool) -> None:
     names = [each.name for each in found]
     wanted = [each for each in found if not name or each.name == name or each.name.startswith(f"{name}.")]
     if not wanted:
-        raise NotFoundError(
-            "setting", name, hint=f"`holdfast config` lists those that there are{suggestion(name, names)}"
+        near = next(
+            (f"; did you mean {each!r}?" for each in names if each.endswith(f".{name}")), suggestion(name, names)
         )
+        raise NotFoundError("setting", name, hint=f"`holdfast config` lists those that there are{near}")
     kept = [each for each in wanted if not said or each.origin != DEFAULT]
     if as_json:
         print_list([each._asdict() for each in kept], {}, as_json=True)

@@ -12,7 +12,7 @@ from holdfast.cli.documents import type_argument
 from holdfast.cli.exits import Exit
 from holdfast.cli.files import read_file
 from holdfast.cli.frame import end, verbs
-from holdfast.cli.options import STANDARD_INPUT, listed, page_behind
+from holdfast.cli.options import STANDARD_INPUT, FileName, listed, page_behind
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.errors import ConfigurationError
@@ -34,7 +34,7 @@ CHANGES: Columns[ContractChange] = {
     "MESSAGE": lambda each: each.message,
 }
 
-contract_argument = click.argument("file", metavar="[FILE]", default="")
+contract_argument = click.argument("file", metavar="[FILE]", type=FileName(), default="")
 ready_option = click.option(
     "--ready", metavar="NAME", default="", help="A contract that comes with Holdfast, instead of a file."
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import click
 import msgspec
 
+from holdfast.app import workflow_views as views
 from holdfast.cli.frame import is_terminal
 from holdfast.cli.output import cell, coloured
 
@@ -26,6 +28,7 @@ _MARKS: Final = {
 }
 """How a step stands, for the eye; the word stands beside it. What is under way has a dot."""
 _UNDER_WAY: Final = "●"
+_NOTHING: Final[Mapping[str, int]] = {}
 
 
 class _Life(msgspec.Struct):
@@ -58,22 +61,30 @@ class _Drawing(msgspec.Struct):
     edges: list[_Edge]
 
 
-def drawn_run(diagram: str, errors: Mapping[str, str]) -> Iterator[str]:
-    """The lines of a run's graph; `errors` are what its steps said when they failed, by name."""
+def drawn_run(diagram: str, steps: Iterable[views.Step]) -> Iterator[str]:
+    """The lines of a run's graph; `steps` are those that it has begun."""
     drawing = msgspec.json.decode(diagram, type=_Drawing)
     width = max((len(node.id) for node in drawing.nodes), default=0)
+    errors: dict[str, str] = {}
+    states: dict[str, Counter[str]] = {}
+    for step in steps:
+        states.setdefault(step.name, Counter())[step.status] += 1
+        if step.error:
+            errors[step.name] = step.error
     for node in drawing.nodes:
         life = node.live or _Life()
-        yield _line(node.id, life, width, errors.get(node.id, ""))
+        yield _line(node.id, life, width, error=errors.get(node.id, ""), states=states.get(node.id, _NOTHING))
         if node.compensation_live is not None:
             yield "    " + _line(node.compensation_name, node.compensation_live, max(0, width - 4))
         yield from (_way(edge) for edge in drawing.edges if edge.source == node.id)
 
 
-def _line(name: str, life: _Life, width: int, error: str = "") -> str:
+def _line(name: str, life: _Life, width: int, *, error: str = "", states: Mapping[str, int] = _NOTHING) -> str:
     status = life.status if life.visits else ""
     mark = _MARKS.get(status, _UNDER_WAY)
     counts = [f"{count} {what}" for count, what in ((life.visits, "visits"), (life.attempts, "calls")) if count > 1]
+    if len(states) > 1:  # The last visit stands for all of them only if it is like them.
+        counts[0] += f": {', '.join(f'{count} {state}' for state, count in states.items())}"
     told = ", ".join([*counts, *([cell(error)] if error else [])])
     return f"{mark} {cell(name):<{width}}  {coloured(status)}{f' ({told})' if told else ''}".rstrip()
 

@@ -16,7 +16,7 @@ import click
 
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import verb
-from holdfast.cli.options import STANDARD_INPUT
+from holdfast.cli.options import STANDARD_INPUT, FileName
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Explanation, Options, Spelling, parse, point
 from holdfast.expressions.characters import visible
@@ -31,7 +31,11 @@ from holdfast.kernel.pairs import distinct
 )
 @click.argument("expression")
 @click.option(
-    "--data", "file", metavar="FILE", help="JSON object to read variables from: a file, the object itself, or -."
+    "--data",
+    "file",
+    metavar="FILE",
+    type=FileName(),
+    help="JSON object to read variables from: a file, the object itself, or -.",
 )
 @click.option(
     "--spelling", type=click.Choice(get_args(Spelling)), default="native", show_default=True, help="How it is written."

@@ -22,6 +22,7 @@ from holdfast.cli.remedies import in_commands, next_step
 from holdfast.errors import ConfigurationError, HoldfastError
 
 _NO_NUMBER: Final = re.compile(r" is not a valid integer(?: range)?(?=\.|$)")
+_BREAK: Final = re.compile(r"\s*\n\s*")
 _DEBUG: Final = "holdfast.debug"
 ASKS_A_SERVER: Final = "holdfast.server"
 """Where a call of the command line keeps whether tracebacks are wanted, and whether a server is asked."""
@@ -209,7 +210,7 @@ def _mistyped(error: click.UsageError) -> click.ClickException:
     context = error.ctx
     if context is None or type(error).__name__ == "NoArgsIsHelpError":  # Which older releases of click do not have.
         return error
-    told = _NO_NUMBER.sub(" is no whole number", error.format_message()).removesuffix(".")
+    told = _BREAK.sub(" ", _NO_NUMBER.sub(" is no whole number", error.format_message())).removesuffix(".")
     if isinstance(context.command, click.Group):
         return Mistyped(told, f"`{context.command_path} --help` lists the commands")
     usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])

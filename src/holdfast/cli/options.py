@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from holdfast.cli.output import json_option
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
@@ -19,6 +20,17 @@ F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
 
 STANDARD_INPUT: Final = "-"
+
+
+class FileName(click.ParamType):  # type: ignore[type-arg]
+    """The name of a file, which a shell completes; whether it is there is told by who reads it."""
+
+    name = "file"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """That it is a file: shells know best which there are."""
+        del ctx, param
+        return [CompletionItem(incomplete, type="file")]
 
 
 class Instant(click.ParamType):  # type: ignore[type-arg]
@@ -102,7 +114,7 @@ def listed(function: F) -> F:
 
 def file_argument(function: F) -> F:
     """Decorator: the command takes a file of workflows; `-` is standard input."""
-    return click.argument("file", metavar="FILE")(function)
+    return click.argument("file", metavar="FILE", type=FileName())(function)
 
 
 reason_option = click.option("--reason", default="", help="Why, for those who read the history.")

@@ -21,6 +21,9 @@ Columns: TypeAlias = Mapping[str, Callable[[T], object]]
 _WIDEST: Final = 60
 """Longer texts of a plain table are cut; `--json` and the commands about a single thing have all of it."""
 
+_WHOLE: Final = frozenset({"ID", "RUN", "TASK"})
+"""Columns of what is copied into the next command."""
+_LONG_WORD: Final = 24
 _GAP: Final = 2
 """Blanks between two columns."""
 
@@ -108,22 +111,29 @@ def coloured(text: str) -> str:
     return click.style(text, dim=True) if style == "dim" else click.style(text, fg=style)
 
 
-def _show(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _show(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table for somebody who looks at it; in a pipe nobody waits for the library."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    if sum(map(len, heads)) + _GAP * (len(heads) - 1) > console.width:
+    widths = [_least_width(head, [row[place] for row in rows]) for place, head in enumerate(heads)]
+    if sum(widths) + _GAP * (len(heads) - 1) > console.width:
         _print_apart(heads, rows)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in heads:
-        table.add_column(head, overflow="fold", no_wrap=head.lower() in {"id", "run", "task"})
+    for head, width in zip(heads, widths, strict=True):
+        table.add_column(head, overflow="fold", no_wrap=head in _WHOLE, min_width=width)
     for row in rows:
         table.add_row(*(Text(text, style=_STYLES.get(text, "")) for text in row))
     console.print(table)
+
+
+def _least_width(head: str, cells: Sequence[str]) -> int:
+    """What a column cannot do without: ids stand in one line, and no word is broken that is not a very long one."""
+    words = cells if head in _WHOLE else [word[:_LONG_WORD] for each in cells for word in each.split()]
+    return max(map(len, [head, *words]))
 
 
 def _print_apart(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -18,6 +18,7 @@ from holdfast.app.configuration import FLAG, Configuration, Source, configured
 from holdfast.app.engine import Engine
 from holdfast.app.faces.blocking import Calls
 from holdfast.cli.frame import ASKS_A_SERVER
+from holdfast.cli.options import FileName
 from holdfast.cli.remote_lists import ON_DATABASES
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
@@ -174,7 +175,9 @@ def _client(told: Configuration) -> Iterator[Client]:
         yield client
 
 
-config_option = click.option("--config", metavar="FILE", help="The configuration file, if not ./holdfast.toml.")
+config_option = click.option(
+    "--config", metavar="FILE", type=FileName(), help="The configuration file, if not ./holdfast.toml."
+)
 
 
 def located(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
@@ -230,4 +233,4 @@ def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:
 
 def hidden_password(url: str) -> str:
     """A URL for people to read."""
-    return re.sub(r"(?<=password=)[^&]*", "***", re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url))
+    return re.sub(r"(?<=password=)[^&]*", "***", re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:***@", url))

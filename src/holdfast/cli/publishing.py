@@ -212,7 +212,7 @@ def show_definition(place: Place, *, name: str, version: str, language: Format |
             told = next(each for each in reversed(known) if each.version == found)
             print_fields({head.lower(): value(told) for head, value in LISTING.items()})
             click.echo()
-            for line in drawn_run(calls.definitions.diagram(name, version, format="json"), {}):
+            for line in drawn_run(calls.definitions.diagram(name, version, format="json"), ()):
                 click.echo(line)
 
 

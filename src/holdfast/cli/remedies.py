@@ -20,6 +20,7 @@ _LISTS: Final[Mapping[str, str]] = {
     "person": "directory list",
     "approval chain": "chains list",
     "event": "events list",
+    "event of a history": "history RUN",
     "batch": "batch list",
     "schedule": "schedules list",
     "session": "sessions list",
@@ -91,6 +92,7 @@ _REFUSALS: Final[Mapping[str, str]] = {
 }
 """What to do about what was refused, by the reason."""
 
+_NEWER: Final = "newer than this code"
 _PUBLISHING: Final = (
     "`holdfast publish FILE` publishes one, and so does a worker that has it (`holdfast worker --app …`)"
 )
@@ -122,6 +124,8 @@ def next_step(error: errors.HoldfastError, *, is_remote: bool) -> str:
             return f"see whether the database is up, whether its disk has room, and whether {_DATABASE} names the right one"
         case errors.ForbiddenError():
             return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
+        case errors.SchemaMismatchError() if _NEWER in str(error):
+            return "`holdfast --version` tells which one this is; nothing brings a database back to an older schema but a backup"
         case errors.RejectedError(reason=reason) if reason in _REFUSALS:
             return _REFUSALS[reason]
         case _:

@@ -100,6 +100,7 @@ def start(place: Place, /, *, workflow: str, wait: timedelta | None, as_json: bo
         except NotFoundError as error:
             raise _unpublished(calls, workflow, error) from error
         if wait is not None:
+            click.echo(f"this is run {run.id}", err=True)  # Whoever is interrupted or waits in vain finds it by that.
             print_json({"id": run.id, "result": run.result(timeout=wait.total_seconds())})
         elif as_json:
             print_json({"id": run.id})
@@ -246,7 +247,7 @@ def show(place: Place, *, run: str, at: int | None, as_json: bool) -> None:
         return
     print_fields(_fields(told))
     click.echo()
-    for line in drawn_run(diagram, {each.name: each.error for each in steps if each.error}):
+    for line in drawn_run(diagram, steps):
         click.echo(line)
 
 

@@ -12,6 +12,7 @@ from holdfast.app.engine import Engine
 from holdfast.cli.applications import equip, found_in
 from holdfast.cli.frame import verb
 from holdfast.cli.logs import begin_logs, log_option, tell_calls
+from holdfast.cli.options import FileName
 from holdfast.cli.place import Place, located
 from holdfast.errors import ConfigurationError
 
@@ -29,8 +30,8 @@ _HOW = "give module:attribute, such as shop.web:options"
 )
 @click.option("--host", "serve_host", metavar="ADDRESS", help="The address that it listens at.")
 @click.option("--port", "serve_port", type=click.IntRange(0, 65535), help="The port; 0 takes one that is free.")
-@click.option("--certificate", "serve_certificate", metavar="FILE", help="The certificate, for https.")
-@click.option("--certificate-key", "serve_certificate_key", metavar="FILE", help="Its private key.")
+@click.option("--certificate", "serve_certificate", metavar="FILE", type=FileName(), help="The certificate, for https.")
+@click.option("--certificate-key", "serve_certificate_key", metavar="FILE", type=FileName(), help="Its private key.")
 @click.option("--app", metavar="MODULE:ATTRIBUTE", help="What it knows beside what is published, as for a worker.")
 @click.option("--with-worker", is_flag=True, help="Work in the same process; it takes --app.")
 @log_option

@@ -17,7 +17,7 @@ from holdfast.cli.bodies import pair_of, print_lines
 from holdfast.cli.exits import Exit
 from holdfast.cli.files import read_file
 from holdfast.cli.frame import end, verb
-from holdfast.cli.options import STANDARD_INPUT, JsonObject
+from holdfast.cli.options import STANDARD_INPUT, FileName, JsonObject
 from holdfast.cli.output import json_option, print_json
 from holdfast.cli.place import Place, placed
 from holdfast.cli.remedies import in_commands
@@ -98,7 +98,7 @@ def supposition(typed: dict[str, Any]) -> Supposition:
     "holdfast dry-run holidays.yaml --decide asked=rejected",
     "holdfast dry-run expenses.yaml --workflow expenses.claim --unanswered review --json",
 )
-@click.argument("workflow_or_file", metavar="WORKFLOW|FILE")
+@click.argument("workflow_or_file", metavar="WORKFLOW|FILE", type=FileName())
 @click.argument("given", metavar="[INPUT]", type=JsonObject(), default="{}")
 @click.option("--version", default="", help="Which version of a published workflow; the newest if it is not said.")
 @click.option("--workflow", metavar="NAME", default="", help="Which one, if a file has several.")

@@ -15,7 +15,7 @@ from holdfast.app.process_views import ProcessDescriptor, ProcessEvent
 from holdfast.authoring.definition import Definition
 from holdfast.authoring.process import load_processes
 from holdfast.cli.frame import complain, verbs
-from holdfast.cli.options import JsonObject
+from holdfast.cli.options import FileName, JsonObject
 from holdfast.cli.output import Columns, coloured, json_option, print_json, print_list
 from holdfast.cli.playing import Act, Play, act_of, named_data, played
 from holdfast.errors import ConfigurationError, HoldfastError, NotFoundError
@@ -79,7 +79,7 @@ def show_template(*, name: str, as_json: bool) -> None:
     "copy", examples=["holdfast template copy order_approval", "holdfast template copy settlement pay.yaml"]
 )
 @click.argument("name")
-@click.argument("file", default="")
+@click.argument("file", type=FileName(), default="")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def copy_template(*, name: str, file: str, force: bool) -> None:
     """Write a template to FILE, NAME.yaml if none is named, to be changed and published as a process of your own."""
@@ -106,7 +106,9 @@ def copy_template(*, name: str, file: str, force: bool) -> None:
 @click.option("--input", "given", type=JsonObject(), default="{}", help="What it is started with, as JSON or @file.")
 @click.option("--do", "acts", multiple=True, metavar="ACT", help="What happens, in order: EVENT, EVENT={json}, or +3d.")
 @click.option("--answer", "answers", multiple=True, metavar="OPERATION={json}", help="What an operation answers.")
-@click.option("--keep", metavar="FILE", help="Play in this SQLite file, and keep it; in memory otherwise.")
+@click.option(
+    "--keep", metavar="FILE", type=FileName(), help="Play in this SQLite file, and keep it; in memory otherwise."
+)
 @json_option
 def run_template(
     *, name: str, given: dict[str, object], acts: Sequence[str], answers: Sequence[str], keep: str | None, as_json: bool

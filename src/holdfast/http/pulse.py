@@ -29,7 +29,7 @@ class Pulse:
 
     async def _ask(self) -> bool:
         try:
-            await self._engine.aio.admin.inbox_depth()
+            await self._engine.aio.admin.written()
         except HoldfastError:
             return False
         return True

@@ -136,12 +136,8 @@ def _check_names(given: Mapping[str, str], known: Mapping[str, object]) -> None:
             if alike
             else f"the names are those of the settings, such as {PREFIX}CONCURRENCY"
         )
-        raise ConfigurationError(f"the environment variable {name} (now {_quoted(given[name])}) is no setting; {told}")
-
-
-def _quoted(text: str) -> str:
-    """A value in a message; an address may have a password in it."""
-    return "an address" if "://" in text else repr(text)
+        # Nothing of its value: it may have been meant for a secret.
+        raise ConfigurationError(f"the environment variable {name} is no setting; {told}")
 
 
 def _check_doubles(given: Mapping[str, str]) -> None:

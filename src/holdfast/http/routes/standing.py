@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from holdfast.http.routing import Answer, Call, NoQuery, Route, Subject
@@ -33,7 +35,8 @@ async def is_ready(server: Server) -> bool:
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:
     """The OpenAPI document of this API."""
-    return Answer(value=msgspec.Raw(call.server.document()))
+    place = str(call.scope.get("root_path") or "/")
+    return Answer(value=msgspec.Raw(await asyncio.to_thread(call.server.document, place)))
 
 
 def _told(*, is_well: bool) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import secrets
 import select
 import selectors
@@ -52,6 +53,12 @@ _CANCEL_SECONDS = 2.0
 """How long a server may take to hear that nobody wants the answer any more."""
 
 _HIGHEST_PORT = 65_535
+
+_ENCODED = "percent-encoded"
+_QUOTED = re.compile(r'"[^"]*"')
+"""What the driver repeats of an address that it cannot read, and when that may be a part of a password."""
+_RESERVED = "a password with one of %/?#@: in it has that as %25, %2F, %3F, %23, %40, %3A"
+
 _MARKER = "holdfast.unit"
 """Setting that tells a lent transaction from the next one on the same connection."""
 
@@ -276,10 +283,16 @@ def _parsed(dsn: str) -> Mapping[str, str | int | None]:
         told = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
         reason = str(error).strip().replace(dsn, "...")
-        raise ConfigurationError(f"this is not a Postgres URL: {reason}") from None
+        if _ENCODED in reason or "@" in dsn.partition("?")[2]:
+            reason = f"{_QUOTED.sub('...', reason)}; {_RESERVED}"
+        raise ConfigurationError(
+            f"this is not a Postgres URL: {reason}; write postgresql://user@host:5432/database"
+        ) from None
     for port in str(told.get("port", "")).split(","):
         if port and not (port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT):
-            raise ConfigurationError(f"{port!r} is not a port: write postgresql://user@host:5432/database")
+            is_number = port.removeprefix("-").isdecimal()  # Else it may be how a password begins.
+            wrong = f"{port!r} is not a port" if is_number else f"what stands for the port is not a port; {_RESERVED}"
+            raise ConfigurationError(f"{wrong}; write postgresql://user@host:5432/database")
     return told
 
 
