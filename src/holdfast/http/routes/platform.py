@@ -85,6 +85,9 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
         ("holdfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),
     ]
     try:
+        # Whoever collects figures waits for some seconds, and a database may hang for hours.
+        if not await server.pulse.beats():
+            return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
         admin = call.engine.admin
         backlog, depth, given_up = await admin.backlog(), await admin.inbox_depth(), await admin.given_up()
         lag = max((each.lag for each in await call.engine.projections.list()), default=0)
