@@ -217,6 +217,8 @@ def test_what_is_not_there_is_told(stage: Stage) -> None:
         assert "is not the id of an instance" in stage.holdfast(command, "o-1", code=Exit.WRONG).stderr
     late = stage.holdfast("show", run, "--at", "99", code=Exit.NOT_FOUND).stderr
     assert "→ `holdfast history RUN` shows what there is" in late
+    unpaused = stage.holdfast("resume", run, code=Exit.REFUSED).stderr
+    assert "`holdfast resume-options RUN` tells [not_paused]" in unpaused
     assert stage.status(run) == "running"
 
 
