@@ -35,3 +35,15 @@ def make_holdfast_engine() -> Iterator[Callable[..., ManualEngine]]:
 def holdfast_engine(make_holdfast_engine: Callable[..., ManualEngine]) -> ManualEngine:
     """An engine in memory that does nothing by itself: `drain` does all that is due, `advance` lets time go by."""
     return make_holdfast_engine()
+
+
+@pytest.fixture
+def holdfast_django_engine() -> Iterator[ManualEngine]:
+    """The engine of a project of Django, with a clock of the test's own; for tests with the mark `django_db` of pytest-django.
+
+    With `transaction=True` it is on the database of the test, which `atomic` needs; otherwise in memory.
+    """
+    from holdfast.contrib.django.testing import manual_engine
+
+    with manual_engine() as engine:
+        yield engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import hmac
 import json
@@ -18,7 +19,8 @@ from msgspec.structs import replace
 
 from api import tokens
 from api.tokens import ISSUER, token
-from api.world import ACME, GENEROUS, RIVAL, World, furnished
+from api.world import ACME, GENEROUS, INVOICE, RIVAL, World, furnished
+from holdfast.app.rates import Rate
 from holdfast.http import InboundHook
 from holdfast.http.cursors import written
 
@@ -325,8 +327,22 @@ def test_idempotency_keys_stay_at_home(scene: Scene) -> None:
     assert [each.status_code for each in found] == [201, 201]
 
 
+def test_no_tenant_is_another_ones_part_by_its_name(scene: Scene) -> None:
+    """A tenant whose name is that of another and a part of it moves nothing of theirs: a patrol goes on where it was."""
+    scene.world.calls(ACME, "north").documents.create("acme_invoice", {**INVOICE, "number": "R-2"}, id="acme-2")
+    north = scene.world.client(actor="nora", partition="north")
+    impostor = scene.world.client(tenant=f"{ACME}:north", actor="eve")
+    patrol, one = "/api/v1/invariants/patrol", {"limit": 1}
+    first = north.post(patrol, {**one, "anew": True}).json()
+    assert (first["checked"], first["next"] is None) == (1, False)
+    assert impostor.post(patrol, {**one, "anew": True}).json()["checked"] == 0
+    second = north.post(patrol, one).json()
+    assert (second["checked"], second["next"] == first["next"]) == (1, False)
+
+
 # -- what a body, a header or a parameter can do
 
+PACKED = {"content-type": "application/json", "content-encoding": "gzip"}
 DEEP = b'{"definition":"ask","input":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"
 MALFORMED: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "no JSON": ("POST", START, {"content": b"{"}, 400),
@@ -366,6 +382,9 @@ MALFORMED: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "plain text": ("POST", START, {"content": b'{"definition":"ask"}', "headers": {"content-type": "text/plain"}}, 415),
     "XML": ("POST", START, {"content": b"<a/>", "headers": {"content-type": "application/xml"}}, 415),
     "no media type": ("POST", START, {"content": b'{"definition":"ask"}', "headers": {"content-type": ""}}, 415),
+    "a packed body": ("POST", START, {"content": gzip.compress(b'{"definition":"ask"}'), "headers": PACKED}, 415),
+    "a body that unpacks to very much": ("POST", START, {"content": gzip.compress(b" " * 10**7), "headers": PACKED}, 415),
+    "a body that is not packed as it says": ("POST", START, {"content": b'{"definition":"ask"}', "headers": PACKED}, 415),
     "almost JSON": ("POST", START, {"content": b"{}", "headers": {"content-type": "application/jsonp"}}, 415),
     "a body where none is": ("POST", "/api/v1/notifications/read-all", {"json": {"a": 1}}, 400),
     "Idempotency-Key too long": ("POST", START, {"json": INPUT, "headers": {"idempotency-key": "a" * 300}}, 400),
@@ -450,6 +469,64 @@ def test_names_of_people_write_no_lines_into_logs(scene: Scene, caplog: pytest.L
     told = [each.getMessage() for each in caplog.records if each.name == "holdfast.http"]
     assert len(told) == 1
     assert len(told[0].splitlines()) == 1
+
+
+# -- being refused without a trace
+
+HIDING: dict[str, tuple[str, str]] = {
+    "nothing": ("x", "x"),
+    "a NUL": ("x%00y", "x%00y"),
+    "a line break": ("x%0ay", "x%0Ay"),
+    "a header": ("x%0d%0aset-cookie:%20y=1", "x%0D%0Aset-cookie: y=1"),
+    "a tab": ("x%09y", "x%09y"),
+    "a question mark": ("x%3Fy", "x?y"),
+    "a hash": ("x%23y", "x#y"),
+    "a backslash": ("x%5Cy", "x\\y"),
+    "a colour of the terminal": ("x%1B[31m", "x%1B[31m"),
+    "letters that are read backwards": ("x%E2%80%AEy", "x%E2%80%AEy"),
+    "letters that are none": ("x%FFy", "x\ufffdy"),
+    "half a letter": ("x%ED%A0%80y", "x\ufffd\ufffd\ufffdy"),
+    "a very long name": ("x" * 3000, "x" * (2000 - len(START) - 1)),
+}
+"""What an address holds so that nobody finds it in the record of refusals, and how it stands there."""
+
+
+@pytest.mark.row("R-072")
+@pytest.mark.parametrize("case", HIDING)
+def test_nobody_is_refused_without_a_trace(scene: Scene, case: str) -> None:
+    """Whatever stands in the address, a refusal is on record with all of it, in letters that can be seen."""
+    asked, told = HIDING[case]
+    hides = scene.world.client(actor="hides", capabilities=("task:use",))
+    raw = f"{START}/{asked}"
+    assert hides.ask("GET", raw).status_code == 403
+    kept = scene.world.engine.as_tenant(ACME).refusals.list(limit=1)[0]
+    assert (kept.actor, kept.code, kept.path) == ("hides", "not_permitted", f"{START}/{told}")
+
+
+def test_the_host_of_a_request_is_no_part_of_its_record(scene: Scene) -> None:
+    """Whoever writes an address into the header `Host` is on record with the one that they asked for."""
+    hides = scene.world.client(actor="hides", capabilities=("task:use",))
+    for host in ("x/api/v1/me?", "x/api/v1/me#", "[", "x:y", "a@b"):
+        assert hides.get(START, headers={"host": host}).status_code == 403
+        kept = scene.world.engine.as_tenant(ACME).refusals.list(limit=1)[0]
+        assert (kept.actor, kept.path) == ("hides", START)
+
+
+def test_nobody_fills_the_record_by_being_refused(scene: Scene) -> None:
+    """Of one credential so many refusals are kept; of further ones the next that is kept tells how many there were, and others have room of their own."""
+    narrow = World(scene.world.engine, replace(GENEROUS, refusals_per_second=1e-6, refusals_burst=2))
+    noisy, quiet = (narrow.client(actor=name, capabilities=("task:use",)) for name in ("noisy", "quiet"))
+    refusals = scene.world.engine.as_tenant(ACME).refusals
+    assert {noisy.get(START).status_code for _ in range(7)} == {403}
+    assert [each.actor for each in refusals.list(limit=3)][:2] == ["noisy", "noisy"]
+    assert [each.actor for each in refusals.list(limit=3)][2] != "noisy"
+    assert quiet.get(START).status_code == 403
+    assert refusals.list(limit=1)[0].actor == "quiet"
+    server = narrow.app.state.server
+    server.audit._rate = Rate(1.0, 1)  # A second later.
+    assert noisy.get(START).status_code == 403
+    assert refusals.list(limit=1)[0].detail.endswith("; 5 more before it are in the log alone")
+    narrow.close()
 
 
 # -- deliveries
@@ -576,5 +653,5 @@ def test_a_key_ends(scene: Scene) -> None:
     assert world.bearer(other.json()["secret"]).get(START).status_code == 401
 
 
-LISTED = (FORGERIES, SWITCHES, MALFORMED, HEADERS, DELIVERIES, GRABS)
+LISTED = (FORGERIES, SWITCHES, MALFORMED, HEADERS, HIDING, DELIVERIES, GRABS)
 """All attacks of this file."""

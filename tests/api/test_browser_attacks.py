@@ -235,6 +235,8 @@ def test_pages_of_other_sites_get_nothing_done(scene: Scene, case: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (403, "cross_site"), answer.text
     assert "access-control-allow-origin" not in answer.headers
     assert tally(scene) == before
+    kept = scene.world.calls(ACME).refusals.list(limit=1)[0]
+    assert (kept.actor, kept.credential, kept.code) == ("ann", f"session:{scene.identity()}", "cross_site")
 
 
 UNASKED: dict[str, Callable[[Scene], tuple[str, str]]] = {

@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
 from api.addresses import GHOSTS, thing
 from api.world import BASE, Client, World, furnished, registered
 from holdfast.http.openapi import document_of
+from holdfast.http.remarks import remarks_of
 from holdfast.http.routes import ROUTES
 from holdfast.testing import ManualEngine
 
@@ -82,6 +83,32 @@ def test_every_operation_shows_what_is_sent_and_answered() -> None:
                     assert "example" in media, (path, where)
                     whole = {**media["schema"], "components": DOCUMENT["components"]}
                     jsonschema.validate(media["example"], whole, cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.row("G-30")
+def test_the_document_says_what_authors_say_of_fields() -> None:
+    """What is written below a field of a type stands beside it in the document, of parameters, bodies and answers alike; instants are told from other texts."""
+    schemas = DOCUMENT["components"]["schemas"]
+    parameters = {each["name"]: each for each in DOCUMENT["paths"]["/api/v1/executions"]["get"]["parameters"]}
+    assert parameters["sort"]["description"].startswith("Newest first, or oldest first;")
+    assert parameters["cursor"]["description"] == "`next` of the page before; empty for the first one."
+    assert {"type": "string", "format": "date-time"} in parameters["created_after"]["schema"]["anyOf"]
+    assert schemas["InstanceSummary"]["properties"]["next_step"]["description"].startswith("The step that a paused one")
+    assert schemas["Listing_InstanceSummary_"]["properties"]["next"]["description"].startswith("Give it as `cursor`")
+    assert (
+        schemas["PutSchedule"]["properties"]["jitter_seconds"]["description"] == "Up to how much later each start is."
+    )
+    fields = [
+        (name, field, told) for name, each in schemas.items() for field, told in each.get("properties", {}).items()
+    ]
+    assert [each for each in fields if each[1].endswith("_at") and "date-time" not in str(each[2])] == []
+    assert DOCUMENT["paths"]["/api/v1/executions/{id}"]["get"]["responses"]["200"]["headers"].keys() == {"ETag"}
+
+
+def test_only_what_is_written_is_said() -> None:
+    """Of a module whose text is not there nothing is said, and nothing fails."""
+    made = msgspec.defstruct("Made", [("field", str)], module="nowhere")
+    assert remarks_of(made) == {}
 
 
 def check(world: World, client: Client, mode: GenerationMode, made: Mapping[str, str] | None) -> None:

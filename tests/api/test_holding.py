@@ -9,9 +9,10 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import cast
 
 import httpx
 import pytest
@@ -30,6 +31,9 @@ from holdfast import Engine
 from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app, ending
 from holdfast.http import serving as serving_
 from holdfast.http.hub import Hub, Watcher
+from holdfast.http.routes.standing import is_ready
+from holdfast.http.server import Server
+from holdfast.store.port import Parts
 from support.waiting import eventually
 
 
@@ -65,17 +69,17 @@ def test_who_says_nothing_is_sent_away(engine: Engine, monkeypatch: pytest.Monke
         assert eventually(lambda: answers(address, begun + b"y\r\n\r\n", begun) == 1)
 
 
-def test_nobody_hides_a_request_in_another_one(engine: Engine) -> None:
-    """What follows a request that says two lengths of itself is not answered: a proxy may have taken it for a part of the first."""
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_nobody_hides_a_request_in_another_one(engine: Engine, before: int) -> None:
+    """What follows a request that says two lengths of itself is not answered, however many were sent ahead of it: a proxy may have taken it for a part of that one."""
     hidden = b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
     head = b"POST /hooks/x HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n"
     with served(engine) as address:
         host, _, port = address.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as line:
-            line.sendall(head + b"0\r\n\r\n" + hidden)
+            line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n" * before + head + b"0\r\n\r\n" + hidden)
             heard = b"".join(iter(lambda: line.recv(65_536), b""))
-    assert heard.startswith(b"HTTP/1.1 401")
-    assert heard.count(b"HTTP/1.1") == 1
+    assert [each[:3] for each in heard.split(b"HTTP/1.1 ")[1:]] == [b"200"] * before + [b"401"]
 
 
 def test_there_are_so_many_connections_and_no_more(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +184,37 @@ def test_those_who_come_late_are_told_too(engine: Engine) -> None:
     assert asyncio.run(scenario())
 
 
+def test_two_who_come_first_miss_nothing_of_one_another(engine: Engine) -> None:
+    """Of two who begin to listen at the same time, the slower one does not take the reader past what the faster one has not heard."""
+    looks = iter(range(3))
+    both, read, started = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def written(**span: int) -> object:
+        look = next(looks, None)
+        if look == 1:  # The slower one, who looks when a run has begun.
+            both.set()
+            await started.wait()
+        await both.wait()
+        page = await engine.aio.admin.written(**span)
+        if look == 2:
+            read.set()
+        return page
+
+    async def scenario() -> bool:
+        slowed = SimpleNamespace(aio=SimpleNamespace(admin=SimpleNamespace(written=written)))
+        hub, watcher = Hub(cast("Engine", slowed), HttpOptions()), Watcher("default", None, 10)
+        with hub.watching(watcher):
+            faster, slower = asyncio.create_task(hub.begun()), asyncio.create_task(hub.begun())
+            await faster
+            await read.wait()
+            await engine.aio.start("paid")
+            started.set()
+            await slower
+            return await watcher.wait(5)
+
+    assert asyncio.run(scenario())
+
+
 def test_whoever_waits_is_told_when_the_server_ends(engine: Engine) -> None:
     """A request that waits for a result is answered with how the run stands as soon as the server is asked to end."""
     app = create_app(engine)
@@ -242,16 +277,77 @@ def test_a_signal_that_nobody_heeded_does_what_it_does() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+def test_strangers_keep_no_database_busy(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many ask at once whether the server is ready, the database is asked once, and not for what grows with the work that waits."""
+    looks, asked = engine.service.store.survey, 0
+
+    def counted() -> AbstractContextManager[Parts]:
+        nonlocal asked
+        asked += 1
+        return looks()
+
+    async def scenario(server: Server) -> list[bool]:
+        found = await asyncio.gather(*(is_ready(server) for _ in range(50)))
+        return [*found, await is_ready(server)]
+
+    monkeypatch.setattr(engine.service.store, "survey", counted)
+    assert asyncio.run(scenario(create_app(engine).state.server)) == [True] * 51
+    assert asked == 2
+
+
 def test_a_stream_ends_with_the_credential(engine: Engine) -> None:
     """Whoever listens with a key that is revoked meanwhile is not told until the stream would have ended by itself."""
     made = engine.as_tenant(ACME).keys.create("to be revoked", actor="bob", capabilities=["*"])
     told = replace(QUICK, heartbeat=timedelta(milliseconds=50), credential_memory=timedelta(0))
     headers = {"authorization": f"Bearer {made.secret}"}
     with served(engine, told) as address, httpx.stream("GET", f"{address}{RUNS}/events", headers=headers) as response:
-        lines = response.iter_lines()
+        lines = (line for line in response.iter_lines() if not line.startswith("id: "))
         assert [next(lines) for _ in range(4)] == [": still here", ""] * 2  # It has been looked at again, and held.
         engine.as_tenant(ACME).keys.revoke(made.key.id)
         assert set(lines) <= {": still here", ""}
+
+
+def test_whoever_waits_with_a_key_that_ends_is_told_nothing(engine: Engine) -> None:
+    """A request that waits for a result is refused if its key was revoked meanwhile, although it held when the request came."""
+    made = engine.as_tenant(ACME).keys.create("to be revoked", actor="bob", capabilities=["execution:read"])
+    app = create_app(engine, replace(QUICK, credential_memory=timedelta(0)))
+    run = engine.as_tenant(ACME).start("paid", {"secret": "of acme"})
+    engine.start_worker()
+    found: list[httpx.Response] = []
+    with serving(app) as address:
+        where, headers = f"{address}{RUNS}/{run.id}/result?wait=30", {"authorization": f"Bearer {made.secret}"}
+        asking = threading.Thread(target=lambda: found.append(httpx.get(where, headers=headers, timeout=40)))
+        asking.start()
+        assert eventually(lambda: app.state.server.waits.open == 1)
+        engine.as_tenant(ACME).keys.revoke(made.key.id)
+        run.signal("paid")
+        asking.join(40)
+    assert (found[0].status_code, "of acme" in found[0].text) == (401, False)
+    assert app.state.server.waits.open == 0
+
+
+def test_nobody_keeps_others_out_by_waiting(engine: Engine) -> None:
+    """So many requests of one credential wait at once, and one more is told so at once; who does not wait, and who has another key, is answered."""
+    app = create_app(engine, replace(QUICK, waits_per_credential=1))
+    ann, bob = key(engine), key(engine, ACME, "bob")
+    run = engine.as_tenant(ACME).start("paid")
+    with serving(app) as address:
+        where = f"{address}{RUNS}/{run.id}/result"
+
+        def wait() -> httpx.Response:
+            return httpx.get(where, params={"wait": 30}, headers=ann, timeout=40)
+
+        asking = threading.Thread(target=wait)
+        asking.start()
+        assert eventually(lambda: app.state.server.waits.open == 1)
+        refused = wait()
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
+        assert (refused.headers["retry-after"], refused.json()["retryable"]) == ("1", True)
+        assert httpx.get(where, headers=ann).status_code == 202
+        assert httpx.get(where, params={"wait": 0.01}, headers=bob).status_code == 202
+        app.state.server.hub.close()
+        asking.join(40)
+    assert app.state.server.waits.open == 0
 
 
 def test_a_stream_ends_in_peace_with_its_engine(engine: Engine) -> None:
@@ -276,5 +372,7 @@ def test_addresses_begin_where_it_is_mounted(engine: Engine) -> None:
     with serving(app) as address, httpx.Client(base_url=address, headers=key(engine)) as ann:
         made = ann.post("/holdfast/api/v1/pauses", json={"definition": "order"})
         assert ann.get(made.headers["location"]).json() == made.json()
+        (server,) = ann.get("/holdfast/openapi.json").json()["servers"]
+        assert server["url"] == "/holdfast"
         ways = ann.get("/holdfast/api/v1/session/ways").json()["providers"]
         assert [each["path"] for each in ways] == ["/holdfast/api/v1/session/login/company"]

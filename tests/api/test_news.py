@@ -65,3 +65,12 @@ def test_only_who_does_not_keep_up_is_behind() -> None:
     ear.hear(News(happened(3)))
     ear.hear(News(happened(3)))
     assert (ear.is_behind, ear.take()) == (True, [])
+
+
+def test_what_somebody_has_is_not_told_again() -> None:
+    """Behind a position there is what was written behind it; the bytes that all share are made again for nobody who has nothing of it."""
+    news = News(happened(4))
+    first, *_, last = news.items
+    assert news.behind(first.position - 1) is news
+    assert list(news.behind(first.position).items) == list(news.items[1:])
+    assert news.behind(last.position).told == b""

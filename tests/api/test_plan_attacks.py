@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from api import test_attacks, test_browser_attacks
-from api.world import ACME, GENEROUS, NORTH, RIVAL, SOUTH, World, furnished
+from api.world import ACME, GENEROUS, INVOICE, NORTH, RIVAL, SOUTH, World, furnished
 from holdfast.http.cursors import written
 
 SCHEDULES, BATCHES, DEFINITIONS = "/api/v1/schedules", "/api/v1/batches", "/api/v1/definitions"
@@ -161,6 +161,61 @@ def test_plans_of_other_parts_are_not_there(scene: Scene, case: str) -> None:
     answer = south.ask(method, path, **more)
     assert answer.status_code in {403, 404}, answer.text
     assert tally(scene) == before
+
+
+# -- having a plan do what one may not do oneself
+
+BORROWED: dict[str, tuple[str, Callable[[Scene], Request]]] = {
+    "runs cancelled by a batch": (
+        "execution:cancel", lambda s: ("POST", BATCHES, {"json": {"verb": "cancel", "runs": [s.made["run"]]}}),
+    ),
+    "all runs of a workflow cancelled by a batch": (
+        "execution:cancel", lambda s: ("POST", BATCHES, {"json": {"verb": "cancel", "definition": "ask"}}),
+    ),
+    "runs aborted by a batch": (
+        "execution:abort", lambda s: ("POST", BATCHES, {"json": {"verb": "abort", "runs": [s.made["run"]]}}),
+    ),
+    "runs started by a batch": (
+        "execution:start", lambda s: ("POST", BATCHES, {"json": {"verb": "start", "definition": "order", "inputs": [{}]}}),
+    ),
+    "runs started by a schedule": ("execution:start", lambda s: ("PUT", f"{SCHEDULES}/x", {"json": HOURLY})),
+    "runs started by a schedule that was there": (
+        "execution:start", lambda s: ("PUT", f"{SCHEDULES}/own", {"json": HOURLY, "headers": {"if-match": "*"}}),
+    ),
+    "runs of what is not there": (
+        "execution:start", lambda s: ("PUT", f"{SCHEDULES}/x", {"json": {**HOURLY, "workflow": "no-such"}}),
+    ),
+    "documents created by a schedule": (
+        "documents:write", lambda s: ("PUT", f"{SCHEDULES}/x", {"json": {**HOURLY, "workflow": "acme_invoice"}}),
+    ),
+}  # fmt: skip
+"""What takes a permission alone, asked for by somebody who lacks it and may do everything with plans; the permission comes first."""
+
+
+@pytest.mark.row("C-44", "P-156")
+@pytest.mark.parametrize("case", BORROWED)
+def test_plans_do_nothing_that_their_maker_may_not(scene: Scene, case: str) -> None:
+    """A batch and a schedule take, beside the right to make plans, the permission that what they do takes alone; who lacks it is on record."""
+    before, (lacking, made) = tally(scene), BORROWED[case]
+    others = {"execution:cancel", "execution:abort", "execution:start", "documents:write"} - {lacking}
+    if lacking == "documents:write":
+        others -= {"execution:start"}
+    planner = scene.world.client(actor="pia", capabilities=("batch:*", "schedule:*", "execution:read", *sorted(others)))
+    method, path, more = made(scene)
+    answer = planner.ask(method, path, **more)
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_permitted"), answer.text
+    assert repr(lacking) in answer.json()["detail"]
+    kept = scene.world.engine.as_tenant(ACME).refusals.list(limit=1)[0]
+    assert (kept.actor, kept.method, kept.path) == ("pia", method, path)
+    assert tally(scene) == before
+
+
+def test_whoever_may_create_documents_has_them_created(scene: Scene) -> None:
+    """A schedule of documents takes what documents take, and nothing that is about runs."""
+    clerk = scene.world.client(actor="pia", capabilities=("schedule:*", "documents:write"))
+    made = clerk.ask("PUT", f"{SCHEDULES}/papers", json={**HOURLY, "workflow": "acme_invoice", "input": INVOICE})
+    assert (made.status_code, made.json()["is_document"]) == (200, True), made.text
+    assert clerk.ask("DELETE", f"{SCHEDULES}/papers").status_code == 204
 
 
 # -- plans that nobody can mean
@@ -463,6 +518,6 @@ def test_plans_at_the_ends_of_the_calendar_break_nothing(scene: Scene, plan: dic
 
 def test_there_are_enough_attacks() -> None:
     """At least five hundred attacks on the edge are listed."""
-    here: tuple[Mapping[str, object], ...] = (REACHES, PARTS, PLANS, EDGES, CONTENTS, CARRIED, GRAPHS)
+    here: tuple[Mapping[str, object], ...] = (REACHES, PARTS, BORROWED, PLANS, EDGES, CONTENTS, CARRIED, GRAPHS)
     listed: list[Mapping[str, object]] = [*here, *test_browser_attacks.LISTED, *test_attacks.LISTED]
     assert sum(len(each) for each in listed) >= 500

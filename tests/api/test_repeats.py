@@ -48,6 +48,20 @@ def test_a_repeated_request_is_done_once(world: World) -> None:
     assert ended == [{"was": True}, {"was": True}]
 
 
+@pytest.mark.row("R-090", "G-25")
+def test_a_request_to_resume_is_written_down_once(world: World) -> None:
+    """What the resume worker is asked for twice under one key is one request, and another one under it is refused."""
+    client = world.client()
+    run = world.calls().start("paid").id
+    path = f"/api/v1/executions/{run}/resume-requests"
+    assert client.post(f"/api/v1/executions/{run}/pause", {"reason": "closed"}).status_code == 204
+    first, second = (client.post(path, {"reason": "tonight"}, **keyed("later-1")) for _ in range(2))
+    assert (first.status_code, first.json()) == (second.status_code, second.json())
+    other = client.post(path, {"reason": "tomorrow"}, **keyed("later-1"))
+    assert (other.status_code, problem(other)["code"]) == (409, "reused_id")
+    assert [each["reason"] for each in client.get(path).json()] == ["tonight"]
+
+
 def test_a_refusal_uses_no_key_up(world: World) -> None:
     """Nothing was done: the same key is good for the request as it should have been."""
     client = world.client()
@@ -99,3 +113,16 @@ def test_every_route_that_changes_something_takes_a_key(world: World) -> None:
         assert (name(route), bad.status_code) in {(name(route), 400), (name(route), 404)}, bad.text
         if bad.status_code == 400:
             assert "Idempotency-Key" in bad.text, name(route)
+
+
+def test_whoever_only_looks_leaves_nothing_in_the_database(world: World) -> None:
+    """What looks at a body and changes nothing keeps no answer, so that nobody fills the database who may only look; it is answered anew each time."""
+    looks = {name(route) for route in ROUTES if route.is_look}
+    reading = {name(route) for route in ROUTES if route.method != "GET" and route.permission.endswith(":read")}
+    assert reading - looks == {"POST /api/v1/invariants/patrol"}  # Which remembers how far it has come.
+    assert looks <= reading
+    client, path = world.client(capabilities=("definition:read",)), "/api/v1/definitions/validate"
+    for asked in ({"name": "a"}, {"name": "a"}, {"name": "b"}):
+        answer = client.post(path, asked, headers={"idempotency-key": "looks"})
+        assert (answer.status_code, answer.headers.get("idempotency-replayed")) == (200, None), answer.text
+    assert client.post(path, {}, headers={"idempotency-key": "a" * 300}).status_code == 400

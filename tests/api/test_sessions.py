@@ -145,6 +145,17 @@ def test_a_session_ends(world: World) -> None:
     assert client.get(RUNS, headers=bound).status_code == 401
 
 
+def test_leaving_ends_the_session_whichever_part_the_page_looks_at(world: World) -> None:
+    """A page that names a part of the tenant with all that it asks for, or that is bound to one, leaves like any other."""
+    bound = world.engine.as_tenant(ACME).keys.create("page", actor="nora", capabilities=("*",), partition="north")
+    for _, headers in (came_in(world), came_in(world, bound.secret)):
+        narrowed = {**headers, "holdfast-partition": "north"}
+        assert world.bearer().get(RUNS, headers=narrowed).status_code == 200
+        left = world.bearer().ask("DELETE", SESSION, headers=narrowed)
+        assert (left.status_code, "Max-Age=0" in left.headers["set-cookie"].split("; ")) == (204, True), left.text
+        assert world.bearer().get(RUNS, headers=headers).status_code == 401
+
+
 def test_a_session_ends_by_itself(world: World) -> None:
     """When nobody uses it for a while, and after a day's work however much it is used."""
     other = World(world.engine, replace(GENEROUS, credential_memory=timedelta(0)))

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from fastapi import FastAPI
+from msgspec.structs import replace
 
 from api.serving import served, serving, spoken
 from api.world import ACME, RIVAL, registered
-from holdfast import ConfigurationError, Engine, HoldfastError
-from holdfast.http import HttpOptions, answer_error, create_app
+from holdfast import ConfigurationError, Engine, HoldfastError, TaskCounts
+from holdfast.app.faces.awaitable import AsyncTasks
+from holdfast.http import HttpOptions, answer_error, create_app, streams
 from holdfast.http.serving import configuration, is_loopback
 from support.engines import Live
 from support.waiting import eventually
@@ -36,12 +38,19 @@ class Event(NamedTuple):
 
 def events(response: httpx.Response) -> Iterator[Event]:
     """The events of a stream as they come."""
+    for block in blocks(response):
+        if "data" in block:
+            yield Event(int(block["id"]), block["event"], json.loads(block["data"]))
+
+
+def blocks(response: httpx.Response) -> Iterator[dict[str, str]]:
+    """What comes over a stream between empty lines, comments left out: events, and places that are no events."""
     held: dict[str, str] = {}
     for line in response.iter_lines():
-        if not line and held:
-            yield Event(int(held["id"]), held["event"], json.loads(held["data"]))
+        if not line:
+            yield held
             held = {}
-        elif line and not line.startswith(":"):
+        elif not line.startswith(":"):
             name, _, value = line.partition(": ")
             held[name] = value
 
@@ -136,6 +145,55 @@ def test_a_list_is_told_of_changes_of_its_tenant(scene: Scene) -> None:
         assert next(events(response)).data == here[0].data
 
 
+@pytest.mark.row("G-17")
+def test_who_has_heard_of_nothing_yet_misses_nothing(scene: Scene) -> None:
+    """A stream of all runs says at once from where on it tells, so that whoever is cut off before the first event goes on from there."""
+    with scene.ann.stream("GET", f"{RUNS}/events") as response:
+        (place,) = next(blocks(response)).values()
+    run = scene.ann.post(RUNS, json={"definition": "paid"}).json()["id"]
+    with scene.ann.stream("GET", f"{RUNS}/events", headers={"last-event-id": place}) as response:
+        first = next(events(response))
+    assert (first.name, first.data["id"], first.data["sequence"]) == ("changed", run, 1)
+
+
+def test_what_others_do_keeps_nobody_too_far_behind(live: Live) -> None:
+    """A stream that has nothing to tell says now and then how far it is: who comes back is not told to read anew because of what others did meanwhile."""
+    engine = live.engine()
+    registered(engine)
+    options = replace(QUICK, heartbeat=timedelta(milliseconds=50))
+    with served(engine, options) as address, httpx.Client(base_url=address, headers=key(engine), timeout=30) as ann:
+        with ann.stream("GET", f"{RUNS}/events") as response:
+            told = blocks(response)
+            begin = int(next(told)["id"])
+            rival = engine.as_tenant(RIVAL)
+            for _ in range(QUICK.stream_backlog):
+                rival.start("paid")
+            newest = engine.admin.written(after=begin).next
+            later = next(int(each["id"]) for each in told if int(each["id"]) >= newest)
+        assert later > begin
+        run = ann.post(RUNS, json={"definition": "paid"}).json()["id"]
+        with ann.stream("GET", f"{RUNS}/events", headers={"last-event-id": str(later)}) as response:
+            first = next(events(response))
+        assert (first.name, first.data["id"]) == ("changed", run)
+
+
+def test_a_browser_says_in_the_address_where_a_stream_begins(scene: Scene) -> None:
+    """Browsers send no header with their first request: the address names the last event as well, and the header counts once there is one."""
+    run = scene.ann.post(RUNS, json={"definition": "order"}).json()["id"]
+    scene.ann.get(f"{RUNS}/{run}/result", params={"wait": 20})
+    history = [each["sequence"] for each in scene.ann.get(f"{RUNS}/{run}/history").json()]
+    where = {"last_event_id": str(history[-3])}
+    with scene.ann.stream("GET", f"{RUNS}/{run}/events", params=where) as response:
+        assert [each.id for each in events(response) if each.name == "entry"] == history[-2:]
+    headers = {"last-event-id": str(history[-2])}
+    with scene.ann.stream("GET", f"{RUNS}/{run}/events", params=where, headers=headers) as response:
+        assert [each.id for each in events(response) if each.name == "entry"] == history[-1:]
+    with scene.ann.stream("GET", f"{RUNS}/events", params={"last_event_id": str(2**62)}) as response:
+        assert response.status_code == 400
+    with scene.ann.stream("GET", f"{RUNS}/events", params={"last_event_id": "1"}) as response:
+        assert next(events(response)).name in {"changed", "resync"}
+
+
 def test_an_inbox_is_told_of_its_counts(scene: Scene) -> None:
     """Who looks at an inbox is told how many questions wait, at once and whenever that changes."""
     boss = httpx.Client(
@@ -144,6 +202,28 @@ def test_an_inbox_is_told_of_its_counts(scene: Scene) -> None:
     with boss, boss.stream("GET", "/api/v1/tasks/events") as response:
         told = events(response)
         assert next(told).data["by_role"] == {}
+        scene.ann.post(RUNS, json={"definition": "ask"})
+        assert next(told).data["by_role"] == {"approver": 1}
+
+
+def test_an_inbox_is_not_told_what_it_knows(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written that changes no count is looked at, and is nothing to tell."""
+    counted: list[TaskCounts] = []
+    counts = AsyncTasks.counts
+
+    async def count(tasks: AsyncTasks) -> TaskCounts:
+        counted.append(await counts(tasks))
+        return counted[-1]
+
+    monkeypatch.setattr(AsyncTasks, "counts", count)
+    monkeypatch.setattr(streams, "_COUNT_SECONDS", 0.0)
+    headers = key(scene.engine, ACME, "boss", "task:use", roles=("approver",))
+    boss = httpx.Client(base_url=scene.address, headers=headers, timeout=30)
+    with boss, boss.stream("GET", "/api/v1/tasks/events") as response:
+        told = events(response)
+        assert next(told).data["by_role"] == {}
+        scene.ann.post(RUNS, json={"definition": "paid"})
+        assert eventually(lambda: len(counted) > 1)
         scene.ann.post(RUNS, json={"definition": "ask"})
         assert next(told).data["by_role"] == {"approver": 1}
 

@@ -22,7 +22,10 @@ ACME, RIVAL = "acme", "rival"
 NORTH, SOUTH = "north", "south"
 TRACE = {"traceparent": "00-" + "cd" * 16 + "-" + "ef" * 8 + "-00", "x-request-id": "same"}
 """Names of a request that answers are compared under."""
-GENEROUS = HttpOptions(requests_per_second=1e6, burst=1_000_000, failures_per_second=1e6, failures_burst=1_000_000)
+GENEROUS = HttpOptions(
+    requests_per_second=1e6, burst=1_000_000, failures_per_second=1e6, failures_burst=1_000_000,
+    refusals_per_second=1e6, refusals_burst=1_000_000,
+)  # fmt: skip
 """Limits that no test meets by accident."""
 
 

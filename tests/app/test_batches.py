@@ -20,8 +20,12 @@ from holdfast import (
     ReusedIdError,
     Saga,
     Settings,
+    StoreUnavailableError,
 )
+from holdfast.app import batching
 from holdfast.app.batch_views import Batch
+from holdfast.app.desk import Desk
+from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import AT_ONCE, Place
 from support.samples import END, Answer, Do, Noted, Notes, Puppet
@@ -92,6 +96,29 @@ def test_pause_and_resume_are_done_when_they_are(place: Place) -> None:
         batch = engine.batches.get(batch.id)
         assert (batch.status, batch.is_clean, batch.total) == ("completed", True, 3)
         assert {each.describe().status for each in runs} == {status}
+
+
+@pytest.mark.row("EO-32")
+def test_a_database_that_was_away_refuses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item that could not be looked at for a moment is tried again, and is not told to be refused."""
+    engine = opened(place)
+    runs = [engine.start("ask") for _ in range(3)]
+    engine.drain()
+    looks = iter(range(3))
+
+    def check(desk: Desk, run: InstanceId) -> None:
+        if next(looks, None) == 1:
+            raise StoreUnavailableError("the database is away")
+        found(desk, run)
+
+    found = batching._check_workflow
+    monkeypatch.setattr(batching, "_check_workflow", check)
+    batch = engine.batches.begin("pause", runs)
+    engine.drain()
+    assert batch.counts.waiting == engine.batches.get(batch.id).counts.waiting == 3
+    engine.advance(HOUR)
+    assert items(engine, batch) == [("done", "")] * 3
+    proved(engine, batch)
 
 
 @pytest.mark.row("EO-32")

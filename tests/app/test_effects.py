@@ -537,7 +537,7 @@ def test_a_transactional_effect_writes_with_its_end_or_not_at_all(place: Place) 
     made = "create table ledger (what text)"
 
     def handle(context: EffectContext, effect: object) -> Do:
-        context.connection.execute("insert into ledger values ('done')")  # type: ignore[attr-defined]
+        context.connection.execute("insert into ledger values ('done')")
         if context.attempt == 1:
             raise ValueError("after the write")
         return Do("p-1", "done")

@@ -23,6 +23,7 @@ from holdfast import (
     Moment,
     ReplayError,
     RetryPolicy,
+    Saga,
     Settings,
     message,
 )
@@ -255,6 +256,20 @@ def test_an_engine_warns_of_work_that_it_does_not_know(live: Live, caplog: pytes
         eventually(lambda: "1 effects wait for the handler 'order'" in caplog.text)
     assert "1 timers wait for 'order', which is not registered here" in caplog.text
     assert "1 messages wait for 'puppet', which is not registered here" in caplog.text
+
+
+@pytest.mark.row("D-089")
+def test_an_engine_does_not_warn_of_its_own_timers(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """Events that are kept and schedules have timers of the engine's own: at a start nobody is told that they are not registered."""
+    first = live.engine().register(Saga("nightly").step("tidy up", lambda: None).build())
+    first.publish("payment.received", "o-1", {"amount": 5})
+    first.schedules.put("nightly", "nightly", cron="0 3 * * *")
+    first.start_worker()
+    eventually(lambda: {each.name for each in first.admin.backlog()} == {"$event", "$schedule"})
+    first.stop()
+    with caplog.at_level(logging.WARNING):
+        live.engine().start_worker()
+    assert "not registered here" not in caplog.text
 
 
 @pytest.mark.row("D-090")

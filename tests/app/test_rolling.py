@@ -402,7 +402,7 @@ def test_what_a_transactional_handler_did_is_kept_and_handed_on(place: Place) ->
         connection.execute("create table ledger (attempt integer)")  # type: ignore[attr-defined]
 
     def work(context: EffectContext, effect: Act) -> Do:
-        context.connection.execute(f"insert into ledger values ({context.attempt})")  # type: ignore[attr-defined]
+        context.connection.execute(f"insert into ledger values ({context.attempt})")
         return Do("p-1", "worked")
 
     def choose(state: tuple[str, ...], command: Do, moment: Moment) -> Answer:

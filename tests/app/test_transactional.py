@@ -155,6 +155,22 @@ def test_a_transactional_step_of_a_lost_worker_writes_nothing(place: Place) -> N
     assert zombie.heir.run(instance).result() == {"by": "heir"}
 
 
+def test_a_step_that_is_not_transactional_is_told_so(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever asks for the connection without `transactional=True` is told what is missing, once, and where: another call would not help."""
+    calls: list[int] = []
+
+    def book(ctx: StepContext) -> None:
+        calls.append(ctx.attempt)
+        ctx.connection.execute("insert into ledger values ('x')")
+
+    engine = place.engine().register(Saga("booking").step("book", book).build())
+    run = engine.start("booking")
+    engine.drain()
+    assert (run.describe().status, calls) == ("failed", [1])
+    assert "say transactional=True of its step" in run.describe().error
+    assert "ctx.connection.execute(" in caplog.text
+
+
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
 def test_a_transactional_step_of_an_aborted_saga_writes_nothing(place: Place) -> None:
     """The saga was aborted inside the handler: what that wrote is undone, and its call counts."""

@@ -25,6 +25,7 @@ from holdfast import (
     ConfigurationError,
     Decision,
     Engine,
+    ForbiddenError,
     HeldError,
     HoldfastError,
     Moment,
@@ -414,6 +415,21 @@ def test_tenants_stay_apart(place: Place, shop: Any) -> None:
     shop.commit()
     assert engine.deciders.state(Puppet, "p-1") == ("x",)
     assert engine.as_tenant("acme").deciders.state(Puppet, "p-1") == ("a",)
+
+
+def test_a_unit_acts_for_somebody_of_the_engines_own_tenant(place: Place, shop: Any) -> None:
+    """An actor alone stays in the tenant of the engine, as with `acting`; one that is given by id alone has no rights."""
+    engine = ManualEngine(store=place.store, clock=place.clock, tenant="acme")
+    engine.register(Saga("buying", capability="orders:start").wait("a day", 86400).build())
+    ann = Actor(id="ann", capabilities=frozenset({"orders:start"}))
+    with engine.within(shop, request=ann) as unit:
+        run = unit.start("buying")
+    shop.commit()
+    with engine.within(shop, request="bob") as unit, pytest.raises(ForbiddenError):
+        unit.start("buying")
+    shop.rollback()
+    assert [each.id for each in engine.as_tenant("acme").runs.list().items] == [run.id]
+    assert engine.run(run).history()[0].actor == "ann"
 
 
 def test_a_unit_ends_with_its_block(place: Place, shop: Any) -> None:

@@ -76,6 +76,20 @@ def test_a_look_tells_whether_all_is_well(stage: Stage) -> None:
     assert "✓ database: it answers" in told
 
 
+def test_a_look_tells_what_gave_up_for_other_tenants(stage: Stage) -> None:
+    """Lists are those of one tenant; whoever looks at the whole is told of the others, and whoever asks for one tenant is not held up by them."""
+    other = stage.engine.as_tenant("acme")
+    run = other.start("import", {"row": "x"})
+    stage.engine.drain()
+    assert other.run(run).describe().status == "dlq"
+    found = findings(stage, Exit.NO)
+    assert (found["dead letters"], found["dead letters of other tenants"]) == ("well", "problem")
+    told = stage.holdfast("doctor", code=Exit.NO).stdout
+    assert "✗ dead letters of other tenants: 1 of 'acme'\n    → `holdfast doctor --tenant acme` looks at them" in told
+    assert "✗ dead letters: 1\n" in stage.holdfast("doctor", "--tenant", "acme", code=Exit.NO).stdout
+    assert "· dead letters of other tenants: 1 of 'acme'" in stage.holdfast("doctor", "--tenant", "globex").stdout
+
+
 def test_a_look_tells_what_is_held_back(stage: Stage) -> None:
     """Maintenance and pauses were asked for, and are no problems."""
     stage.engine.admin.pause_processing()

@@ -594,6 +594,7 @@ def test_every_command_can_be_asked_of_a_server() -> None:
     assert {"reports.of", "run.change_data"} <= asked_for()
     of_databases = {
         "request.partition",
+        "request.tenant",
         "service.shared",
         "service.survey",
     }  # Whether one was copied is nobody's business elsewhere.

@@ -51,7 +51,12 @@ def test_every_operation_of_the_document_is_a_call(kind: type) -> None:
     assert {name for name in dir(kind) if not name.startswith("_")} - own == set(OPERATIONS)
     for name, operation in OPERATIONS.items():
         taken = set(inspect.signature(getattr(kind, name)).parameters) - {"self"}
-        headers = {"Idempotency-Key": "idempotency_key", "If-Match": "if_version", "Last-Event-ID": "last"}
+        headers = {
+            "Idempotency-Key": "idempotency_key",
+            "If-Match": "if_version",
+            "Last-Event-ID": "last",
+            "last_event_id": "last",  # The same, for those who cannot send headers.
+        }
         of_all = {"Holdfast-Partition"}  # Said once, when the client is made.
         wanted = {headers.get(each["name"], each["name"]) for each in operation["parameters"]} - of_all
         wanted |= fields(operation)

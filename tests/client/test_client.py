@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from client.conftest import HASTY, Scene
+from holdfast import Actor, RequestContext
 from holdfast import errors as e
 from holdfast.app.workflow_views import HistoryEntry, WorkflowInstance
 from holdfast.client import AsyncClient, Client, Retries, StreamEvent
@@ -232,6 +233,38 @@ def test_rests_grow_and_end() -> None:
     assert asked.refused(404, {}) is None
 
 
+class Overtaken(httpx.BaseTransport):
+    """A line to a real server by which the first request under a key is answered only after the second was refused."""
+
+    def __init__(self, end_first: Callable[[], object]) -> None:
+        self._line = httpx.HTTPTransport()
+        self._end_first = end_first
+        self.heard: list[int] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self._line.handle_request(request)
+        self.heard.append(response.status_code)
+        self._end_first()
+        return response
+
+    def close(self) -> None:
+        self._line.close()
+
+
+def test_whoever_asks_again_waits_for_the_first_request_under_the_key(scene: Scene) -> None:
+    """That it is still under way is no answer: the client comes back for the one that the first request gets."""
+    repeats = scene.engine.acting(RequestContext(tenant="default", actor=Actor(id="ann"))).repeats
+    with scene.client() as client:
+        client.mark_all_read(idempotency_key="known")
+    known = repeats.begin("known", b"")
+    assert known is not None
+    repeats.begin("overtaken", known.mark)
+    line = Overtaken(lambda: repeats.answer("overtaken", 200, known.headers, b'{"count": 7}'))
+    with Client(scene.address, scene.secret, retries=HASTY, transport=line) as client:
+        assert client.mark_all_read(idempotency_key="overtaken").count == 7
+    assert line.heard == [409, 200]
+
+
 @pytest.mark.parametrize("loses", [0, 1])
 def test_a_stream_goes_on_where_it_was_cut(scene: Scene, loses: int) -> None:
     """The server ends it every now and then, or the line breaks; each entry is told once, in order, and the end is the end."""
@@ -252,6 +285,34 @@ def test_a_stream_goes_on_where_it_was_cut(scene: Scene, loses: int) -> None:
     assert [each.name for each in heard[-2:]] == ["entry", "end"]
     assert all(isinstance(each.value, HistoryEntry) for each in heard[:-1])
     assert line.sent[-1].headers["last-event-id"] != "0"
+
+
+class Interrupted(httpx.BaseTransport):
+    """A line to a real server on which something happens before the second request."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        self._line = httpx.HTTPTransport()
+        self._happens = happens
+        self.sent = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.sent += 1
+        if self.sent == 2:
+            self._happens()
+        return self._line.handle_request(request)
+
+    def close(self) -> None:
+        self._line.close()
+
+
+def test_a_stream_that_was_cut_before_it_told_anything_misses_nothing(scene: Scene) -> None:
+    """What happens while nobody listens, between a stream that had nothing to tell and the next one, is told by that."""
+    began: list[UUID] = []
+    line = Interrupted(lambda: began.append(scene.engine.start("paid").id))
+    with Client(scene.address, scene.secret, retries=HASTY, transport=line) as client:
+        first = next(client.stream_executions())
+    assert first.value is not None
+    assert (first.name, [UUID(first.value.id)], first.value.sequence) == ("changed", began, 1)
 
 
 def test_a_stream_begins_behind_what_one_has(scene: Scene) -> None:

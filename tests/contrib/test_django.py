@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from support.engines import Live
-from support.repository import ROOT
+from support.projects import database, run, write
 
 SETTINGS = """
     SECRET_KEY = "x"
@@ -28,7 +23,7 @@ SETTINGS = """
     USE_TZ = True
     MIDDLEWARE = [
         "django.contrib.sessions.middleware.SessionMiddleware", "django.contrib.auth.middleware.AuthenticationMiddleware",
-        "django.contrib.messages.middleware.MessageMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware", "holdfast.contrib.django.middleware.AnswerErrors",
     ]
     TEMPLATES = [{
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -52,6 +47,7 @@ MODELS = """
         run = models.TextField(default="")
 """
 WORKFLOWS = """
+    from asgiref.sync import sync_to_async
     from django.db import connection
 
     from holdfast import Saga
@@ -61,12 +57,16 @@ WORKFLOWS = """
         Order.objects.count()
         connection.connection.close()  # As a server does that is restarted: whoever uses the thread next must not suffer from it.
 
+    async def look_from_a_coroutine():
+        await sync_to_async(look)()
+
     def ship(sku):
         look()
         return {"parcel": f"a box with {sku}"}
 
     def register(engine):
-        engine.register(Saga("order").step("look", look, attempts=1).step("ship", ship, attempts=1).build())
+        saga = Saga("order").step("look", look, attempts=1).step("first", look_from_a_coroutine, attempts=1)
+        engine.register(saga.step("second", look_from_a_coroutine, attempts=1).step("ship", ship, attempts=1).build())
 """
 ADMIN = """
     from django.contrib import admin
@@ -84,6 +84,7 @@ URLS = """
     from django.http import JsonResponse
     from django.urls import path
 
+    from holdfast import ConfigurationError
     from holdfast.contrib.django import atomic, get_engine, on_commit
     from shop.models import Order
 
@@ -107,8 +108,20 @@ URLS = """
     def result(request, run):
         return JsonResponse(get_engine().run(run).result(timeout=60))
 
+    async def status(request, run):
+        return JsonResponse({"status": (await get_engine().aio.run(run).describe()).status})
+
+    def refused(request, sku):
+        with atomic() as unit:
+            Order.objects.create(sku=sku)
+            unit.start("no such workflow", {})
+
+    def wrong(request):
+        raise ConfigurationError("the project is wrong")
+
     urlpatterns = [
-        path("order/<sku>", order), path("later/<sku>", later), path("result/<run>", result), path("admin/", admin.site.urls),
+        path("order/<sku>", order), path("later/<sku>", later), path("result/<run>", result), path("status/<run>", status), path("refused/<sku>", refused), path("wrong", wrong),
+        path("admin/", admin.site.urls),
     ]
 """
 MANAGE = """
@@ -188,7 +201,19 @@ STORY = """
         with urlopen(address + path) as answer:
             return json.load(answer)
 
+    def refusal(path):
+        try:
+            ask(path)
+        except HTTPError as error:
+            return error.code, json.load(error) if "problem+json" in error.headers["content-type"] else None
+
+    code, told = refusal("/status/01890000-0000-7000-8000-000000000000")
+    assert (code, told["code"], told["status"]) == (404, "not_found", 404), (code, told)
+    assert refusal("/status/nonsense")[0] == 422
+    assert refusal("/refused/stool")[0] == 404
+    assert refusal("/wrong") == (500, None), "the project's own faults are Django's to report"
     run = ask("/order/lamp")["run"]
+    assert ask(f"/status/{run}")["status"] in {"pending", "running"}
     with suppress(HTTPError):
         ask("/order/chair?fail=1")
     ask("/later/table")
@@ -219,36 +244,10 @@ STORY = """
 """
 
 
-def database(url: str) -> dict[str, str]:
-    """A database as Django's settings name it."""
-    if url.startswith("sqlite"):
-        return {"ENGINE": "django.db.backends.sqlite3", "NAME": url.removeprefix("sqlite:///")}
-    parts = urlsplit(url)
-    told = {"NAME": parts.path.lstrip("/"), "HOST": parts.hostname, "PORT": parts.port, "USER": parts.username}
-    return {"ENGINE": "django.db.backends.postgresql", "PASSWORD": parts.password or ""} | {
-        name: str(value or "") for name, value in told.items()
-    }
-
-
-def write(folder: Path, files: dict[str, str]) -> None:
-    """Write the files of a project."""
-    (folder / "shop").mkdir()
-    for name, text in files.items():
-        (folder / name).write_text(textwrap.dedent(text), encoding="utf-8")
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in the folder of a project."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "DJANGO_SETTINGS_MODULE": "project"}
-    return subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=110
-    )
-
-
 def test_a_project_starts_runs_with_its_rows_and_a_worker_of_manage_py_does_them(live: Live, tmp_path: Path) -> None:
     """Rows and runs are written together or not at all, `on_commit` waits for the commit, handlers have connections that hold, the admin leads to the run.
 
-    And `manage.py check` names what is wrong in the settings.
+    `manage.py check` names what is wrong in the settings, and what the engine refuses is answered as the HTTP API would.
     """
     settings = SETTINGS.replace("DATABASE,", f"{database(live.url)!r},")
     files = {

@@ -20,8 +20,8 @@ from flask import Flask, Response, current_app, jsonify
 from sqlalchemy.orm import Session
 from werkzeug.serving import make_server
 
-from holdfast import ConfigurationError, Engine, Saga
-from holdfast.contrib.flask import Holdfast, told
+from holdfast import ConfigurationError, Engine, HoldfastError, Saga
+from holdfast.contrib.flask import Holdfast, answer_error, told
 from holdfast.contrib.flask import register as register_of_worker
 from holdfast.contrib.programs import configuration_of
 from holdfast.testing import ManualEngine
@@ -50,6 +50,7 @@ FACTORY = """
         holdfast.init_app(app)
         return app
 """
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 def ship(sku: str) -> dict[str, object]:
@@ -195,3 +196,38 @@ def test_a_test_gives_the_application_an_engine_of_its_own() -> None:
     engine.drain()
     assert run.result() == {"sku": "lamp", "by": "shop"}
     engine.stop()
+
+
+def test_what_the_engine_refuses_is_answered_as_the_http_api_would() -> None:
+    """With its status, a stable code and a remedy; what is the application's own fault stays an exception, for Flask to report."""
+    app = Flask("shop")
+    app.config["HOLDFAST_DATABASE"] = "sqlite://"
+    extension = Holdfast(register, app)
+    app.register_error_handler(HoldfastError, answer_error)
+
+    @app.get("/runs/<run>")
+    def status(run: str) -> Response:
+        return jsonify(extension.engine.run(run).describe().status)
+
+    @app.get("/wrong")
+    def wrong() -> Response:
+        raise ConfigurationError("the application is wrong")
+
+    with serving(app) as client:
+        unknown = client.get("/runs/01890000-0000-7000-8000-000000000000", headers={"traceparent": TRACE})
+        assert (unknown.status_code, unknown.headers["content-type"]) == (404, "application/problem+json")
+        assert (unknown.json()["code"], unknown.json()["trace_id"]) == ("not_found", TRACE.split("-")[1])
+        assert client.get("/runs/nonsense").status_code == 422
+        failed = client.get("/wrong")
+        assert (failed.status_code, "wrong" in failed.text) == (500, False)
+    with app.app_context():
+        extension.engine.stop()
+
+
+@pytest.mark.parametrize("name", ["flask", "django.middleware", "prometheus", "logs", "opentelemetry", "sentry"])
+def test_nothing_of_the_server_is_needed_where_nothing_is_served(name: str) -> None:
+    """Adapters are loaded where neither Starlette nor the driver of Postgres is installed."""
+    missing = ["starlette", "uvicorn", "jwt", "anyio", "psycopg", "httpx"]
+    program = f"import sys; sys.modules.update(dict.fromkeys({missing!r})); import holdfast.contrib.{name}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, Engine, RequestContext, Saga, StepContext
+from holdfast import Actor, Engine, Fail, RequestContext, Retry, Saga, StepContext
 from holdfast.contrib.logs import JsonFormatter, log_json
 from support.engines import Live, Place
 
@@ -56,10 +56,68 @@ def test_every_line_from_inside_a_call_says_whose_work_it_is(place: Place, writt
     inside = [each for each in written.lines if each["message"] in {"calling the bank", "the bank is slow"}]
     assert [{name: each[name] for name in named} for each in inside] == [named, named]
     assert (inside[0]["amount"], inside[0]["level"], inside[0]["logger"]) == (12, "info", "shop")
-    (failed,) = [each for each in written.lines if each["message"] == "the call failed: LookupError"]
+    (failed,) = [each for each in written.lines if each["logger"] == "holdfast.handlers"]
+    assert failed["message"] == f"the handler 'charge' failed for 'order', run {run.id}: LookupError: no such card"
     assert failed["step"] == "charge"
     assert "no such card" in failed["error"]
     assert "tenant" not in written.lines[-1]
+
+
+@pytest.mark.row("E-815")
+def test_what_a_handler_raises_is_in_the_log_with_its_place(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """A program that configures nothing is told where a handler raised; what a handler says on purpose has no traceback, and warns nobody."""
+
+    def misspelt() -> None:
+        {"sku": "lamp"}["skuu"]
+
+    def sold_out() -> None:
+        raise Fail("sold out")
+
+    def later(ctx: StepContext) -> None:
+        if ctx.attempt == 1:
+            raise Retry("the bank is busy")
+
+    def needs(amount: int) -> None:
+        del amount
+
+    engine = place.engine()
+    handlers = (misspelt, sold_out, later, needs)
+    with caplog.at_level(logging.INFO, "holdfast.handlers"):
+        for each in handlers:
+            engine.register(Saga(each.__name__).step("do", each, attempts=2).build())
+            engine.start(each.__name__, {})
+            engine.drain()
+    told = [(each.levelname, each.args[0], bool(each.exc_info)) for each in caplog.records if each.args]  # type: ignore[index]
+    assert told == [
+        ("WARNING", "misspelt", True),
+        ("WARNING", "misspelt", True),
+        ("INFO", "sold_out", False),
+        ("INFO", "later", False),
+        ("WARNING", "needs", False),
+    ]
+    assert '{"sku": "lamp"}["skuu"]' in caplog.text
+    assert "'amount'" in caplog.text
+
+
+def test_a_log_that_fails_does_no_harm(place: Place) -> None:
+    """A filter of somebody else that raises keeps no call from ending."""
+
+    def broken(record: logging.LogRecord) -> bool:
+        raise ValueError(record.name)
+
+    def charge(ctx: StepContext) -> None:
+        if ctx.attempt == 1:
+            raise LookupError("no such card")
+
+    engine = place.engine().register(Saga("order").step("charge", charge).build())
+    log = logging.getLogger("holdfast.handlers")
+    log.addFilter(broken)
+    try:
+        run = engine.start("order", {})
+        engine.drain()
+    finally:
+        log.removeFilter(broken)
+    assert run.describe().status == "completed"
 
 
 def test_calls_on_threads_and_loops_do_not_mix(live: Live, written: Written) -> None:
@@ -90,3 +148,27 @@ def test_a_text_is_data_and_forges_no_line(text: str) -> None:
     line = JsonFormatter().format(record)
     assert len(line.splitlines() if "\u2028" not in text else line.split("\n")) == 1
     assert json.loads(line)["level"] in {"info", "'info'"}
+
+
+class Unshown:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+def test_what_cannot_be_told_leaves_the_rest_of_its_line_alone(place: Place, written: Written) -> None:
+    """Half a character, or a thing that cannot be shown, costs neither the line nor its other fields."""
+    log_json(place.engine(), written.stream)
+    logging.getLogger("shop").warning(
+        "half a \ud83d", extra={"amount": 12, "thing": Unshown(), "pair": (1, Unshown())}, stack_info=True
+    )
+    (line,) = written.lines
+    assert (line["message"], line["level"], line["amount"]) == ("half a \\ud83d", "warning", 12)
+    assert line["thing"] == line["pair"].replace("tuple", "Unshown") == "<a Unshown that cannot be shown>"
+    assert "test_logs.py" in line["stack"]
+
+
+def test_a_record_is_one_line_however_many_engines_there_are(place: Place, written: Written) -> None:
+    """A program that opens several engines, one for each test for example, says it for each, and has each line once."""
+    assert log_json(place.engine(), written.stream) is log_json(place.engine(), written.stream)
+    logging.getLogger("shop").warning("once")
+    assert [line["message"] for line in written.lines] == ["once"]

@@ -40,7 +40,7 @@ def test_a_scrape_tells_of_a_scenario(place: Place) -> None:
         engine.advance(minutes=30)
         answer = httpx.get(f"http://127.0.0.1:{server.port}/metrics")
         assert httpx.get(f"http://127.0.0.1:{server.port}/").status_code == 404
-        for port in (server.port, -1, 70_000):
+        for port in (server.port, -1, 70_000, range(server.port, server.port + 1), range(0)):
             with pytest.raises(ConfigurationError, match="another host or port"):
                 serve_metrics(engine, port=port)
     text = answer.text
@@ -65,3 +65,13 @@ def test_a_scrape_tells_of_a_scenario(place: Place) -> None:
     works = re.findall(r'holdfast_work_seconds_count{work="([^"]+)"} (\d+)', text)
     assert ("RunStep", "4") in works
     assert str(engine.instances.list()[0].id) not in text
+
+
+def test_each_of_several_processes_has_figures_of_its_own(place: Place) -> None:
+    """Code that all of them run names several ports, and each takes one that is free."""
+    with serve_metrics(place.engine(), port=0) as first:
+        ports = range(first.port, min(first.port + 20, 65_536))
+        with serve_metrics(place.engine(), port=ports) as second:
+            assert second.port in ports[1:]
+            for each in (first, second):
+                assert "holdfast_healthy 1" in httpx.get(f"http://127.0.0.1:{each.port}/metrics").text

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import sentry_sdk
 
-from holdfast import Actor, Engine, RequestContext, Retry, Saga, StepContext, StoreUnavailableError
+from holdfast import Actor, Engine, HoldfastError, RequestContext, Retry, Saga, StepContext, StoreUnavailableError
 from holdfast.contrib.sentry import report
 from holdfast.runtime.loop import Loop
 from support.engines import Place
@@ -96,6 +96,32 @@ def test_what_a_handler_raises_is_reported_with_run_step_and_trace(place: Place)
     messages = [each["message"] for each in event["breadcrumbs"]["values"]]
     assert messages[0].startswith("pay is called for charge")
     assert messages[1:] == ["the bank is called"]
+
+
+def test_a_report_shows_no_values_in_frames_of_the_engine(place: Place) -> None:
+    """Sentry hides what has a telling name, and reads no objects: the engine's own, with all that a workflow works on, are not shown at all."""
+
+    def pay(password: str) -> None:
+        raise LookupError("no such card")
+
+    secret = "".join(reversed("2-retnuh"))  # Not in the source, whose lines are shown, too.
+    with receiving() as receiver:
+        engine = report(place.engine().register(Saga("order").step("charge", pay, attempts=1).build()))
+        engine.start("order", {"password": secret})
+        engine.drain()
+        try:
+            engine.start("ordre", {"password": secret})
+        except HoldfastError as error:
+            sentry_sdk.capture_exception(error)  # As whoever answers requests does.
+        sentry_sdk.flush(5)
+        by_worker, by_caller = receiver.events
+    frames = by_worker["exception"]["values"][-1]["stacktrace"]["frames"]
+    assert frames[-1]["vars"]["password"] == "[Filtered]"
+    assert secret not in json.dumps(by_worker)
+    (told,) = by_caller["exception"]["values"]
+    assert [each.get("vars") for each in told["stacktrace"]["frames"] if each["module"].startswith("holdfast.")][
+        -1
+    ] is None
 
 
 def test_what_a_loop_of_the_engine_raises_is_reported_once_for_each_failure(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def employ(engine: Engine) -> Engine:
     @engine.handler("memo.file")
     def file(context: StepContext, document: dict[str, object]) -> dict[str, object]:
         mark = "?" if "sqlite" in type(context.connection).__module__ else "%s"
-        context.connection.execute(f"insert into filed (memo) values ({mark})", (document["id"],))  # type: ignore[attr-defined]
+        context.connection.execute(f"insert into filed (memo) values ({mark})", (document["id"],))
         return {"number": f"N-{document['id']}"}
 
     return engine

@@ -311,7 +311,7 @@ def test_a_transactional_effect_writes_exactly_once(new_store: NewStore) -> None
 
     def prepare(engine: ManualEngine) -> None:
         def handle(context: EffectContext, effect: object) -> Do:
-            context.connection.execute("insert into ledger values (1)")  # type: ignore[attr-defined]
+            context.connection.execute("insert into ledger values (1)")
             return Do("p-1", "done")
 
         engine.register(acting(transactional=True), handle)

@@ -88,6 +88,23 @@ def test_a_database_that_takes_no_writes_is_waited_for_and_then_told(live: Live,
 
 
 @pytest.mark.parametrize("fault", ["read-only", "full"])
+def test_health_tells_of_a_database_that_answers_and_takes_nothing(live: Live, fault: str) -> None:
+    """While every caller is turned away an engine is not well, also between two of them; it is as soon as something is written."""
+    engine = live.engine(msgspec.structs.replace(IMPATIENT, unhealthy_after=timedelta(seconds=1))).register(Puppet())
+    engine.deciders.execute(Puppet, Do("p-0", "before"))
+    fill = "x" * 20_000
+
+    def told() -> bool:
+        assert engine.futures.deciders.execute(Puppet, Do("p-1", fill)).exception(timeout=30) is not None
+        return any("has committed nothing for" in each for each in engine.health().problems)
+
+    with spoilt(live, engine, fault):  # type: ignore[attr-defined]
+        eventually(told)
+    eventually(lambda: engine.futures.deciders.execute(Puppet, Do("p-1", "after")).exception(timeout=30) is None)
+    assert engine.health().is_healthy
+
+
+@pytest.mark.parametrize("fault", ["read-only", "full"])
 def test_a_short_spell_of_trouble_is_not_noticed(live: Live, fault: str, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever waits long enough is answered when the database takes writes again, once."""
     engine = live.engine().register(Puppet())
@@ -127,6 +144,16 @@ def test_a_locked_database_is_waited_for(live: Live) -> None:
     for reply in replies:
         reply.result(timeout=30)
     assert engine.deciders.state(Counter, "c-1") == 6
+
+
+def test_whoever_only_looks_waits_for_nobody_who_writes(live: Live) -> None:
+    """While another process holds the write lock a database is opened and looked at all the same: that is when somebody looks."""
+    live.engine().register(Counter()).deciders.execute(Counter, Add("c-1"))
+    with locked(live):
+        looker = live.engine().register(Counter())
+        assert looker.deciders.state(Counter, "c-1") == 1
+        assert looker.admin.workers() == []
+        looker.stop()
 
 
 @pytest.mark.parametrize("is_busy", [False, True])

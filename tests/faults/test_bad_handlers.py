@@ -348,7 +348,7 @@ def written(store: Store) -> list[str]:
 
 def writing(context: EffectContext, effect: Act) -> Do:
     """A handler that writes a row."""
-    context.connection.execute(f"insert into ledger values ('{effect.what}')")  # type: ignore[attr-defined]
+    context.connection.execute(f"insert into ledger values ('{effect.what}')")
     return Do("p-1", "done")
 
 

@@ -35,6 +35,12 @@ FORBIDDEN = {
     "240.0.0.1": "a private",
     "255.255.255.255": "a private",
     "192.88.99.1": "a relay",
+    # What clouds tell their machines, secrets included, and nobody else.
+    "192.0.0.192": "a private",
+    "168.63.129.16": "a cloud's own",
+    "fd00:ec2::254": "a private",
+    "100.100.100.200": "a shared (carrier-grade NAT)",
+    "3fff::1": "a private",
     "2001:db8::1": "a private",
     "2001:0:1234::1": "a tunnelled",
     "64:ff9b:1::1": "a translated",
@@ -48,8 +54,21 @@ FORBIDDEN = {
     "2002:c0a8:1::1": "a private",
     "64:ff9b::7f00:1": "a loopback",
     "64:ff9b::a9fe:a9fe": "a link-local",
+    "::ffff:168.63.129.16": "a cloud's own",
+    "64:ff9b::c000:c0": "a private",
+    "2a00:1450::5efe:a00:1": "a tunnelled",
+    "2a00:1450::200:5efe:a9fe:a9fe": "a tunnelled",
+    "fd00::5efe:808:808": "a private",
 }
-PUBLIC = ["1.1.1.1", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:1.1.1.1"]
+PUBLIC = [
+    "1.1.1.1",
+    "93.184.216.34",
+    "172.32.0.1",
+    "100.128.0.1",
+    "2606:4700::1111",
+    "::ffff:1.1.1.1",
+    "2a00:1450::5efe:808:808",
+]
 
 
 @pytest.mark.parametrize(("address", "why"), FORBIDDEN.items())

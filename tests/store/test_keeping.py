@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.store.findings import Backlog, Remains, Unhandled
+from holdfast.store.findings import Backlog, GivenUp, Remains, Unhandled
 from holdfast.store.notifications import NewNotification, Recipient
 from holdfast.store.port import Keeper, LostRaceError, NeededError, Store
 from holdfast.store.ranks import rank_of
@@ -393,6 +393,20 @@ def test_the_backlog_counts_what_waits(desk: Desk) -> None:
         Backlog("inbox", "order", 1),
         Backlog("timer", "order", 1),
     ]
+
+
+@pytest.mark.row("D-090")
+def test_what_gave_up_is_counted_by_tenant(desk: Desk) -> None:
+    """Of all tenants that have dead letters."""
+    assert desk.keeper.given_up() == []
+    for tenant, count in (("acme", 1), ("globex", 2)):
+        for _ in range(count):
+            identity = new_id()
+            desk.commit(born(identity, tenant=tenant, issued=1, effects=[effect(identity, 0, tenant=tenant)]))
+            (claimed,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
+            told = letter("effect", tenant=tenant, instance=claimed.instance, number=claimed.number)
+            assert desk.effects.bury(claimed.claim, told)
+    assert desk.keeper.given_up() == [GivenUp("acme", 1), GivenUp("globex", 2)]
 
 
 def alive(desk: Desk, *handlers: str) -> WorkerId:

@@ -50,6 +50,42 @@ def desk(path: Path) -> Iterator[Desk]:
     store.close()
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (
+            "create table events (id integer primary key, title text)",
+            "names that the engine needs for its own: events;",
+        ),
+        ("create view steps as select 1", "names that the engine needs for its own: steps;"),
+        ("create table mine (id)", ""),
+    ],
+)
+def test_what_somebody_else_has_in_the_file_stays_and_is_named(tmp_path: Path, made: str, told: str) -> None:
+    """A table of an application by a name of the engine's is refused by its name when the file is opened, and nothing is made beside it."""
+    file = tmp_path / "shop.db"
+    with closing(sqlite3.connect(file)) as shop:
+        shop.execute(made)
+        before = shop.execute("select sql from sqlite_schema").fetchall()
+        if not told:
+            open_store(f"sqlite:///{file}").close()
+            return
+        with pytest.raises(ConfigurationError, match=told):
+            open_store(f"sqlite:///{file}")
+        assert shop.execute("select sql from sqlite_schema").fetchall() == before
+
+
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_file_that_somebody_else_has_marked_is_no_schema_of_ours(tmp_path: Path, version: int) -> None:
+    """Whoever keeps a `user_version` of his own in the file is told so, and not to update anything."""
+    file = tmp_path / "shop.db"
+    with closing(sqlite3.connect(file)) as shop:
+        shop.execute("create table mine (id)")
+        shop.execute(f"pragma user_version = {version}")
+    with pytest.raises(ConfigurationError, match="somebody else keeps a mark there"):
+        open_store(f"sqlite:///{file}")
+
+
 def test_a_read_only_file_is_unavailable() -> None:
     """A file that may not be written is refused when it is opened, with the code of an outage."""
     with public_folder() as folder:

@@ -18,6 +18,7 @@ from holdfast.errors import (
     PayloadError,
     RejectedError,
     StoppedError,
+    StoreUnavailableError,
 )
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import SYSTEM, RequestContext
@@ -33,6 +34,7 @@ from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.store.definitions import ClashError, Definitions, Publication
 from holdfast.store.findings import Archived, PublishedDefinition
+from holdfast.store.haste import check_haste
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 _FRESH = timedelta(seconds=2)
@@ -146,7 +148,17 @@ class Library:
         return [each for each in self._stored.archived() if each.tenant in {tenant, SHARED_TENANT}]
 
     def find_open(self, tenant: str, definition: str, version: str = "") -> tuple[str, str]:
-        """The same as `find` for what is to be started: what is out of use is refused, which a process learns of within a moment."""
+        """The same as `find` for what is to be started: what is out of use is refused, which a process learns of within a moment.
+
+        A database that is away is waited for as long as the start itself would wait for it.
+        """
+        assert self._service is not None
+        try:
+            return self._find_open(tenant, definition, version)
+        except StoreUnavailableError:
+            return self._service.patiently(lambda: self._find_open(tenant, definition, version), may_repeat=True)
+
+    def _find_open(self, tenant: str, definition: str, version: str) -> tuple[str, str]:
         assert self._service is not None
         now = self._service.shared.clock.now()
         if self._archived_at is None or abs(now - self._archived_at) >= _FRESH:
@@ -327,6 +339,7 @@ class Library:
         assert self._definitions is not None
         assert self._service is not None
         self._service.check_process()
+        check_haste()  # Here already: whoever asks has a turn before the connection.
         return self._definitions
 
 

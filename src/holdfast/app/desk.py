@@ -30,6 +30,7 @@ from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
+from holdfast.store.haste import check_haste, sent_off
 from holdfast.store.port import Keeper
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, ReceiptKey
@@ -82,6 +83,13 @@ class Desk:
         """The desk of another request."""
         return self._another(request, None, is_looked_up=is_looked_up)
 
+    def acting_as(self, who: Actor | str | RequestContext) -> Desk:
+        """The desk of another request, or of the same tenant by another actor; one that is given by id alone has no rights."""
+        if isinstance(who, RequestContext):
+            return self.acting(who)
+        # What a token says of one actor it does not say of another.
+        return self.acting(replace(self.request, actor=checked_actor(who), claims={}))
+
     def within(self, connection: object) -> Desk:
         """The desk of the same request in a transaction that the caller has open."""
         return self._another(self.request, connection, is_looked_up=self._is_looked_up)
@@ -102,6 +110,7 @@ class Desk:
         """The desk of the same request with the roles that the directory has for its actor, and what these may do; it asks the directory."""
         if not self.may_hold_more:
             return self
+        check_haste()
         known = authority(self.directory, self.request, self.service.shared.clock.now()).actor
         return self._another(replace(self.request, actor=known), self._connection, is_looked_up=True)
 
@@ -109,6 +118,7 @@ class Desk:
         """Have a call made by the actor as the directory knows them, where that makes a difference."""
         if not self.may_hold_more:
             return call(self)
+        check_haste()  # The call goes on where the directory has answered, which may be here.
         # What is done on a connection of the caller's is done on the caller's thread.
         looked = answered(Reply[Desk](), self.looked_up) if self.is_within else self.consult(self.looked_up)
         return followed(looked, call, self.reply())
@@ -130,6 +140,11 @@ class Desk:
     def is_within(self) -> bool:
         """Whether the commands of this desk are carried out in a transaction that the caller has open."""
         return self._connection is not None
+
+    @property
+    def has_readers(self) -> bool:
+        """Whether what is asked of the database is asked on other threads than the caller's."""
+        return self._answering is not None and not self.is_within and not self.service.store.is_lent
 
     def address(self, definition: str = "", key: str = "", *, instance: InstanceId | None = None) -> Address:
         """Where a command goes. What is of another partition than the request names is not there; a key is one of that partition."""
@@ -188,6 +203,7 @@ class Desk:
                 assert outcome is not None
                 reply.set_result(answer(outcome))
 
+        sent_off()
         self.service.execute(
             address,
             command,
@@ -245,6 +261,7 @@ class Desk:
             return reply
         if readers is None or self.service.store.is_lent:
             return answered(reply, question)
+        sent_off()
         readers.ask(question, reply)
         return reply
 

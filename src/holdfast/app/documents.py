@@ -187,13 +187,13 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         version=document.version,
         data=visible(known.parts.spec, document.data, actor),
         window="locked" if known.state.is_terminal else view.window,
-        places=list(view.places),
+        places=[] if known.state.is_terminal else list(view.places),
         transitions=_choices(known, actor, desk.service.shared.clock.now()),
         amended_from=document.amended_from,
         superseded_by=document.superseded_by,
         requester=row.requester,
         round=document.round,
-        is_resting=document.is_resting,
+        is_resting=document.is_resting or known.state.is_terminal,
         run_status=status.word,
         run_reason=status.reason,
         instance=header.id,
@@ -233,16 +233,18 @@ def _waits(known: Found) -> bool:
 
 def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
     """A document in a list."""
+    spec = type_spec(desk, row.type)
+    has_ended = bool(row.superseded_by) or (spec is not None and row.status in spec.terminal)
     return DocumentSummary(
         type=row.type,
         id=row.id,
         status=row.status,
         version=row.version,
-        data=listed(type_spec(desk, row.type), _decode(row.data), desk.request.actor),
+        data=listed(spec, _decode(row.data), desk.request.actor),
         amended_from=row.amended_from,
         superseded_by=row.superseded_by,
         requester=row.requester,
-        is_resting=row.is_resting,
+        is_resting=row.is_resting or has_ended,
         instance=row.instance,
         created_at=row.created_at,
         updated_at=row.updated_at,

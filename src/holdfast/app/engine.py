@@ -26,7 +26,7 @@ from holdfast.app.notices import deliveries_of
 from holdfast.app.office import Office
 from holdfast.app.own import add_own, serve_own, serve_webhooks
 from holdfast.app.readers import Readers
-from holdfast.app.references import AnyTyped, unregistrable
+from holdfast.app.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.resumption import RESUMPTION
 from holdfast.app.step_handlers import check_step_handler, takes_effects
@@ -38,7 +38,7 @@ from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.saga.options import handler_name
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
-from holdfast.kernel.actor import SYSTEM, RequestContext
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -212,6 +212,8 @@ class Engine(EngineCalls):
         """
         self._check_open()
         if isinstance(definition, Definition | TypedDefinition):
+            if (effects, concurrency, timeout, retry) != (None, None, None, None):
+                raise ConfigurationError(BRINGS_ITS_OWN)
             return self._register_workflow(definition if isinstance(definition, Definition) else definition.definition)
         if isinstance(definition, type) and issubclass(definition, Decider):
             raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")
@@ -321,16 +323,19 @@ class Engine(EngineCalls):
         return add
 
     @contextmanager
-    def within(self, connection: object, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:
+    def within(
+        self, connection: object, *, request: RequestContext | Actor | str | None = None
+    ) -> Iterator[UnitOfWork]:
         """Decide commands in a transaction that you have open, on a connection of your own to the same database.
 
         What they write becomes true when you commit, with your own rows, and never was when you roll back. It takes a connection of
-        psycopg or sqlite3, or what Django or SQLAlchemy has around one. `request` says for whom, if that is not the engine's own tenant.
+        psycopg or sqlite3, or what Django or SQLAlchemy has around one. `request` says for whom, as `acting` does:
+        a request with its tenant, or an actor in the engine's own; without it the engine itself acts.
         """
         self._check_open()
         if connection is None:
             raise ConfigurationError("give the connection that has your transaction open, not None")
-        unit = UnitOfWork(self._desk if request is None else self._desk.acting(request), connection)
+        unit = UnitOfWork(self._desk if request is None else self._desk.acting_as(request), connection)
         with self._store.entered():
             try:
                 yield unit

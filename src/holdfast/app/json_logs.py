@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from typing import Final, TextIO
@@ -40,10 +42,25 @@ class JsonFormatter(logging.Formatter):
         )  # What a record itself says, nothing that was given says otherwise.
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            told["stack"] = self.formatStack(record.stack_info)
         try:
             return _encode(told).decode()
         except Exception:  # noqa: BLE001 - what somebody gave as extra may be anything
-            return _encode({name: repr(value) for name, value in told.items()}).decode()
+            return _encode({_telling(name): _telling(value) for name, value in told.items()}).decode()
+
+
+def _telling(value: object) -> object:
+    """A value as it is, or as far as it can be told."""
+    with suppress(Exception):  # See above.
+        _encode(value)
+        return value
+    if isinstance(value, str):  # Half of a pair of surrogates, which no JSON has room for.
+        return value.encode("utf-8", "backslashreplace").decode()
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - see above
+        return f"<a {type(value).__name__} that cannot be shown>"
 
 
 class _Calls(Companion):
@@ -71,20 +88,35 @@ class _Call:
         self._token: Token[dict[str, object] | None] = _current.set({name: each for name, each in told.items() if each})
 
     def ended(self, error: BaseException | None) -> None:
-        """Tell of the call itself, and forget whose it was."""
-        if error is not None:
-            logging.getLogger("holdfast.handlers").warning("the call failed: %s", type(error).__name__, exc_info=error)
+        """Forget whose it was."""
+        del error
         _current.reset(self._token)
 
 
 def log_json(engine: Engine, stream: TextIO | None = None, *, level: int = logging.INFO) -> logging.Handler:
-    """Have all logs of the program written as JSON, to standard error if nothing else is said; the handler, which is added to the root logger."""
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter())
+    """Have all logs of the program written as JSON, to standard error if nothing else is said; the handler, which is added to the root logger.
+
+    A program may say it for each of its engines: every record is one line of a stream.
+    """
     root = logging.getLogger()
-    root.addHandler(handler)
+    handler = _writing_to(stream or sys.stderr, root.handlers)
+    root.addHandler(handler)  # Once, however often that is said.
     root.setLevel(level)
     tell_whose(engine)
+    return handler
+
+
+def _writing_to(stream: TextIO, handlers: Sequence[logging.Handler]) -> logging.Handler:
+    """One of these that writes JSON to this stream already, or a new one."""
+    for each in handlers:
+        if (
+            isinstance(each, logging.StreamHandler)
+            and isinstance(each.formatter, JsonFormatter)
+            and each.stream is stream
+        ):
+            return each
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter())
     return handler
 
 

@@ -117,6 +117,13 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
+    """How many dead letters a tenant has."""
+
+    tenant: str
+    count: int
+
+
 class MissingHandler(msgspec.Struct, frozen=True, kw_only=True):
     """A handler that no live worker has, although work waits for it."""
 

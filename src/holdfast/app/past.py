@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.app.desk import Desk
 from holdfast.app.words import words_of
-from holdfast.app.workflow_reads import workflow_row
+from holdfast.app.workflow_reads import begun, workflow_row
 from holdfast.errors import NotFoundError, PayloadError, ReplayError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
@@ -50,7 +50,7 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
     (event,) = reader.events(header.id, after=at - 1, limit=1)
     state = cast("State", _folded(reader, program, desk.address(instance=run), at))
     status = program.status(state)
-    has_begun = header.begun and bool(state.executed or state.dead or state.frozen or status.is_terminal)
+    has_begun = bool(begun(reader, [header])) if at == header.version else header.begun and _had_begun(state)
     # What a document held is told by its versions, each field to those whose eyes it is for.
     tokens = {**state.tokens, **state.parked} if state.document is None else {}
     return PastState(
@@ -66,6 +66,12 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
         data={name: token.data for name, token in tokens.items()},
         result=state.result,
     )
+
+
+def _had_begun(state: State) -> bool:
+    """Whether anybody had worked on it, or it waited: a call that nobody had taken yet is no work."""
+    is_waiting = any(each.effect is None for each in state.open.values())
+    return bool(is_waiting or state.executed or state.dead or state.frozen or state.is_terminal)
 
 
 def _folded(reader: Reader, program: Program, address: Address, at: int) -> object:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.app.desk import Desk
+from holdfast.app.desk import Desk, checked_key
 from holdfast.app.invariants.evidence import Evidence
 from holdfast.app.invariants.looks import differences
 from holdfast.app.invariants.patrol import evidences, findings, program_of
@@ -70,6 +70,13 @@ def check_redactor(desk: Desk) -> None:
     if not actor.may(REDACT):
         told = f"{actor.id!r} may not take values out of documents: that takes the capability {REDACT!r}"
         raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+
+
+def checked_fields(given: Sequence[str]) -> list[str]:
+    """The names of fields that a caller gives."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise PayloadError(f"fields are a list of names, not {given!r:.200}")
+    return [checked_key(each, "field") for each in given]
 
 
 def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str) -> Redaction:

@@ -122,6 +122,12 @@ def unbuilt(given: object) -> str:
     return type(given).__name__.lower() if callable(getattr(given, "build", None)) else ""
 
 
+BRINGS_ITS_OWN = (
+    "a workflow is registered by itself: it brings its handlers along, and its steps say how often and how long they are tried; "
+    "register(first).register(second) makes two of them known"
+)
+
+
 def unregistrable(given: object) -> str:
     """Why something cannot be registered."""
     kind = unbuilt(given)

@@ -15,7 +15,7 @@ import types
 import typing
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -141,8 +141,8 @@ class StepContext:
         return self._call.deadline
 
     @property
-    def connection(self) -> object:
-        """The open transaction's connection, for transactional steps; None otherwise."""
+    def connection(self) -> Any:
+        """The open transaction's connection, of psycopg or sqlite3, for transactional steps; others fail at once by asking for it."""
         return self._call.connection
 
     @property

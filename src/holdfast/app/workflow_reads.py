@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar, cast, get_args
 
+import msgspec
+
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
 from holdfast.app.paused import holds_on, told
@@ -121,7 +123,11 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
             maintenance=mode,
             holds=holds_on(desk, tracked.header, cast("State", tracked.state)),
         )
-        return why(reader, found)
+        header = tracked.header
+        word = words_of(header.kind).instance_status(
+            header.status, header.reason, has_begun=bool(begun(reader, [header]))
+        )
+        return msgspec.structs.replace(why(reader, found), status=word)
 
 
 def graph_of(desk: Desk, header: Header) -> Graph:

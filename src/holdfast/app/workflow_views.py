@@ -75,6 +75,12 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the tenant that it belongs to; empty if it belongs to none."""
     version: int = 0
     """How many events it has: it has changed if this has."""
+    kind: str = ""
+    """Which front end its definition was written for: `saga`, `process`, `rules`, or `envelope` for a document."""
+    started_by: str = ""
+    """Who started it."""
+    deadline_at: datetime | None = None
+    """When it will be stopped if it has not ended by then."""
 
     @property
     def paused_reason(self) -> str:
@@ -109,6 +115,14 @@ class InstanceSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Since when it is paused or waits for an operator; None if it does neither."""
     next_step: str = ""
     """The step that a paused one goes on with; of parallel ways, that of the first one."""
+    kind: str = ""
+    """Which front end its definition was written for, as of a run that is looked at alone."""
+    partition: str = ""
+    """The part of the tenant that it belongs to; empty if it belongs to none."""
+    started_by: str = ""
+    """Who started it."""
+    version: int = 0
+    """How many events it has: it has changed if this has."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,6 +268,9 @@ def workflow_instance(
         resume_error=error,
         partition=header.partition,
         version=header.version,
+        kind=header.kind,
+        started_by=header.started_by,
+        deadline_at=header.deadline_at,
     )
 
 
@@ -272,6 +289,10 @@ def summary(header: Header, *, has_begun: bool) -> InstanceSummary:
         ended_at=header.ended_at,
         paused_at=header.paused_at,
         next_step=header.next_step,
+        kind=header.kind,
+        partition=header.partition,
+        started_by=header.started_by,
+        version=header.version,
     )
 
 

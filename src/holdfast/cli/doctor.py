@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Literal
 
@@ -88,7 +89,11 @@ def doctor(
             "--repair, --anew and --rule say how to look at the rules of documents; add --invariants"
         )
     with place.plant() as (engine, calls):
-        found = [*_of_engine(engine), *_of_tenant(calls)]
+        found = [
+            *_of_engine(engine),
+            *_of_tenant(calls),
+            *_of_others(engine, calls, is_asked=place.source.is_said("tenant")),
+        ]
     is_well = all(each.state != "problem" for each in found)
     if as_json:
         print_json({"is_well": is_well, "findings": found})
@@ -156,6 +161,17 @@ def _of_tenant(calls: Calls) -> Iterator[Finding]:
     pauses = calls.pauses.list(limit=10)
     told = ", ".join(f"{each.id} ({each.definition or 'all'} by {each.paused_by})" for each in pauses) or "none"
     yield _finding("pauses", told, note="`holdfast pauses resume ID` ends one" if pauses else "")
+
+
+def _of_others(engine: Engine, calls: Calls, *, is_asked: bool) -> Iterator[Finding]:
+    """What gave up for other tenants: the lists above are those of one. Whoever asked for that one is only told."""
+    tenant = calls.request.tenant
+    others = [each for each in engine.admin.given_up() if each.tenant != tenant]
+    if others:
+        told = ", ".join(f"{each.count} of {each.tenant!r}" for each in others)
+        remedy = f"`holdfast doctor --tenant {shlex.quote(others[0].tenant)}` looks at them"
+        problem, note = ("", remedy) if is_asked else (remedy, "")
+        yield _finding("dead letters of other tenants", told, problem=problem, note=note)
 
 
 @verb("verify", "holdfast verify 01a1e766-3ad5-7618-92bc-aee7fef0c9eb", "holdfast verify --all --limit 500")

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.app.invariants.views import InvariantPage, Mended, Violation
 from holdfast.app.operator_views import (
     Backlog,
+    GivenUp,
     InboxMessage,
     InstanceInfo,
     MissingHandler,
@@ -47,6 +48,9 @@ class RemoteAdmin(Missing):
 
     def backlog(self) -> list[Backlog]:
         return self._client.list_queues().items
+
+    def given_up(self) -> list[GivenUp]:
+        return self._client.list_queues().given_up
 
     def missing_handlers(self) -> list[MissingHandler]:
         return self._client.list_missing_handlers()

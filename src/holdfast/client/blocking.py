@@ -462,7 +462,7 @@ class Calls:
                 path=f"/api/v1/executions/{placed(id)}/resume-requests",
                 answer=ResumeRequest,
                 body=said({"reason": reason, "metadata": metadata}, {"reason": "", "metadata": None}),
-                key=idempotency_key or new_key(),
+                key=idempotency_key,
             )
         )
 
@@ -3041,7 +3041,7 @@ class Calls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> Schedule:
-        """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none."""
+        """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return self._line.ask(
             Request(
                 method="PUT",
@@ -3207,7 +3207,7 @@ class Calls:
         batch_id: str = "",
         idempotency_key: str = "",
     ) -> Batch:
-        """Do something to many runs; what became of each, the items of the batch tell."""
+        """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
         return self._line.ask(
             Request(
                 method="POST",
@@ -3317,7 +3317,7 @@ class Calls:
         return self._line.ask(Request(method="GET", path="/api/v1/workers", answer=list[WorkerInfo]))
 
     def list_queues(self) -> Queues:
-        """How much work waits, by handler and by definition."""
+        """How much work waits, by handler and by definition, and how much gave up, by tenant."""
         return self._line.ask(Request(method="GET", path="/api/v1/queues", answer=Queues))
 
     def list_missing_handlers(self) -> list[MissingHandler]:

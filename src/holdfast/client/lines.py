@@ -101,7 +101,7 @@ class Line:
                 if (rest := turns.lost(was_sent=was_sent)) is None:
                     raise _given_up(self._http, error, was_sent=was_sent) from error
             else:
-                if (rest := turns.refused(response.status_code, response.headers)) is None:
+                if (rest := turns.refused(response.status_code, response.headers, response.content)) is None:
                     return request.answered(response.status_code, response.content)
             time.sleep(rest)
 
@@ -146,7 +146,7 @@ class AsyncLine:
                 if (rest := turns.lost(was_sent=was_sent)) is None:
                     raise _given_up(self._http, error, was_sent=was_sent) from error
             else:
-                if (rest := turns.refused(response.status_code, response.headers)) is None:
+                if (rest := turns.refused(response.status_code, response.headers, response.content)) is None:
                     return request.answered(response.status_code, response.content)
             await asyncio.sleep(rest)
 

@@ -14,6 +14,9 @@ _NOT_BEGUN: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS})
 _PASSING: Final = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
 """Answers of a server, or of a proxy before it, that may be another one in a moment."""
 
+_UNDER_WAY: Final = "key_under_way"
+"""The code of a refusal that says that the first request under an `Idempotency-Key` has no answer yet."""
+
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
     """How patient a client is with a server that does not answer, or says that it cannot now.
@@ -41,9 +44,10 @@ class Turns:
         """How many seconds to rest after no answer came; None if it is not to be sent again."""
         return self._rest() if not was_sent or self._is_repeatable else None
 
-    def refused(self, status: int, headers: Mapping[str, str]) -> float | None:
+    def refused(self, status: int, headers: Mapping[str, str], content: bytes = b"") -> float | None:
         """How many seconds to rest after an answer; None if it stays at that answer."""
-        if status in _NOT_BEGUN or (status in _PASSING and self._is_repeatable):
+        is_under_way = status == HTTPStatus.CONFLICT and self._is_repeatable and _code(content) == _UNDER_WAY
+        if status in _NOT_BEGUN or (status in _PASSING and self._is_repeatable) or is_under_way:
             return self._rest(_seconds(headers.get("retry-after", "")))
         return None
 
@@ -53,6 +57,17 @@ class Turns:
             return None
         rest: float = self._retries.delay * 2 ** (self._sent - 1) * random.uniform(0.5, 1.5)  # noqa: S311 - so that not all come back at once
         return min(max(rest, wanted), self._retries.longest_delay)
+
+
+class _Problem(msgspec.Struct):
+    code: str = ""
+
+
+def _code(content: bytes) -> str:
+    try:
+        return msgspec.json.decode(content, type=_Problem).code
+    except msgspec.DecodeError:  # No server of ours answers like this, which whoever reads it tells.
+        return ""
 
 
 def _seconds(text: str) -> float:

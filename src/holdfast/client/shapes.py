@@ -12,7 +12,7 @@ import msgspec
 from holdfast.app.blueprint_views import BodyVersion
 from holdfast.app.calls.seals import Seal
 from holdfast.app.document_views import FieldDifference
-from holdfast.app.operator_views import Backlog
+from holdfast.app.operator_views import Backlog, GivenUp
 from holdfast.app.process_views import ProcessSummary
 from holdfast.app.task_views import TaskOutcome
 from holdfast.authoring.document.contract_changes import ContractChange
@@ -123,6 +123,8 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Backlog]
     inbox_depth: int
     """How many accepted commands wait."""
+    given_up: list[GivenUp]
+    """How many dead letters there are, by tenant."""
 
 
 class Recompiled(msgspec.Struct, frozen=True, kw_only=True):

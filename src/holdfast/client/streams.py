@@ -41,10 +41,10 @@ class Listening(Generic[T]):
             return None
         lines, self._lines = self._lines, {}
         self._turns = self._anew()  # Whoever is heard is there.
+        self._last = int(lines.get("id", self._last))  # Also where nothing else is told.
         if "data" not in lines:
             return None
         name = lines.get("event", "message")
-        self._last = int(lines.get("id", "0"))
         self.is_over = name == "end"
         value = None if name in _WITHOUT_VALUE else self._request.read(lines["data"].encode())
         return StreamEvent(name=name, id=self._last, value=value)

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable
 
 import click
-from flask import Flask, current_app, has_app_context
+from flask import Flask, Response, current_app, has_app_context, request
 from flask.cli import ScriptInfo
 
 from holdfast.app.engine import Engine
+from holdfast.contrib.answering import answer_of
 from holdfast.contrib.programs import configuration_of, run_command
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, HoldfastError
 from holdfast.runtime.companions import Attendance, CallFacts, Companion
 
 _NAME = "holdfast"
@@ -91,6 +92,17 @@ class Holdfast:
             engine.accompany(_Contexts(_current()))
         with state.lock:
             state.engine, state.process = engine, os.getpid()
+
+
+def answer_error(error: HoldfastError) -> Response:
+    """Answer an error of the engine as the HTTP API does, by `app.register_error_handler(HoldfastError, answer_error)`.
+
+    What is the application's own fault stays the exception that it is.
+    """
+    told = answer_of(error, request.method, request.path, request.headers.get("traceparent"))
+    if told is None:
+        raise error
+    return Response(told.body, status=told.status, headers=told.headers, content_type=told.media_type)
 
 
 def told(app: Flask) -> dict[str, object]:

@@ -63,12 +63,20 @@ class MetricsServer:
         self.close()
 
 
-def serve_metrics(engine: Engine, *, host: str = "127.0.0.1", port: int = 9464) -> MetricsServer:
-    """Serve the figures of an engine in this process. They name definitions and handlers, so let only those reach it who may know these."""
-    try:
-        return MetricsServer(Metrics(engine), host, port)
-    except (OSError, OverflowError) as error:
-        raise ConfigurationError(f"nobody can listen at {host}:{port}: {error}; give another host or port") from error
+def serve_metrics(engine: Engine, *, host: str = "127.0.0.1", port: int | range = 9464) -> MetricsServer:
+    """Serve the figures of an engine in this process. They name definitions and handlers, so let only those reach it who may know these.
+
+    Of a range it takes the first port that is free: each of several processes has its own, and Prometheus asks them all.
+    """
+    metrics, ports = Metrics(engine), [port] if isinstance(port, int) else port
+    failure: OSError | OverflowError | None = None
+    for each in ports:
+        try:
+            return MetricsServer(metrics, host, each)
+        except (OSError, OverflowError) as error:
+            failure = error
+    where = f"{host}:{port}" if isinstance(port, int) else f"{host} from {port.start} to {port.stop - 1}"
+    raise ConfigurationError(f"nobody can listen at {where}: {failure}; give another host or port") from failure
 
 
 def _answering(metrics: Metrics) -> type[BaseHTTPRequestHandler]:

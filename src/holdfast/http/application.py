@@ -15,8 +15,8 @@ from starlette.websockets import WebSocketClose
 
 from holdfast.app.engine import Engine
 from holdfast.http import slashes
-from holdfast.http.ending import ending
 from holdfast.http.endpoints import Endpoint, Sent, refusal
+from holdfast.http.farewells import ending
 from holdfast.http.front import Front
 from holdfast.http.openapi import document_of
 from holdfast.http.options import HttpOptions, checked_options
@@ -28,6 +28,9 @@ from holdfast.http.server import Server
 from holdfast.http.slashes import Parted
 from holdfast.http.traces import trace_of
 
+_PLACES = 4
+"""For so many places at which it is mounted the OpenAPI document is kept."""
+
 
 def create_app(engine: Engine, options: HttpOptions | None = None, *, insecure_dev: bool = False) -> Starlette:
     """The API of an engine, which stays the caller's: whoever opened it starts and stops it.
@@ -37,7 +40,7 @@ def create_app(engine: Engine, options: HttpOptions | None = None, *, insecure_d
     """
     server = Server(engine, checked_options(options or HttpOptions()), insecure_dev=insecure_dev)
     routes = offered(server.options)
-    server.document = functools.cache(lambda: document_of(routes))
+    server.document = functools.lru_cache(_PLACES)(lambda place: document_of(routes, place))
     nowhere = _Nowhere(server.options)
     front = Address("/", Front(server, nowhere))  # What people see who come with a browser.
     app = Starlette(routes=[front, *addresses(routes, server)], middleware=[Middleware(Parted)], lifespan=ending)

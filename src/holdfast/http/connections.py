@@ -55,6 +55,8 @@ class Connection(H11Protocol):
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, if there is room for it and its head is not too long."""
+        if {name for name, _ in scope["headers"]} >= _FRAMES:  # Here, because several may come in one piece.
+            self.cycle.keep_alive = False
         refused = self._refused(scope)
         if refused is None:
             await self._inside(scope, receive, send)
@@ -110,8 +112,6 @@ class Connection(H11Protocol):
         super().data_received(data)
         if not self._awaits_request:
             self._forget_head()
-            if {name for name, _ in self.headers} >= _FRAMES:
-                self.cycle.keep_alive = False
         elif self._head is None:
             self._await_head()
 

@@ -81,6 +81,20 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         """Whether they have a permission; everybody has the empty one."""
         return self.actor.may(permission)
 
+    def check(self, permission: str) -> None:
+        """EdgeError unless they have a permission."""
+        if not self.may(permission):
+            raise EdgeError(EdgeCode.FORBIDDEN, f"{self.actor.id!r} lacks the permission {permission!r}")
+
+
+class CrossSiteError(EdgeError):
+    """A request with the cookie of a session that none of its pages has made."""
+
+    def __init__(self, identity: Identity) -> None:
+        super().__init__(EdgeCode.CROSS_SITE, "the cookie of a session came from somewhere else than its pages")
+        self.identity = identity
+        """Whose session it is."""
+
 
 class Doorkeeper:
     """Finds out who comes, or refuses them, always in the same words."""
@@ -202,7 +216,7 @@ class Doorkeeper:
 
     async def _guest(self, request: Request) -> Identity | None:
         """Whoever comes without an Authorization: with the cookie of a session, or anybody where that is enough; None for nobody."""
-        is_secure = self._options.is_secure(f"{request.url.scheme}://")
+        is_secure = self._options.is_secure(f"{request.scope.get('scheme')}://")
         secret = cookies.shown(request.headers, cookies.SESSION, is_secure=is_secure)
         if secret.startswith(_SESSION) and len(secret) <= _LONGEST:
             try:
@@ -212,9 +226,7 @@ class Doorkeeper:
                     raise self._refused(request, str(error)) from None
             else:
                 if not cookies.is_own_page(request.headers, request.method, secret):
-                    raise EdgeError(
-                        EdgeCode.CROSS_SITE, "the cookie of a session came from somewhere else than its pages"
-                    )
+                    raise CrossSiteError(identity)
                 return identity
         return None if self._anybody is None else self._anybody_here(request)
 
@@ -295,7 +307,7 @@ class Doorkeeper:
         return self._anybody
 
     def _refused(self, request: Request, why: str) -> EdgeError:
-        told = (ascii(request.method), ascii(request.url.path), _address(request), ascii(why))
+        told = (ascii(request.method), ascii(request.scope["path"]), _address(request), ascii(why))
         _log.warning("refused %s %s from %s: %s", *told)
         return EdgeError(EdgeCode.UNAUTHENTICATED, "the request has no credential that holds")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
@@ -12,7 +13,7 @@ from holdfast.app.places import unwritten, written
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.kernel.settling import settled
 
-__all__ = ["Listing", "counted", "listing", "read", "resting", "sliced", "written"]
+__all__ = ["Listing", "counted", "listing", "named", "read", "resting", "sliced", "written"]
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -66,10 +67,36 @@ def listing(items: Sequence[T], limit: int, place: Callable[[T], object]) -> Lis
 
 
 def sliced(items: Sequence[T], cursor: str, limit: int) -> Listing[T]:
-    """A page of a short list that is always read as a whole; the cursor counts."""
+    """A page of a short list that is always read as a whole, and grows at its end alone; the cursor counts."""
     begin = counted(cursor)
     end = begin + limit
     return Listing(items=list(items[begin:end]), next=written(end) if end < len(items) else None)
+
+
+class _Last(msgspec.Struct, frozen=True, array_like=True):
+    number: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    mark: str
+
+
+def named(items: Sequence[T], cursor: str, limit: int, name: Callable[[T], object]) -> Listing[T]:
+    """A page of a short list that is always read as a whole, and that anything may join or leave anywhere; the cursor tells the last of the page before.
+
+    `name` is what no other in the list is called. Where the last one has left since, its place counts.
+    """
+    last = read(cursor, _Last)
+    begin = 0 if last is None else _behind([_mark(name(each)) for each in items], last)
+    shown = list(items[begin : begin + limit])
+    end = begin + len(shown)
+    return Listing(items=shown, next=written([end - 1, _mark(name(shown[-1]))]) if 0 < end < len(items) else None)
+
+
+def _behind(marks: Sequence[str], last: _Last) -> int:
+    return marks.index(last.mark) + 1 if last.mark in marks else last.number
+
+
+def _mark(name: object) -> str:
+    """A name that is short however long it is: it may be a whole sentence."""
+    return hashlib.blake2b(msgspec.json.encode(name), digest_size=12).hexdigest()
 
 
 def resting(kind: type[T], **known: object) -> T:

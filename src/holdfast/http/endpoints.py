@@ -16,11 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.errors import ForbiddenError, HoldfastError
+from holdfast.errors import ForbiddenError
 from holdfast.http import slashes
-from holdfast.http.credentials import Identity
+from holdfast.http.answers import error_answer
+from holdfast.http.credentials import CrossSiteError, Identity
 from holdfast.http.limits import check_rate
-from holdfast.http.problems import MEDIA_TYPE, EdgeCode, EdgeError, headers_of, problem_of
+from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.reading import check_depth, decoded, read_body
 from holdfast.http.repeats import key_of, once
 from holdfast.http.routing import Answer, Call, Route, Stream, Text
@@ -35,7 +36,6 @@ _PROCESSES: Final = "/ui/"
 _SERVER_FAULT: Final = 500
 _JSON = re.compile(r"application/json\s*(?:;.*)?", re.IGNORECASE)
 _NOBODY = Identity(tenant="default", partition="", actor=Actor(id="nobody"), credential="")
-_REFUSALS = frozenset({EdgeCode.FORBIDDEN, EdgeCode.OTHER_PARTITION, EdgeCode.PLATFORM_ONLY})
 
 SECURITY: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
@@ -94,7 +94,11 @@ class Endpoint:
             raise EdgeError(EdgeCode.METHOD_NOT_ALLOWED, told, headers={"allow": allowed})
         if route.is_public:
             return _answered(await route.handler(await self._call(route, request, trace, _NOBODY)), route, request)
-        identity = await self._server.door.identify(request)
+        try:
+            identity = await self._server.door.identify(request)
+        except CrossSiteError as error:
+            await self._server.audit.note(error.identity, request, trace, error)
+            raise
         check_rate(self._server.rate.take(identity.account), "this credential")
         try:
             identity = identity.narrowed(request.headers)
@@ -107,14 +111,11 @@ class Endpoint:
             key = key_of(route, call)
             return await (once(route, call, request, work, key=key) if key else work())
         except (EdgeError, ForbiddenError) as error:
-            if isinstance(error, ForbiddenError) or error.code in _REFUSALS:
-                await self._note(identity, request, trace, error)
+            await self._server.audit.note(identity, request, trace, error)
             raise
 
     def _check(self, route: Route, identity: Identity) -> None:
-        if not identity.may(route.permission):
-            told = f"{identity.actor.id!r} lacks the permission {route.permission!r}"
-            raise EdgeError(EdgeCode.FORBIDDEN, told)
+        identity.check(route.permission)
         platform = self._server.options.platform_tenant or self._server.engine.futures.request.tenant
         if route.reach == "platform" and (identity.tenant != platform or identity.partition):
             raise EdgeError(EdgeCode.PLATFORM_ONLY, "this is about all tenants, and the credential is of one")
@@ -159,6 +160,8 @@ class Endpoint:
         if raw and not is_text and not _JSON.fullmatch(given):
             taken = " or ".join(("application/json", *route.texts))
             raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {taken}")
+        if raw and request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise EdgeError(EdgeCode.UNSUPPORTED_MEDIA_TYPE, "the body is to be sent as it is, and not packed")
         if route.is_signed:
             return None
         check_depth(raw, self._server.options.max_depth)
@@ -168,30 +171,6 @@ class Endpoint:
         identity = (await self._server.door.identify(request)).narrowed(request.headers)
         self._check(route, identity)
         return identity
-
-    async def _note(
-        self, identity: Identity, request: Request, trace: Trace, error: EdgeError | ForbiddenError
-    ) -> None:
-        """Keep a refusal for auditors; that it cannot be kept changes nothing for the client."""
-        code = error.code.value if isinstance(error, EdgeError) else error.reason
-        _log.warning(
-            "refused %s %r to %r of %r (%r): %s",
-            request.method, request.url.path, identity.actor.id, identity.tenant, identity.credential, code,
-        )  # fmt: skip
-        context = RequestContext(
-            tenant=identity.tenant, partition=identity.partition, actor=identity.actor, trace=trace.parent
-        )
-        try:
-            await self._server.engine.aio.acting(context).refusals.note(
-                credential=identity.credential,
-                method=request.method,
-                path=request.url.path,
-                code=code,
-                detail=str(error),
-                keep=self._server.options.keep_refusals,
-            )
-        except HoldfastError:
-            _log.exception("a refusal could not be kept")
 
 
 class Sent:
@@ -232,14 +211,9 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 def _told(error: Exception, request: Request, trace: Trace, *, is_of_processes: bool) -> Response:
-    problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=is_of_processes)
-    where = request.method, request.scope.get("path", ""), trace.trace_id
-    if problem.status >= _SERVER_FAULT and problem.retryable:  # There may be many of them while a database is away.
-        _log.warning("%s %r cannot be answered now, trace %s: %s", *where, error)
-    elif problem.status >= _SERVER_FAULT:
-        _log.error("%s %r failed, trace %s", *where, exc_info=error)
-    headers = headers_of(error)
-    return Response(_encode(problem), status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
+    path = request.scope.get("path", "")
+    told = error_answer(error, request.method, path, trace, is_of_processes=is_of_processes)
+    return Response(told.body, status_code=told.status, headers=told.headers, media_type=told.media_type)
 
 
 def _answered(answer: object, route: Route, request: Request) -> Response:

@@ -8,7 +8,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection
 from typing import IO, Any, Final
 from urllib.error import HTTPError
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from holdfast.outbound.lines import Deadline, Line
@@ -16,7 +16,7 @@ from holdfast.outbound.lines import Deadline, Line
 _PATIENCE_SECONDS: Final = 5.0
 """How long a connection may take, and how long all of it: whoever sends a byte at a time is not waited for any longer."""
 _MOST_BYTES: Final = 262_144
-_TRUSTED: Final = ("https://", "http://127.0.0.1:", "http://localhost:")
+_HERE: Final = frozenset({"127.0.0.1", "localhost"})
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -95,7 +95,13 @@ class _SecureWay(HTTPSHandler):
 
 def is_trusted(address: str) -> bool:
     """Whether what is read there is what its owner wrote: by https, or on this machine."""
-    return address.startswith(_TRUSTED)
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return False
+    is_named = host is not None and "@" not in parts.netloc  # A name before it may look like a host.
+    return is_named and (parts.scheme == "https" or (parts.scheme == "http" and host in _HERE))
 
 
 async def fetched(

@@ -105,8 +105,10 @@ class Hub:
     async def begun(self) -> None:
         """Have the feed read; from the position that there is when this returns, nothing is missed."""
         if self._task is None or self._task.done():
-            self.position = (await self._engine.aio.admin.written()).next
+            position = (await self._engine.aio.admin.written()).next
+            # Whoever was faster has not heard of what lies between, and keeps the reader where it is.
             if self._task is None or self._task.done():
+                self.position = position
                 self._task = asyncio.create_task(self._follow())
 
     @property

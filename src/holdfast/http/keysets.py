@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from pathlib import Path
 from typing import Final
@@ -38,7 +39,7 @@ class KeySet:
     def __init__(self, place: str) -> None:
         self._place = place
         self._keys: list[Key] = []
-        self._read_at = self._tried_at = -_OLD_SECONDS
+        self._read_at = self._tried_at = -math.inf  # The clock may have begun a moment ago, with the machine.
         self._reading: asyncio.Task[None] | None = None
 
     async def find(self, identity: str | None) -> Key | None:

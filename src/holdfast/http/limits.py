@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
 
 _SIX: Final = 6
 _NETWORK_BITS: Final = 64
+_AGAIN_SECONDS: Final = 1
+"""When whoever found no room is to come back."""
 
 
 def network_of(address: str) -> str:
@@ -34,12 +35,13 @@ def check_rate(seconds: float, what: str) -> None:
         raise EdgeError(EdgeCode.TOO_MANY_REQUESTS, f"{what} has made too many requests", headers=headers)
 
 
-class StreamRoom:
-    """How many streams are open, of each credential and of all."""
+class Room:
+    """How many of something are open at once, such as streams: of each credential, and of all."""
 
-    def __init__(self, options: HttpOptions) -> None:
-        self._each = options.streams_per_credential
-        self._all = options.max_streams
+    def __init__(self, each: int, most: int, what: str) -> None:
+        self._each = each
+        self._all = most
+        self._what = what
         self._open: Counter[str] = Counter()
 
     @property
@@ -51,9 +53,8 @@ class StreamRoom:
     def place(self, credential: str) -> Iterator[None]:
         """Room for one more, as long as the block lasts."""
         if self._open[credential] >= self._each or self.open >= self._all:
-            raise EdgeError(
-                EdgeCode.TOO_MANY_STREAMS, f"at most {self._each} streams of one credential are open at once"
-            )
+            told = f"at most {self._each} {self._what} of one credential are open at once"
+            raise EdgeError(EdgeCode.TOO_MANY_STREAMS, told, headers={"retry-after": str(_AGAIN_SECONDS)})
         self._open[credential] += 1
         try:
             yield

@@ -37,6 +37,12 @@ class News:
         """As it goes over the wire."""
         return changes(self.items)
 
+    def behind(self, position: int) -> News:
+        """What of it was written behind a position: nearly always all of it."""
+        if not self.items or self.items[0].position > position:
+            return self
+        return News([each for each in self.items if each.position > position])
+
 
 def changes(items: Sequence[Written]) -> bytes:
     """That runs have changed, each with its position as id. Nobody can look at a flood: of that each run is told once, as it has come to stand."""

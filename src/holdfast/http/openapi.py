@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.http import remarks
 from holdfast.http.problems import MEDIA_TYPE, Problem
 from holdfast.http.routing import Route
 from holdfast.http.samples import Samples
@@ -40,13 +41,16 @@ _EXAMPLES: Mapping[str, object] = {
     "projection": "spending",
 }
 
+_TAGGED: Final = 'The version of what is shown, and whether anything else of it has changed, as in `"v3.…"`.'
+
 Schema = dict[str, object]
 
 
-def document_of(routes: Sequence[Route]) -> bytes:
-    """The document as JSON."""
+def document_of(routes: Sequence[Route], place: str = "/") -> bytes:
+    """The document as JSON, for who finds these routes below `place`."""
     kinds = _kinds(routes)
     shown, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=_REFERENCE)
+    remarks.annotate(components, kinds)
     schemas = dict(zip(map(_mark, kinds), shown, strict=True))
     samples = Samples(components, _EXAMPLES)
     paths: dict[str, dict[str, object]] = {}
@@ -61,7 +65,7 @@ def document_of(routes: Sequence[Route]) -> bytes:
                 "description": "Durable workflows: runs, processes, people, and those who look after them.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
-            "servers": [{"url": "/"}],
+            "servers": [{"url": place}],
             "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
             "paths": paths,
             "components": {
@@ -139,10 +143,12 @@ def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[st
             "example": example,
         }
     for field in msgspec.structs.fields(route.query):
-        schema = dict(schemas[_mark(field.type)])
+        schema = remarks.timed(dict(schemas[_mark(field.type)]), msgspec.inspect.type_info(field.type))
         if field.default is not msgspec.NODEFAULT:
             schema["default"] = field.default
-        yield {"name": field.encode_name, "in": "query", "required": field.required, "schema": schema}
+        told = remarks.remarks_of(route.query).get(field.encode_name)
+        said = {"description": told} if told else {}
+        yield {"name": field.encode_name, "in": "query", "required": field.required, **said, "schema": schema}
     if not route.is_public and route.reach != "platform":
         yield _header(
             "Holdfast-Partition",
@@ -167,6 +173,8 @@ def _responses(route: Route, schemas: Mapping[str, Schema], samples: Samples) ->
     success = route.bodiless if route.answer is None else route.status
     for status in (success, *route.also):
         response: dict[str, object] = {"description": HTTPStatus(status).phrase}
+        if HTTPStatus.NOT_MODIFIED in route.also and status < HTTPStatus.BAD_REQUEST:
+            response["headers"] = {"ETag": {"description": _TAGGED, "schema": {"type": "string"}}}
         if route.answer is not None and status != HTTPStatus.NOT_MODIFIED:
             schema = schemas[_mark(route.answer)]
             told: Schema = {"schema": schema}

@@ -179,6 +179,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How many streams of events a credential may have open."""
     max_streams: int = 1000
     """How many of them all credentials together may have open."""
+    waits_per_credential: int = 500
+    """How many requests of a credential may wait for results at once."""
     stream_lifetime: timedelta = timedelta(minutes=15)
     """When a stream ends, so that its credential is looked at again; clients go on where they were."""
     stream_backlog: int = 1000
@@ -191,6 +193,10 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long a credential that was found good is not looked up again; a key that is revoked elsewhere holds for so long."""
     keep_refusals: timedelta = timedelta(days=90)
     """How long refused requests are kept for auditors."""
+    refusals_per_second: float = 1.0
+    """How many refused requests of a credential are kept in the long run; the others are counted, and stand in the log."""
+    refusals_burst: int = 1000
+    """How many of them at once."""
     open_metrics: bool = False
     """Whether `/metrics` needs no credential, because only those who may read it can reach it."""
 
@@ -207,17 +213,21 @@ def checked_options(options: HttpOptions) -> HttpOptions:
         "max_page",
         "burst",
         "failures_burst",
+        "refusals_burst",
         "max_streams",
+        "waits_per_credential",
         "stream_backlog",
         "sessions_per_credential",
     ):
         if getattr(options, name) < 1:
             raise ConfigurationError(f"the option {name!r} must be at least 1, not {getattr(options, name)!r}")
-    for name in ("requests_per_second", "failures_per_second"):
+    for name in ("requests_per_second", "failures_per_second", "refusals_per_second"):
         if not getattr(options, name) > 0:
             raise ConfigurationError(f"the option {name!r} must be more than 0, not {getattr(options, name)!r}")
     for issuer in options.issuers:
         _check_issuer(issuer)
+    if len({each.issuer for each in options.issuers}) != len(options.issuers):
+        raise ConfigurationError("two issuers have the same `issuer`, and only one of them would be believed")
     _check_logins(options)
     names = [hook.name for hook in options.hooks]
     if len(set(names)) != len(names):

@@ -46,7 +46,7 @@ class EdgeCode(StrEnum):
     HEAD_TOO_LONG = "head_too_long"
     """The address and the headers together are longer than the server takes."""
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
-    """The body is to be `application/json`."""
+    """The body is to be `application/json`, as it is and not packed (`Content-Encoding`)."""
     TOO_LARGE = "body_too_large"
     """The body is larger than the server takes."""
     TOO_DEEP = "body_too_deep"
@@ -58,7 +58,7 @@ class EdgeCode(StrEnum):
     TOO_MANY_CONNECTIONS = "too_many_connections"
     """The server has as many connections as it takes; the header `Retry-After` says when to try again."""
     TOO_MANY_STREAMS = "too_many_streams"
-    """Too many streams are open; close one, or use one for several purposes."""
+    """Too many streams are open, or too many requests wait; close one, or use one for several purposes."""
     CHANGED_MEANWHILE = "changed_meanwhile"
     """What `If-Match` names has changed; look at it again."""
     CONDITION_UNSUPPORTED = "condition_unsupported"
@@ -93,13 +93,16 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.BAD_HEADER: (400, "correct or leave out the header that the message names"),
     EdgeCode.BAD_REQUEST: (400, "send HTTP/1.1, as every client does"),
     EdgeCode.HEAD_TOO_LONG: (431, "send shorter headers, and what is long in a body"),
-    EdgeCode.UNSUPPORTED_MEDIA_TYPE: (415, "say by `Content-Type` that the body is of a kind that the message names"),
+    EdgeCode.UNSUPPORTED_MEDIA_TYPE: (
+        415,
+        "send the body as it is, and say by `Content-Type` that it is of a kind that the message names",
+    ),
     EdgeCode.TOO_LARGE: (413, "send less; keep large data elsewhere and pass a reference"),
     EdgeCode.TOO_DEEP: (400, "send flatter data"),
     EdgeCode.TOO_SLOW: (408, "send the body at once"),
     EdgeCode.TOO_MANY_REQUESTS: (429, "wait as long as the header `Retry-After` says"),
     EdgeCode.TOO_MANY_CONNECTIONS: (503, "try again after a while, or ask another server"),
-    EdgeCode.TOO_MANY_STREAMS: (429, "close a stream first"),
+    EdgeCode.TOO_MANY_STREAMS: (429, "close a stream first, or let a request that waits be answered"),
     EdgeCode.CHANGED_MEANWHILE: (412, "look at it again, and send its new ETag"),
     EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out the condition that the message names"),
     EdgeCode.KEY_UNDER_WAY: (409, "send it again in a moment"),
@@ -263,7 +266,8 @@ def headers_of(error: BaseException) -> dict[str, str]:
 def _told(error: BaseException) -> Problem:
     if isinstance(error, EdgeError):
         status, remedy = _EDGE[error.code]
-        return _problem(status, error.code.value, error.detail, remedy, retryable=status in {408, 429, 503})
+        is_passing = status in {408, 429, 503} or error.code is EdgeCode.KEY_UNDER_WAY
+        return _problem(status, error.code.value, error.detail, remedy, retryable=is_passing)
     if not isinstance(error, e.HoldfastError):
         return _told(EdgeError(EdgeCode.INTERNAL, "the server failed"))
     status = status_of(error)

@@ -32,8 +32,9 @@ _AGAIN: Final = {"idempotency-replayed": "true"}
 
 
 def key_of(route: Route, call: Call[object, object]) -> str:
-    """The key under which a request is noted here; empty if it has none, or if the engine itself takes it."""
-    return call.idempotency_key if route.is_repeatable and not route.takes_key else ""
+    """The key under which a request is noted here; empty if it has none, if the engine itself takes it, or if nothing is done."""
+    key = call.idempotency_key if route.is_repeatable else ""
+    return "" if route.takes_key or route.is_look else key
 
 
 async def once(
@@ -78,5 +79,6 @@ def _may_be_done(error: Exception) -> bool:
 
 def _mark(route: Route, request: Request, call: Call[object, object]) -> bytes:
     """What a request is about: everything but who asks, and when."""
-    told = [route.method, route.path, dict(call.path), request.url.query, request.headers.get("if-match", "")]
+    query = request.scope["query_string"].decode("latin-1")
+    told = [route.method, route.path, dict(call.path), query, request.headers.get("if-match", "")]
     return hashlib.sha256(msgspec.json.encode(told) + call.raw).digest()

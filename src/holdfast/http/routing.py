@@ -171,6 +171,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the body is read by the handler, once it knows who has sent it."""
     takes_condition: bool = False
     """Whether it understands `If-Match`."""
+    is_look: bool = False
+    """Whether it changes nothing, although what it looks at comes in a body: an answer of it is worth nothing later, and is not kept."""
     takes_key: bool = False
     """Whether it hands `Idempotency-Key` to the engine; for all others that change something the edge keeps it."""
     tells_secret: bool = False
@@ -213,6 +215,7 @@ class More(TypedDict, total=False):
     texts: tuple[str, ...]
     is_signed: bool
     takes_condition: bool
+    is_look: bool
     takes_key: bool
     tells_secret: bool
     media_type: str

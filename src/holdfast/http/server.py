@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.app.engine import Engine
 from holdfast.app.rates import Rate
+from holdfast.http.auditing import Audit
 from holdfast.http.credentials import Doorkeeper
 from holdfast.http.gauges import Gauges
 from holdfast.http.hub import Hub
-from holdfast.http.limits import StreamRoom
+from holdfast.http.limits import Room
 from holdfast.http.logins import Logins
 from holdfast.http.options import HttpOptions
+from holdfast.http.pulse import Pulse
 from holdfast.http.webhooks import Hook
 
 
@@ -23,14 +26,18 @@ class Server:
         self.engine = engine
         self.options = options
         self.door = Doorkeeper(engine, options, insecure_dev=insecure_dev)
+        self.audit = Audit(engine, options)
         self.logins = Logins(options.logins)
         self.gauges = Gauges()
         self.hub = Hub(engine, options)
-        self.room = StreamRoom(options)
+        self.pulse = Pulse(engine)
+        self.room = Room(options.streams_per_credential, options.max_streams, "streams")
+        self.waits = Room(options.waits_per_credential, sys.maxsize, "requests that wait")
+        """For requests that wait for a result; all together there are as many as there may be connections."""
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}
-        self.document: Callable[[], bytes] = bytes
-        """The OpenAPI document, which is made when somebody asks for it."""
+        self.document: Callable[[str], bytes] = str.encode
+        """The OpenAPI document for who finds the API below this path, which is made when somebody asks for it."""
         engine.listen(self.gauges.heard)
 
     def now(self) -> datetime:

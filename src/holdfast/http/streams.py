@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -117,7 +117,7 @@ async def run_events(call: AnyCall) -> AsyncIterator[bytes]:
         yield _KEPT_ALIVE
         if newest - after > server.options.stream_backlog or after > newest:
             after = newest
-            yield event("resync", Resync(position=after), after)
+            yield _resync(after)
         while await term.lasts():
             watcher.take()
             for entry in (page := await run.history(after=after, limit=_PAGE)):
@@ -137,18 +137,23 @@ async def list_events(call: AnyCall) -> AsyncIterator[bytes]:
     watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
-        yield _KEPT_ALIVE
-        if missed := await _missed(call, last, part):
+        watcher.take()
+        begin = server.hub.position
+        yield _still_here(last or begin)
+        missed, since = await _missed(call, last, begin, part)
+        if missed:
             yield missed
         while await term.lasts():
             if not await watcher.wait(server.options.heartbeat.total_seconds()):
-                yield _KEPT_ALIVE
+                yield _still_here(max(since, server.hub.position))
                 continue
+            news = watcher.take()
             if watcher.is_behind:
-                watcher.is_behind = False
-                yield event("resync", Resync(position=server.hub.position), server.hub.position)
-            for news in watcher.take():
-                if told := await part.told(news):
+                watcher.is_behind, since = False, server.hub.position
+                yield _resync(since)
+                continue
+            for each in news:
+                if told := await part.told(each.behind(since)):
                     yield told
 
 
@@ -185,23 +190,42 @@ async def _settled(watcher: Watcher, seconds: float) -> list[News]:
     return found
 
 
-async def _missed(call: AnyCall, last: int, part: Part) -> bytes:
-    """What a client that comes back has missed; `resync` if that is too much, or if nobody knows."""
-    hub, most = call.server.hub, call.server.options.stream_backlog
-    if not last:
-        return b""
-    page = await call.engine.admin.written(after=last, limit=most + 1)
-    if len(page.items) > most or last > hub.position:
-        return event("resync", Resync(position=hub.position), hub.position)
-    own = [each for each in page.items if each.tenant == call.identity.tenant and each.position <= hub.position]
-    return await part.told(News(own))
+async def _missed(call: AnyCall, last: int, begin: int, part: Part) -> tuple[bytes, int]:
+    """What a client that comes back has missed until the stream begins, or `resync` if that is too much, or if nobody knows; and how far it is then."""
+    most, admin = call.server.options.stream_backlog, call.engine.admin
+    if not last or last == begin:
+        return b"", begin
+    if last > begin:  # Another server may have read further than this one has.
+        return (b"", last) if last <= (await admin.written()).next else (_resync(begin), begin)
+    page = await admin.written(after=last, limit=most + 1)
+    if len(page.items) > most:
+        return _resync(begin), begin
+    own = [each for each in page.items if each.tenant == call.identity.tenant and each.position <= begin]
+    return await part.told(News(own)), begin
+
+
+def _resync(position: int) -> bytes:
+    return event("resync", Resync(position=position), position)
+
+
+def _still_here(position: int) -> bytes:
+    """Says that the line holds, and no event; who comes back goes on behind this position, although nothing may have been told yet."""
+    return f": still here\nid: {position}\n\n".encode()
+
+
+class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a stream begins."""
+
+    last_event_id: Annotated[int, msgspec.Meta(ge=0, lt=10**18)] = 0
+    """As the header `Last-Event-ID`, which counts if both are there: browsers cannot send that with their first request."""
 
 
 def _last(call: AnyCall) -> int:
     """The id of the last event that a client has; 0 if it has none."""
     given = call.headers.get("last-event-id", "")
     if not given:
-        return 0
+        asked: StreamQuery = call.query
+        return asked.last_event_id
     if not (given.isascii() and given.isdecimal() and len(given) < _DIGITS):
         raise EdgeError(EdgeCode.BAD_HEADER, "Last-Event-ID is the id of an event of this stream")
     return int(given)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-from starlette.datastructures import Headers
 
 _PARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-.*)?")
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -30,8 +30,8 @@ class Trace(msgspec.Struct, frozen=True):
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
 
-def trace_of(headers: Headers) -> Trace:
-    """The names of a request: the caller's trace where it has a sound one, and a span of its own."""
+def trace_of(headers: Mapping[str, str]) -> Trace:
+    """The names of a request, by its headers, whose names are in small letters or alike in any: the caller's trace where it has a sound one, and a span of its own."""
     given = headers.get("traceparent", "")
     found = _PARENT.fullmatch(given) if given and len(given) <= _LONGEST else None
     wanted = headers.get("x-request-id", "")

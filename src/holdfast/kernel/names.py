@@ -15,3 +15,8 @@ MISLEADING: Final = (
 def is_misleading(name: str) -> bool:
     """Whether a name, read as a path, means another place: `..`, `a/../b`, `/x`, `a//b`."""
     return not _STEPS.isdisjoint(_PARTING.split(name))
+
+
+def joined(*names: str) -> str:
+    """Several names as one that no other names come to: a tenant may be called like another one and a part of it."""
+    return ":".join(each.replace("%", "%25").replace(":", "%3A") for each in names)

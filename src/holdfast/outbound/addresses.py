@@ -24,13 +24,18 @@ _ANY: Final = "*."
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _COMPATIBLE: Final = IPv6Network("::/96")
+_ISATAP: Final = frozenset({0x0000_5EFE, 0x0200_5EFE})
+"""What stands before the IPv4 address to which a tunnel inside of one network leads (RFC 5214)."""
 _UNICAST: Final = IPv6Network("2000::/3")
 """All of IPv6 that was ever given to anybody."""
 _OTHERS: Final = (
     (IPv4Network("100.64.0.0/10"), "a shared (carrier-grade NAT)"),
     (IPv4Network("192.88.99.0/24"), "a relay"),
+    (IPv4Network("192.0.0.0/24"), "a private"),
+    (IPv4Network("168.63.129.16/32"), "a cloud's own"),  # Every machine of Azure reaches it, and nobody else does.
     (IPv6Network("64:ff9b:1::/48"), "a translated"),
     (IPv6Network("2001::/32"), "a tunnelled"),
+    (IPv6Network("3fff::/20"), "a private"),
     (_COMPATIBLE, "a reserved"),
 )
 """What the libraries of some versions of Python take for public."""
@@ -77,7 +82,7 @@ NOTHING_BESIDES: Final = Allowance()
 
 def why_forbidden(address: Ip) -> str:
     """What kind of address it is that nobody may reach unasked, such as `a private`; empty for a public one."""
-    return _why(_meant(address)[-1])
+    return _why(_meant(address)[-1]) or _why_tunnelled(address)
 
 
 def address_of(text: str) -> Ip:
@@ -101,6 +106,12 @@ def _meant(address: Ip) -> tuple[Ip, ...]:
     if inner is None and address in _NAT64:
         inner = IPv4Address(int(address) & 0xFFFFFFFF)
     return (address,) if inner is None else (address, inner)
+
+
+def _why_tunnelled(address: Ip) -> str:
+    if address.version == _UNICAST.version and (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+        return "a tunnelled" if _why(IPv4Address(int(address) & 0xFFFFFFFF)) else ""
+    return ""
 
 
 def _why(address: Ip) -> str:

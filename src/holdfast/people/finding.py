@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.kernel.names import joined
 from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import Data, FindPeople, Person
@@ -47,7 +48,7 @@ class Finder:
             if ask.by not in BUILT_IN
         }
         turns = {
-            place: self._sources.next_number(f"in turn:{context.tenant}:{ask.by}:{ask.of}")
+            place: self._sources.next_number(joined("in turn", context.tenant, ask.by, ask.of))
             for place, ask in enumerate(errand.asks)
             if ask.pick == "in_turn"
         }

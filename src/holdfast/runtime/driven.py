@@ -32,7 +32,10 @@ class DrivenReply(Reply[T]):
 
     def _remedy(self) -> str:
         """What has to happen first."""
-        return ", and an engine without threads does nothing by itself: call drain() or advance() first"
+        return (
+            ", and an engine without threads does nothing by itself: call drain() or advance() first; what was asked for, "
+            "such as a cancellation, is stored and is done by that (engine.futures asks without waiting)"
+        )
 
 
 def driven(reply: Reply[T]) -> DrivenReply[T]:

@@ -8,7 +8,7 @@ import math
 import threading
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -27,6 +27,16 @@ class UncalledError(Fail):
     """The handler could not even be called, because what it asks for is not there: it has done nothing, and there is nothing to undo."""
 
 
+class NoConnectionError(Fail):
+    """The handler asked for the connection of a transaction that it is not called in."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this handler has no connection, because it is not called inside the commit: say transactional=True of its step, "
+            "compensation or effect (of a workflow that is published, in another version), or use a connection of your own"
+        )
+
+
 class Retry(Exception):  # noqa: N818 - it reads as what a handler says
     """Raised by a handler: try again, after this long if given, else by the policy."""
 
@@ -41,12 +51,12 @@ class EffectContext:
     """What a handler knows about its call."""
 
     __slots__ = (
+        "_connection",
         "_find_key",
         "_told",
         "actor",
         "attempt",
         "cancelled",
-        "connection",
         "deadline",
         "decider",
         "instance",
@@ -83,13 +93,23 @@ class EffectContext:
         """Names the request that it follows from; empty if none was named."""
         self.deadline: datetime | None = None
         """When the call counts as failed; None means never."""
-        self.connection: object = None
-        """The open transaction's connection, for transactional effects; None otherwise."""
+        self._connection: object | None = None
         self._find_key = find_key
         self.cancelled = False
         """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
         self._told: threading.Event | None = None
         """Made when somebody waits; few calls ever do."""
+
+    @property
+    def connection(self) -> Any:
+        """The open transaction's connection, of psycopg or sqlite3, for transactional effects; others fail at once by asking for it."""
+        if self._connection is None:
+            raise NoConnectionError
+        return self._connection
+
+    @connection.setter
+    def connection(self, lent: object) -> None:
+        self._connection = lent
 
     @property
     def key(self) -> str:

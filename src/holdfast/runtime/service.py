@@ -311,22 +311,20 @@ class Service:
             with self._at_desk:
                 return work(self._desk)
 
-        return self._patiently(at_desk, may_repeat=may_repeat, is_patient=is_patient)
+        return self.patiently(at_desk, may_repeat=may_repeat, is_patient=is_patient)
 
     def survey(self, question: Callable[[Parts], T]) -> T:
-        """Have an operator's question answered, as of one moment, on a connection for reading: it holds nobody up, and waits for nobody.
-
-        A database that is away is waited for as in `operate`.
-        """
+        """Have an operator's question answered, as of one moment, on a connection for reading: it holds nobody up; a database that is away is waited for."""
         self.check_process()
 
         def look() -> T:
             with self.store.survey() as parts:
                 return question(parts)
 
-        return self._patiently(look, may_repeat=True)
+        return self.patiently(look, may_repeat=True)
 
-    def _patiently(self, work: Callable[[], T], *, may_repeat: bool, is_patient: bool = True) -> T:
+    def patiently(self, work: Callable[[], T], *, may_repeat: bool, is_patient: bool = True) -> T:
+        """Wait for a database that is away as long as a command waits for it; see `operate`."""
         patience = self.shared.settings.patience.total_seconds() if is_patient and self.has_threads else 0.0
         deadline, pause = time.monotonic() + patience, _FIRST_PAUSE_SECONDS
         while True:

@@ -147,6 +147,13 @@ class Backlog(msgspec.Struct, frozen=True):
     count: int
 
 
+class GivenUp(msgspec.Struct, frozen=True):
+    """How many dead letters a tenant has."""
+
+    tenant: str
+    count: int
+
+
 class Transition(msgspec.Struct, frozen=True):
     """An observed move, and how often it was seen."""
 

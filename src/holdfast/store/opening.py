@@ -36,10 +36,10 @@ def open_store(
             raise _unknown(url)
 
 
-def remove_schema(url: str, *, with_unfinished: bool = False) -> Removal:
+def remove_schema(url: str, *, with_unfinished: bool = False, with_workers: bool = False) -> Removal:
     """Take everything away that Holdfast has made in the database at `url`, and nothing else.
 
-    RejectedError, and everything stays, while workers are alive, while instances have not ended, unless they may be lost, or while somebody
+    RejectedError, and everything stays, while workers are alive, unless whoever asks knows that they are gone, while instances have not ended, unless they may be lost, or while somebody
     else's tables or views build on ours. The roles of a Postgres server stay, which other databases of it may use.
     """
     match str(url).partition(":")[0]:
@@ -47,11 +47,11 @@ def remove_schema(url: str, *, with_unfinished: bool = False) -> Removal:
             database = Database(_sqlite_path(url), patience=DEFAULT_PATIENCE)
             try:
                 made = made_by(read_migrations("holdfast.store.sqlite"))
-                return SQLiteRemoval(database).remove(made, with_unfinished=with_unfinished)
+                return SQLiteRemoval(database).remove(made, with_unfinished=with_unfinished, with_workers=with_workers)
             finally:
                 database.close()
         case "postgresql" | "postgres":
-            return _remove_postgres(url, with_unfinished=with_unfinished)
+            return _remove_postgres(url, with_unfinished=with_unfinished, with_workers=with_workers)
         case _:
             raise _unknown(url)
 
@@ -99,7 +99,7 @@ def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool, re
     return PostgresStore(url, codec=codec, may_migrate=may_migrate, prepare=prepare, readers=readers)
 
 
-def _remove_postgres(url: str, *, with_unfinished: bool) -> Removal:
+def _remove_postgres(url: str, *, with_unfinished: bool, with_workers: bool) -> Removal:
     try:
         from holdfast.store.postgres.connections import Line
         from holdfast.store.postgres.removing import PostgresRemoval
@@ -108,7 +108,7 @@ def _remove_postgres(url: str, *, with_unfinished: bool) -> Removal:
     line = Line(url)
     try:
         made = made_by(read_migrations("holdfast.store.postgres"))
-        return PostgresRemoval(line).remove(made, with_unfinished=with_unfinished)
+        return PostgresRemoval(line).remove(made, with_unfinished=with_unfinished, with_workers=with_workers)
     finally:
         line.close()
 

@@ -14,11 +14,12 @@ from typing import Literal, Protocol
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.access import Access
+from holdfast.store.backlogs import Backlogs
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.expiries import ExpiryParts
 from holdfast.store.fading import Fading
-from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
+from holdfast.store.findings import Beat, Due, Remains
 from holdfast.store.incidents import IncidentParts
 from holdfast.store.notifications import Notifying
 from holdfast.store.organisations import OrganisationParts
@@ -309,7 +310,7 @@ class Workers(Protocol):
         ...
 
 
-class Keeper(Notes, Fading, Protocol):
+class Keeper(Notes, Fading, Backlogs, Protocol):
     """What operators and housekeeping do."""
 
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
@@ -354,24 +355,6 @@ class Keeper(Notes, Fading, Protocol):
 
     def next_number(self, counter: str) -> int:
         """The next number of a counter, from 0; nobody else gets it."""
-        ...
-
-    def backlog(self) -> list[Backlog]:
-        """How much work waits, by handler and definition."""
-        ...
-
-    def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
-        """Handlers that no live worker has and for which effects have waited this long, by name.
-
-        The cost does not grow with the work that somebody can do.
-        """
-        ...
-
-    def waiting_words(self, handlers: Sequence[str], *, waited: timedelta, now: datetime | None) -> list[WaitingWord]:
-        """The words of timers and messages, and of effects for these handlers, that have waited this long, whoever can read them.
-
-        The cost grows with the number of different words, and not with the work.
-        """
         ...
 
 

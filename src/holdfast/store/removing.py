@@ -47,7 +47,7 @@ class Removable(Protocol):
 
     url: str
 
-    def remove(self, made: Made, *, with_unfinished: bool) -> Removal:
+    def remove(self, made: Made, *, with_unfinished: bool, with_workers: bool) -> Removal:
         """Take away these things in one transaction; RejectedError, and everything stays, if `check_idle` or somebody else's things speak against it."""
         ...
 
@@ -68,9 +68,9 @@ def made_by(migrations: Sequence[Migration]) -> Made:
     )
 
 
-def check_idle(url: str, standing: Standing, *, with_unfinished: bool) -> None:
-    """RejectedError while somebody works there, or while something has not ended and may not be lost."""
-    if standing.workers:
+def check_idle(url: str, standing: Standing, *, with_unfinished: bool, with_workers: bool) -> None:
+    """RejectedError while somebody works there, unless the asker knows better, or while something has not ended and may not be lost."""
+    if standing.workers and not with_workers:
         told = (
             f"{standing.workers} workers are alive on {url}; stop them, or wait until the leases of dead ones are over"
         )

@@ -94,6 +94,17 @@ def test_only_what_is_registered_can_be_started(place: Place) -> None:
 
 
 @pytest.mark.row("F-003", "EC-24")
+def test_nothing_that_is_given_beside_a_workflow_is_dropped(place: Place) -> None:
+    """Two workflows in one call, or a setting of deciders, are refused: what would be ignored without a word is not there when it is needed."""
+    first, second = (Saga(name).step("ship", dict).build() for name in ("first", "second"))
+    register: Callable[..., object] = place.engine().register
+    for given in ((second,), (dict,)):
+        with pytest.raises(ConfigurationError, match="register\\(first\\)"):
+            register(first, *given)
+    with pytest.raises(ConfigurationError, match="by itself"):
+        register(first, concurrency=5)
+
+
 def test_the_same_definition_can_be_registered_again_and_another_cannot(place: Place) -> None:
     """Equal content is no change; other content under the same name and version is refused, from any process."""
     place.engine().register(Saga("order").step("a", "work").build())

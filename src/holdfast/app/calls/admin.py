@@ -10,7 +10,7 @@ from holdfast.app.access_views import ApiKey, Session, WrittenPage, api_key, ses
 from holdfast.app.calls.keys import opens, secret_parts
 from holdfast.app.calls.sessions import PREFIX
 from holdfast.app.desk import Desk, checked_after, checked_limit, checked_text
-from holdfast.app.operator_views import Backlog, MissingHandler, WorkerInfo, shown
+from holdfast.app.operator_views import Backlog, GivenUp, MissingHandler, WorkerInfo, shown
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.runtime.replies import Reply
@@ -45,6 +45,15 @@ class FutureAdmin:
         def read() -> list[Backlog]:
             found = self._desk.service.survey(lambda parts: parts.keeper().backlog())
             return [shown(each, Backlog) for each in found]
+
+        return self._desk.read(read)
+
+    def given_up(self) -> Reply[list[GivenUp]]:
+        """How many dead letters there are, by tenant: lists of them are those of one tenant."""
+
+        def read() -> list[GivenUp]:
+            found = self._desk.service.survey(lambda parts: parts.keeper().given_up())
+            return [shown(each, GivenUp) for each in found]
 
         return self._desk.read(read)
 

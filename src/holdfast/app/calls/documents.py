@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.app import documents as d
+from holdfast.app.aside import aside
 from holdfast.app.desk import Desk, answered, checked_id, checked_key, checked_limit, checked_text, failed
 from holdfast.app.document_choices import choices_of
 from holdfast.app.document_links import links_of
@@ -42,7 +43,7 @@ from holdfast.app.document_writing import (
 )
 from holdfast.app.hosted import DRIFT, checked_edit, drifted, made_elsewhere
 from holdfast.app.in_force import workflow_in_force, workflow_of
-from holdfast.app.redaction import Redaction, check_redactor, redacted
+from holdfast.app.redaction import Redaction, check_redactor, checked_fields, redacted
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.sequels import followed
@@ -77,6 +78,7 @@ class FutureDocuments:
 
     # -- writing
 
+    @aside
     def create(
         self,
         type: str,  # noqa: A002 - the word that everybody uses for it
@@ -107,6 +109,7 @@ class FutureDocuments:
         except HoldfastError as error:
             return failed(error)
 
+    @aside
     def adopt(
         self,
         type: str,  # noqa: A002 - the word that everybody uses for it
@@ -137,6 +140,7 @@ class FutureDocuments:
         except HoldfastError as error:
             return failed(error)
 
+    @aside
     def mutate(
         self,
         type: str,  # noqa: A002 - the word that everybody uses for it
@@ -170,6 +174,7 @@ class FutureDocuments:
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
 
+    @aside
     def check_edit(
         self,
         type: str,  # noqa: A002 - the word that everybody uses for it
@@ -190,6 +195,7 @@ class FutureDocuments:
 
         return self._desk.known(lambda desk: desk.look(lambda reader: check(desk, reader)))
 
+    @aside
     def notify_mutation(
         self,
         type: str,  # noqa: A002 - the word that everybody uses for it
@@ -239,6 +245,7 @@ class FutureDocuments:
             related=related_to(self._desk, reference, changes or {}),
         )
 
+    @aside
     def transition(
         self,
         type: str,  # noqa: A002 - the word that everybody uses for it
@@ -269,6 +276,7 @@ class FutureDocuments:
         except HoldfastError as error:
             return failed(error)
 
+    @aside
     def amend(
         self,
         type: str,  # noqa: A002 - the word that everybody uses for it
@@ -328,7 +336,7 @@ class FutureDocuments:
             check_redactor(self._desk)
             if not checked_text(reason, "reason").strip():
                 raise PayloadError("say why: a redaction stands in the audit of the document")
-            named = _names(fields)
+            named = checked_fields(fields)
             row = self._desk.reader.document(checked_key(type, "type"), checked_key(id, "document id"))
             if row is None:
                 raise NotFoundError("document", f"{type}/{id}")
@@ -487,9 +495,3 @@ def _as_it_became(outcome: Outcome) -> Outcome:
 
 def _as_it_is(view: DocumentView) -> Reply[DocumentView]:
     return answered(Reply(), lambda: view)
-
-
-def _names(given: Sequence[str]) -> list[str]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise PayloadError(f"fields are a list of names, not {given!r:.200}")
-    return [checked_key(each, "field") for each in given]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from msgspec.structs import replace
-
+from holdfast.app.aside import made_aside
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.bodies import FutureBodies
@@ -163,15 +162,18 @@ class FutureCalls:
         key gives the same run, and with another input or business key ReusedIdError; without it, that of the request counts.
         `delay` puts the first step off, as a timedelta or in seconds.
         """
-        return started(
+        return made_aside(
             self._desk,
-            definition,
-            input,
-            version=version,
-            key=key,
-            idempotency_key=idempotency_key,
-            delay=delay,
-            comment=comment,
+            lambda: started(
+                self._desk,
+                definition,
+                input,
+                version=version,
+                key=key,
+                idempotency_key=idempotency_key,
+                delay=delay,
+                comment=comment,
+            ),
         )
 
     def publish(
@@ -193,8 +195,7 @@ class FutureCalls:
 
     def acting(self, actor: Actor | str) -> FutureCalls:
         """The calls for the same tenant by another actor. One that is given by id alone has no rights."""
-        # What a token says of one actor it does not say of another.
-        return FutureCalls(self._desk.acting(replace(self.request, actor=checked_actor(actor), claims={})))
+        return FutureCalls(self._desk.acting_as(checked_actor(actor)))
 
 
 class FutureEngineCalls(FutureCalls):
@@ -217,9 +218,7 @@ class FutureEngineCalls(FutureCalls):
 
         An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`.
         """
-        if isinstance(actor, RequestContext):
-            return FutureCalls(self._desk.acting(actor))
-        return super().acting(actor)
+        return FutureCalls(self._desk.acting_as(actor))
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> FutureCalls:
         """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""

@@ -14,6 +14,7 @@ from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.errors import NotFoundError, PayloadError
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.names import joined
 from holdfast.runtime.replies import Reply
 
 
@@ -65,7 +66,7 @@ class FutureInvariants:
         def read() -> InvariantPage:
             check_reader(self._desk)
             request = self._desk.request
-            name = ":".join(filter(None, ("patrol", request.tenant, request.partition)))  # Each goes its own way.
+            name = joined("patrol", *filter(None, (request.tenant, request.partition)))  # Each goes its own way.
             said = "" if anew else self._desk.keep(lambda keeper: keeper.noted(name), may_repeat=True)
             after = checked_instance(said) if said else None
             found = patrol.page(self._desk, after, checked_limit(limit), _checked_rules(rules))

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from holdfast.app import processes as p
 from holdfast.app.advancing import Landing, advanced, carried_out, landed
+from holdfast.app.aside import aside
 from holdfast.app.authorities import authority_at, decider_at, lapsed_claim
 from holdfast.app.calls.start import begun, check_right
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed
@@ -43,6 +44,7 @@ class FutureProcesses:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
+    @aside
     def start(
         self,
         workflow_id: str,

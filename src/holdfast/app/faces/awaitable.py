@@ -79,6 +79,7 @@ from holdfast.app.operator_views import (
     DeadLetter,
     DefinitionCheck,
     DefinitionInfo,
+    GivenUp,
     InboxMessage,
     InstanceInfo,
     MissingHandler,
@@ -2301,6 +2302,10 @@ class AsyncAdmin:
     async def backlog(self) -> list[Backlog]:
         """How much work waits, by handler and by definition."""
         return await self._futures.backlog()
+
+    async def given_up(self) -> list[GivenUp]:
+        """How many dead letters there are, by tenant: lists of them are those of one tenant."""
+        return await self._futures.given_up()
 
     async def missing_handlers(self) -> list[MissingHandler]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""

@@ -79,6 +79,7 @@ from holdfast.app.operator_views import (
     DeadLetter,
     DefinitionCheck,
     DefinitionInfo,
+    GivenUp,
     InboxMessage,
     InstanceInfo,
     MissingHandler,
@@ -2291,6 +2292,10 @@ class Admin:
     def backlog(self) -> list[Backlog]:
         """How much work waits, by handler and by definition."""
         return self._futures.backlog().result()
+
+    def given_up(self) -> list[GivenUp]:
+        """How many dead letters there are, by tenant: lists of them are those of one tenant."""
+        return self._futures.given_up().result()
 
     def missing_handlers(self) -> list[MissingHandler]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Final, cast
+from typing import Final
 from urllib.parse import quote, urlencode
 
 import django
 from django.apps import apps
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.utils.module_loading import module_has_submodule
 
 from holdfast.app.engine import Engine
 from holdfast.app.units import UnitOfWork
@@ -42,31 +42,49 @@ class _Held:
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
+        self.told: dict[str, object] | None = None
+        """What the settings said when it was opened; None if somebody else has opened it."""
         self.process = 0
         self.lock = threading.Lock()
+
+    def replace(self, engine: Engine | None, told: dict[str, object] | None = None) -> None:
+        """Hold another one; the last one is stopped if it was opened here."""
+        before = self.engine if self.told is not None and self.process == os.getpid() else None
+        self.engine, self.told, self.process = engine, told, os.getpid()
+        if before is not None:
+            before.stop()
 
 
 _held = _Held()
 
 
 def get_engine() -> Engine:
-    """The engine of the project in this process, opened when it is first asked for; it takes commands, and workers work."""
+    """The engine of the project in this process, opened when it is first asked for; it takes commands, and workers work.
+
+    It is opened anew when the settings say something else since, as under a test runner, which gives the project another database.
+    """
     with _held.lock:
-        if _held.engine is None or _held.process != os.getpid():
-            _held.engine, _held.process = _opened(), os.getpid()
-        return _held.engine
+        found = _held.engine if _held.process == os.getpid() else None
+        if found is not None and _held.told is None:
+            return found
+        said = told()
+        if found is None or _held.told != said:
+            _held.replace(None)
+            found = _opened(said)
+            _held.replace(found, said)
+        return found
 
 
 def use(engine: Engine | None) -> None:
     """Have another engine be that of the project, such as one with a clock of the test's own; None has the next caller open one."""
     with _held.lock:
-        _held.engine, _held.process = engine, os.getpid()
+        _held.replace(engine)
 
 
 @contextmanager
 def atomic(using: str | None = None, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:
     """`transaction.atomic`, in which commands are decided on the same connection: all of it becomes true with the outermost commit, or never was."""
-    alias = using or _alias()
+    alias = using or alias_of_project() or DEFAULT_DB_ALIAS
     with transaction.atomic(using=alias), get_engine().within(connections[alias], request=request) as unit:
         yield unit
 
@@ -85,25 +103,24 @@ def _call(call: Callable[[Engine], object]) -> None:
 
 def register(engine: Engine) -> None:
     """Have an engine know what the installed apps have; for workers, which find it by its name, and for tests that open their own."""
-    if not apps.ready:
+    if not apps.models_ready:  # Whoever asks while the project is loaded has what it takes, and cannot begin anew.
         django.setup()
     engine.accompany(FreshConnections())
     for config in apps.get_app_configs():
-        name = f"{config.name}.{_MODULE}"
-        if find_spec(name) is None:
+        if not module_has_submodule(config.module, _MODULE):
             continue
-        add = getattr(import_module(name), "register", None)
+        add = getattr(import_module(f"{config.name}.{_MODULE}"), "register", None)
         if add is not None:
             add(engine)
 
 
-def told() -> dict[str, object]:
-    """What the settings of the project say of the engine; its database is one of DATABASES, unless a URL is given."""
+def told(url: str = "") -> dict[str, object]:
+    """What the settings of the project say of the engine; its database is one of DATABASES, unless a URL is given there or here."""
     said = getattr(settings, "HOLDFAST", {})
     if not isinstance(said, dict):
         raise ConfigurationError(f"settings.HOLDFAST is a dict, not {said!r}")
     given = {name: value for name, value in said.items() if name != RUN_URL}
-    database = given.get(_DATABASE, DEFAULT_DB_ALIAS)
+    database = url or given.get(_DATABASE, DEFAULT_DB_ALIAS)
     if not isinstance(database, str):
         raise ConfigurationError(f"settings.HOLDFAST['database'] is an alias of DATABASES or a URL, not {database!r}")
     return {**given, _DATABASE: database if ":" in database else url_of(database)}
@@ -133,13 +150,15 @@ def url_of(alias: str) -> str:
     return f"postgresql:///{quote(name, safe='')}" + (f"?{query}" if query else "")
 
 
-def _alias() -> str:
-    said = getattr(settings, "HOLDFAST", {}).get(_DATABASE, DEFAULT_DB_ALIAS)
-    return cast("str", said) if said in connections else DEFAULT_DB_ALIAS
+def alias_of_project() -> str | None:
+    """The database of the project in which the engine is; None where it has one of its own."""
+    said = getattr(settings, "HOLDFAST", {})
+    database = said.get(_DATABASE, DEFAULT_DB_ALIAS) if isinstance(said, dict) else None
+    return database if isinstance(database, str) and database in connections else None
 
 
-def _opened() -> Engine:
-    configuration = configuration_of(told())
+def _opened(said: dict[str, object]) -> Engine:
+    configuration = configuration_of(said)
     engine = Engine(configuration.database, settings=configuration.settings, tenant=configuration.tenant)
     try:
         register(engine)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 
 import sentry_sdk
+from sentry_sdk.integrations.logging import ignore_logger
+from sentry_sdk.types import Event, Hint
 
 from holdfast.app.accompanying import step_call
 from holdfast.errors import StoreUnavailableError
@@ -12,12 +16,16 @@ from holdfast.runtime.companions import CallFacts, Companion
 from holdfast.runtime.handlers import Retry
 from holdfast.runtime.telemetry import Happening, LoopFailed
 
+_OURS = "holdfast"
+
 
 class Reports(Companion):
     """Gives every call a scope of its own, so that what is reported from it, by whomever, says whose it is."""
 
     def __init__(self, ignore: tuple[type[BaseException], ...]) -> None:
+        _veil_our_frames()
         self._ignore: tuple[type[BaseException], ...] = (Retry, *ignore)
+        ignore_logger("holdfast.handlers")  # What it tells of a call that failed, the report tells.
 
     def call(self, facts: CallFacts) -> Scope:
         """Open the scope of a call."""
@@ -68,3 +76,31 @@ class Scope:
         with self._stack:
             if error is not None and not isinstance(error, self._ignore):
                 self._scope.capture_exception(error)
+
+
+@cache
+def _veil_our_frames() -> None:
+    """Have no report of the program, by whomever, show the values in frames of the engine: what workflows work on, and secrets of services.
+
+    Sentry hides what has a telling name, in frames of handlers as well; whatever hangs on an object of the engine it shows as a text.
+    """
+    sentry_sdk.get_global_scope().add_event_processor(veiled)
+
+
+def veiled(event: Event, hint: Hint) -> Event:
+    """A report without the values in frames of the engine."""
+    del hint
+    for frame in _frames(event):
+        if isinstance(frame, dict) and str(frame.get("module") or "").partition(".")[0] == _OURS:
+            frame.pop("vars", None)
+    return event
+
+
+def _frames(event: Event) -> Iterator[object]:
+    for part in ("exception", "threads"):
+        found = event.get(part)
+        values = found.get("values") if isinstance(found, dict) else found
+        for each in values if isinstance(values, list) else ():
+            stack = each.get("stacktrace") if isinstance(each, dict) else None
+            frames = stack.get("frames") if isinstance(stack, dict) else None
+            yield from frames if isinstance(frames, list) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import quote
 from uuid import UUID
@@ -45,8 +46,9 @@ class ItemQuery(Paged, frozen=True, kw_only=True):
 
 
 async def begin_batch(call: Call[NoQuery, BeginBatch]) -> Answer:
-    """Do something to many runs; what became of each, the items of the batch tell."""
+    """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
     asked = call.body
+    call.identity.check(_ALONE.get(asked.verb, ""))
     found = await call.calls.batches.begin(
         asked.verb,
         asked.runs,
@@ -94,6 +96,12 @@ async def cancel_batch(call: Call[NoQuery, Reasoned]) -> Batch:
 
 _BATCHES = Subject("batches", "/api/v1/batches", "batch:read", "own")
 _MANAGE = "batch:manage"
+_ALONE: Mapping[BatchVerb, str] = {
+    "start": "execution:start",
+    "cancel": "execution:cancel",
+    "abort": "execution:abort",
+}
+"""What the routes ask for that do the same to one run. For all other verbs the engine itself asks, item by item."""
 
 ROUTES: tuple[Route, ...] = (
     _BATCHES.post(

@@ -148,7 +148,7 @@ async def check_body(call: Call[NoQuery, object]) -> BodyCheck:
 async def list_drafts(call: Call[DraftQuery, None]) -> Listing[BodyDraft]:
     """List the open drafts, of one type or of all, oldest first."""
     found = await call.calls.bodies.drafts(call.query.type)
-    return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.id])
 
 
 async def begin_draft(call: Call[CommentQuery, object]) -> Answer:
@@ -204,7 +204,8 @@ async def play_draft(call: Call[NoQuery, None]) -> Scenarios:
 
 async def list_bodies(call: Call[Paged, None]) -> Listing[BodyVersion]:
     """List the bodies in force, by type."""
-    return cursors.sliced(await call.calls.bodies.list(), call.query.cursor, call.page(call.query.limit))
+    found = await call.calls.bodies.list()
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.type])
 
 
 async def get_body(call: Call[NumberQuery, None]) -> BodyVersion:
@@ -310,7 +311,7 @@ ROUTES: tuple[Route, ...] = (
         status=201,
         example={"comment": "as the others have it"},
     ),
-    _READ.post("/body-checks", check_body, body=object, texts=TEXTS, answer=BodyCheck, example=_BODY),
+    _READ.post("/body-checks", check_body, is_look=True, body=object, texts=TEXTS, answer=BodyCheck, example=_BODY),
     _READ.get("/body-drafts", list_drafts, query=DraftQuery, answer=Listing[BodyDraft]),
     _DESIGN.post(
         "/body-drafts",
@@ -349,6 +350,7 @@ ROUTES: tuple[Route, ...] = (
     _READ.post(
         f"{_TYPE}/dry-run",
         dry_run_body,
+        is_look=True,
         body=DryRunBody,
         answer=DryRun,
         example={"data": {"number": "R-1", "grand_total": 40000}, "decisions": {"manager": "rejected"}},

@@ -31,7 +31,8 @@ class ChainQuery(NoQuery, frozen=True, kw_only=True):
 
 async def list_chains(call: Call[Paged, None]) -> Listing[Chain]:
     """List the newest version of each chain."""
-    return cursors.sliced(await call.calls.chains.list(), call.query.cursor, call.page(call.query.limit))
+    found = await call.calls.chains.list()
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.name])
 
 
 async def publish_chain(call: Call[NoQuery, PublishChain]) -> Answer:

@@ -55,7 +55,8 @@ class PatrolQuery(Paged, frozen=True, kw_only=True):
 
 async def list_charters(call: Call[Paged, None]) -> Listing[Charter]:
     """List all versions of all rules and settings, by name, each oldest first."""
-    return cursors.sliced(await call.calls.charters.list(), call.query.cursor, call.page(call.query.limit))
+    found = await call.calls.charters.list()
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.name, each.version])
 
 
 async def get_charter(call: Call[NumberQuery, None]) -> Answer:
@@ -130,7 +131,10 @@ async def repair_document(call: Call[NoQuery, Repair]) -> Mended:
 
 async def check_workflows(call: Call[Paged, None]) -> Listing[Violation]:
     """List where the published workflows of documents break a rule."""
-    return cursors.sliced(await call.calls.invariants.workflows(), call.query.cursor, call.page(call.query.limit))
+    found = await call.calls.invariants.workflows()
+    return cursors.named(
+        found, call.query.cursor, call.page(call.query.limit), lambda each: [each.rule, each.definition, each.told]
+    )
 
 
 def _tagged(charter: Charter) -> Answer:

@@ -38,7 +38,8 @@ class ContractChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 async def list_contracts(call: Call[Paged, None]) -> Listing[ContractVersion]:
     """List the newest version of each contract that the tenant has or shares, by type."""
-    return cursors.sliced(await call.calls.contracts.list(), call.query.cursor, call.page(call.query.limit))
+    found = await call.calls.contracts.list()
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.type])
 
 
 async def publish_contract(call: Call[PublishContractQuery, object]) -> Answer:
@@ -108,6 +109,6 @@ ROUTES: tuple[Route, ...] = (
     _CONTRACTS.get("/{type}/diff", diff_contract, query=ContractDiffQuery, answer=ContractChanges),
     _CONTRACTS.get("/{type}/export", export_contract, query=NumberQuery, answer=Exported),
     Subject("contracts", "/api/v1/contract-checks", "contracts:read", "own").post(
-        "", check_contract, body=object, texts=TEXTS, answer=ContractCheck, example=_CONTRACT
+        "", check_contract, is_look=True, body=object, texts=TEXTS, answer=ContractCheck, example=_CONTRACT
     ),
 )

@@ -209,7 +209,6 @@ ROUTES: tuple[Route, ...] = (
         permission="execution:resume",
         body=ResumeLater,
         answer=ResumeRequest,
-        takes_key=True,
         example={"reason": "tonight will do"},
     ),
 )

@@ -108,7 +108,7 @@ async def list_definitions(call: Call[DefinitionQuery, None]) -> Listing[Definit
     """List published versions by name, each oldest first; those of the tenant and those that all share."""
     found = await call.calls.definitions.list()
     wanted = [each for each in found if call.query.name in {"", each.name}]
-    return cursors.sliced(wanted, call.query.cursor, call.page(call.query.limit))
+    return cursors.named(wanted, call.query.cursor, call.page(call.query.limit), _named)
 
 
 async def publish_definition(call: Call[NoQuery, dict[str, object]]) -> Answer:
@@ -172,7 +172,8 @@ async def restore_definition(call: Call[NoQuery, Version]) -> None:
 
 async def list_archived(call: Call[Paged, None]) -> Listing[ArchivedDefinition]:
     """List the versions that are out of use, by name."""
-    return cursors.sliced(await call.calls.definitions.archived(), call.query.cursor, call.page(call.query.limit))
+    found = await call.calls.definitions.archived()
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), _named)
 
 
 async def get_definition(call: Call[VersionQuery, None]) -> DefinitionInfo:
@@ -197,6 +198,10 @@ async def draw_definition(call: Call[DrawingQuery, None]) -> Drawing:
     """A drawing of a version."""
     source = await call.calls.definitions.diagram(call.path["name"], call.query.version, format=call.query.format)
     return Drawing(format=call.query.format, source=source)
+
+
+def _named(version: DefinitionInfo | ArchivedDefinition) -> object:
+    return [version.tenant, version.name, version.version]
 
 
 @contextmanager
@@ -252,7 +257,7 @@ ROUTES: tuple[Route, ...] = (
         example=_EXAMPLE,
     ),
     _DEFINITIONS.post(
-        "/validate", validate_definition, body=dict[str, object], answer=DefinitionCheck, example=_EXAMPLE
+        "/validate", validate_definition, is_look=True, body=dict[str, object], answer=DefinitionCheck, example=_EXAMPLE
     ),
     _DEFINITIONS.post(
         "/files",
@@ -268,14 +273,29 @@ ROUTES: tuple[Route, ...] = (
         example=_FILE,
     ),
     _DEFINITIONS.post(
-        "/files/validate", validate_file, query=FileQuery, body=object, texts=_TEXTS, answer=FileCheck, example=_FILE
+        "/files/validate",
+        validate_file,
+        is_look=True,
+        query=FileQuery,
+        body=object,
+        texts=_TEXTS,
+        answer=FileCheck,
+        example=_FILE,
     ),
     _DEFINITIONS.post(
-        "/files/diff", diff_file, query=DiffQuery, body=object, texts=_TEXTS, answer=FileChanges, example=_FILE
+        "/files/diff",
+        diff_file,
+        is_look=True,
+        query=DiffQuery,
+        body=object,
+        texts=_TEXTS,
+        answer=FileChanges,
+        example=_FILE,
     ),
     _DEFINITIONS.post(
         "/files/dry-run",
         dry_run_file,
+        is_look=True,
         body=DryRunOfFile,
         answer=DryRun,
         example={"text": json.dumps(_FILE), "decisions": {"asked": "rejected"}},
@@ -301,6 +321,7 @@ ROUTES: tuple[Route, ...] = (
     _DEFINITIONS.post(
         "/{name}/dry-run",
         dry_run_definition,
+        is_look=True,
         body=DryRunOfWorkflow,
         answer=DryRun,
         example={"input": {"total": 40}, "failing": ["charge"]},

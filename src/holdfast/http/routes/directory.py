@@ -138,7 +138,7 @@ async def revoke_role(call: Call[NoQuery, None]) -> Done:
 async def list_holders(call: Call[Paged, None]) -> Listing[Principal]:
     """List those who have a role now."""
     found = await call.calls.directory.holders(call.path["role"])
-    return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.id])
 
 
 async def list_delegations(call: Call[OfPerson, None]) -> list[Delegation]:
@@ -188,7 +188,7 @@ async def end_absence(call: Call[NoQuery, None]) -> Done:
 async def list_stranded(call: Call[Paged, None]) -> Listing[HumanTask]:
     """List open questions that only deactivated people could decide."""
     found = await call.calls.directory.open_tasks_of_inactive()
-    return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.step_id])
 
 
 async def list_changes(call: Call[ChangesQuery, None]) -> Listing[DirectoryChange]:

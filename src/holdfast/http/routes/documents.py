@@ -284,7 +284,12 @@ async def list_document_rounds(call: Call[Paged, None]) -> Listing[DocumentRound
 async def list_document_links(call: Call[Paged, None]) -> Listing[DocumentLink]:
     """List the documents and runs that a document has to do with."""
     found = await call.calls.documents.links(call.path["type"], call.path["document"])
-    return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
+    return cursors.named(
+        found,
+        call.query.cursor,
+        call.page(call.query.limit),
+        lambda each: [each.how, each.type, each.id, each.step, each.field],
+    )
 
 
 async def list_document_choices(call: Call[Paged, None]) -> Listing[DocumentChoice]:
@@ -333,7 +338,14 @@ ROUTES: tuple[Route, ...] = (
         takes_key=True,
         example={"changes": {"grand_total": 41000}, "reason": "postage was missing"},
     ),
-    _ONE.post("/check-edit", check_edit, body=CheckEdit, answer=EditCheck, example={"changes": {"grand_total": 41000}}),
+    _ONE.post(
+        "/check-edit",
+        check_edit,
+        is_look=True,
+        body=CheckEdit,
+        answer=EditCheck,
+        example={"changes": {"grand_total": 41000}},
+    ),
     _ONE.post(
         "/notify-mutation",
         notify_mutation,

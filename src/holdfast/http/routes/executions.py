@@ -20,6 +20,7 @@ from holdfast.http import cursors, streams
 from holdfast.http.cursors import Listing
 from holdfast.http.news import Changed
 from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Stream, Subject
+from holdfast.http.streams import StreamQuery
 from holdfast.http.tags import tag_of
 
 
@@ -255,8 +256,9 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
     seconds = min(call.query.wait, call.server.options.longest_wait.total_seconds())
     if not found.is_terminal and seconds > 0:
         # How it stands then is told below. An engine without threads cannot be waited for.
-        with suppress(TimeoutError, WorkflowFailedError, DeadlockError):
+        with call.server.waits.place(call.identity.account), suppress(TimeoutError, WorkflowFailedError, DeadlockError):
             await call.server.hub.waited(call.run.result(timeout=seconds))
+        await call.revisit()  # Their credential may not hold any more.
         found = await call.run.describe()
     told = RunResult(
         id=found.id,
@@ -268,12 +270,12 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
     return Answer(value=told, status=200 if found.is_terminal else 202)
 
 
-async def stream_execution(call: Call[NoQuery, None]) -> Stream:
+async def stream_execution(call: Call[StreamQuery, None]) -> Stream:
     """The history of a run as it grows, as server-sent events: `entry`, `resync`, and `end` when it has ended."""
     return await streams.streamed(streams.run_events(call))
 
 
-async def stream_executions(call: Call[NoQuery, None]) -> Stream:
+async def stream_executions(call: Call[StreamQuery, None]) -> Stream:
     """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
     return await streams.streamed(streams.list_events(call))
 
@@ -292,7 +294,7 @@ ROUTES: tuple[Route, ...] = (
     _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQuery),
     _RUNS.get("/resumable", list_resumable, reach="own", answer=Listing[InstanceSummary], query=ResumableQuery),
     _RUNS.get("/stuck", list_stuck, reach="own", answer=Listing[InstanceSummary], query=Paged),
-    _RUNS.get("/events", stream_executions, reach="own", answer=Changed, media_type=_SSE),
+    _RUNS.get("/events", stream_executions, reach="own", query=StreamQuery, answer=Changed, media_type=_SSE),
     _RUN.get("", get_execution, answer=WorkflowInstance, also=(304,)),
     _RUN.get("/status", get_status, answer=RunStatus),
     _RUN.get("/steps", list_steps, answer=list[Step]),
@@ -306,5 +308,5 @@ ROUTES: tuple[Route, ...] = (
     _RUN.get("/resume-options", list_resume_options, answer=list[ResumeOption]),
     _RUN.get("/resume-requests", list_resume_requests, answer=list[ResumeRequest]),
     _RUN.get("/result", await_result, answer=RunResult, query=WaitQuery, also=(202,)),
-    _RUN.get("/events", stream_execution, answer=HistoryEntry, media_type=_SSE),
+    _RUN.get("/events", stream_execution, query=StreamQuery, answer=HistoryEntry, media_type=_SSE),
 )

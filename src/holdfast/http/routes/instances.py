@@ -108,6 +108,7 @@ ROUTES: tuple[Route, ...] = (
     _INSTANCES.post(
         "/sent-effects",
         compare_sent,
+        is_look=True,
         body=Received,
         answer=list[SentEffect],
         example={"keys": ["0193a2b4-0000-7000-8000-000000000001:1"]},

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.app.operator_views import Backlog, MissingHandler, ProjectionInfo, WorkerInfo
+from holdfast.app.operator_views import Backlog, GivenUp, MissingHandler, ProjectionInfo, WorkerInfo
 from holdfast.errors import HoldfastError
 from holdfast.http.gauges import MEDIA_TYPE, Labels
 from holdfast.http.routing import Call, Given, NoQuery, Route, Subject, Text
@@ -19,6 +19,8 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Backlog]
     inbox_depth: int
     """How many accepted commands wait."""
+    given_up: list[GivenUp]
+    """How many dead letters there are, by tenant."""
 
 
 class Maintain(Given, frozen=True, kw_only=True):
@@ -34,9 +36,9 @@ async def list_workers(call: Call[NoQuery, None]) -> list[WorkerInfo]:
 
 
 async def list_queues(call: Call[NoQuery, None]) -> Queues:
-    """How much work waits, by handler and by definition."""
+    """How much work waits, by handler and by definition, and how much gave up, by tenant."""
     admin = call.engine.admin
-    return Queues(items=await admin.backlog(), inbox_depth=await admin.inbox_depth())
+    return Queues(items=await admin.backlog(), inbox_depth=await admin.inbox_depth(), given_up=await admin.given_up())
 
 
 async def list_missing_handlers(call: Call[NoQuery, None]) -> list[MissingHandler]:
@@ -81,7 +83,8 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
         ("holdfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),
     ]
     try:
-        backlog, depth = await call.engine.admin.backlog(), await call.engine.admin.inbox_depth()
+        admin = call.engine.admin
+        backlog, depth, given_up = await admin.backlog(), await admin.inbox_depth(), await admin.given_up()
         lag = max((each.lag for each in await call.engine.projections.list()), default=0)
     except HoldfastError:  # The figures of this process are worth something while the database is away.
         return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
@@ -89,6 +92,8 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
         waiting = float(sum(each.count for each in backlog if each.kind == kind))
         figures.append(("holdfast_backlog", "How much work waits.", (("kind", kind),), waiting))
     figures.append(("holdfast_inbox_depth", "Accepted commands that wait.", (), float(depth)))
+    buried = float(sum(each.count for each in given_up))
+    figures.append(("holdfast_dead_letters", "Things that gave up and wait for an operator.", (), buried))
     figures.append(("holdfast_projection_lag", "Events that the slowest read model has not read.", (), float(lag)))
     return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
-from holdfast.errors import RejectedError
+from holdfast.errors import HoldfastError, RejectedError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.problems import EdgeCode, EdgeError
@@ -94,8 +94,9 @@ async def list_schedules(call: Call[ScheduleQuery, None]) -> Listing[Schedule]:
 
 
 async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
-    """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none."""
+    """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
     asked, name = call.body, call.path["schedule"]
+    await _check_starter(call)
 
     async def found_there() -> int:
         return (await call.calls.schedules.get(name)).revision
@@ -187,6 +188,18 @@ async def list_times(call: Call[TimesQuery, None]) -> Times:
     return Times(times=found)
 
 
+async def _check_starter(call: Call[NoQuery, PutSchedule]) -> None:
+    """EdgeError unless whoever puts a schedule could start by themselves what it starts."""
+    if call.identity.may(_START):
+        return
+    try:
+        graph = await call.calls.definitions.get(call.body.workflow, call.body.version)
+        needed = _CREATE if graph.kind == "envelope" else _START
+    except HoldfastError:  # What is not there, whoever may start things is told.
+        needed = _START
+    call.identity.check(needed)
+
+
 def _shown(found: Schedule) -> Answer:
     return Answer(value=found, headers={"etag": tag_of(found, found.revision)})
 
@@ -198,6 +211,7 @@ def _changed(error: RejectedError) -> Exception:
     return EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error).removesuffix(f" [{_CONFLICT}]"))
 
 
+_START, _CREATE = "execution:start", "documents:write"
 _SCHEDULES = Subject("schedules", "/api/v1/schedules", "schedule:read", "own")
 _CHANGES = Subject("schedules", "/api/v1/schedules/{schedule}", "schedule:manage", "own")
 

@@ -111,8 +111,9 @@ async def tell_session(call: Call[NoQuery, None]) -> OwnSession:
 async def leave_session(call: Call[NoQuery, None]) -> Answer:
     """Leave: the session ends, here and everywhere. For those who came with a key or a token nothing ends."""
     kind, _, identity = call.identity.credential.partition(":")
-    if kind == "session":
-        await call.calls.sessions.end(identity)
+    if kind == "session":  # It is theirs whichever part of the tenant the page looks at.
+        whole = RequestContext(tenant=call.identity.tenant, actor=call.identity.actor, trace=call.trace)
+        await call.engine.acting(whole).sessions.end(identity)
         call.server.door.forget()
     return Answer(cookies=(cookies.dropped(cookies.SESSION, is_secure=call.is_secure),))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
-from holdfast.errors import HoldfastError
 from holdfast.http.routing import Answer, Call, NoQuery, Route, Subject
 from holdfast.http.server import Server
 
@@ -28,17 +29,14 @@ async def tell_ready(call: Call[NoQuery, None]) -> Answer:
 
 async def is_ready(server: Server) -> bool:
     """Whether requests should be sent to a server."""
-    try:
-        await server.engine.aio.admin.inbox_depth()
-    except HoldfastError:
-        return False
     health = server.engine.health()
-    return health.is_healthy and health.maintenance != "refuse"
+    return health.is_healthy and health.maintenance != "refuse" and await server.pulse.beats()
 
 
 async def get_document(call: Call[NoQuery, None]) -> Answer:
     """The OpenAPI document of this API."""
-    return Answer(value=msgspec.Raw(call.server.document()))
+    place = str(call.scope.get("root_path") or "/")
+    return Answer(value=msgspec.Raw(await asyncio.to_thread(call.server.document, place)))
 
 
 def _told(*, is_well: bool) -> Answer:

@@ -76,6 +76,9 @@ class CommitQueue:
         """Monotonic time at which the work was taken up that is under way."""
         self._error = ""
         """Why the database does not take it."""
+        self._failing_since: float | None = None
+        self._failed_at = 0.0
+        """Monotonic times since when the database takes nothing, None while it does, and at which it was last tried: whoever waited may have gone since."""
         self._owes_recovery = False
         self._owes_since = 0.0
         self._echo = _ECHO_SECONDS
@@ -158,6 +161,9 @@ class CommitQueue:
             return ""
         if not thread.is_alive():
             return "its thread has ended"
+        failing = self._failing_since
+        if failing is not None and self._failed_at - failing >= self._limit > now - self._failed_at:
+            return f"has committed nothing for {now - failing:.0f} s: {self._error}"
         since = self._busy_since
         if since is not None and now - since >= self._limit:
             return f"has been in the same commit for {now - since:.0f} s{self._error and ': ' + self._error}"
@@ -198,6 +204,7 @@ class CommitQueue:
             self._busy_since = time.monotonic()
             with self.handing_over, Bringing():
                 batch = self._commit([submission], [])
+                self._failing_since = None
                 self._settle(batch)
         except BaseException as error:  # noqa: BLE001 - what was carried out is found out by the committer's own thread
             _log.debug("a commit on the thread of its caller failed: %s", error)
@@ -277,7 +284,7 @@ class CommitQueue:
                 batch = self._commit(submissions, finished)
             except StoreUnavailableError as error:
                 had_outage = True
-                self._error = describe(error)
+                self._note_failure(error)
                 submissions = self._outlast(submissions, error)
                 if self._acceptances.waiting:
                     self._acceptances.outlast(error, may_wait=self._may_wait)
@@ -298,11 +305,17 @@ class CommitQueue:
                 had_outage = True  # What ended without a command may still be there.
                 break
             else:
+                self._failing_since, self._error = None, ""
                 self._settle(batch)
                 self._drop(finished)
                 break
-        self._error = ""
         return had_outage
+
+    def _note_failure(self, error: StoreUnavailableError) -> None:
+        now = time.monotonic()
+        if self._failing_since is None or now - self._failed_at >= self._limit:  # Of what was so long ago nobody knows.
+            self._failing_since = now
+        self._failed_at, self._error = now, describe(error)
 
     def _drop(self, finished: list[Claim]) -> None:
         for claim in finished:

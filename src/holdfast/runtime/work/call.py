@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TypeVar, cast
 
@@ -14,9 +16,12 @@ from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
 from holdfast.runtime.companions import Attendance, CallFacts, Companions
-from holdfast.runtime.handlers import EffectContext, Handler, UncalledError
+from holdfast.runtime.handlers import EffectContext, Fail, Handler, NoConnectionError, Retry, UncalledError
+from holdfast.runtime.mishaps import describe
 from holdfast.runtime.telemetry import WorkLost
 from holdfast.store.shapes import StoredEffect
+
+_log = logging.getLogger("holdfast.handlers")
 
 T = TypeVar("T")
 
@@ -47,6 +52,7 @@ class Execution:
         "has_slot",
         "is_begun",
         "is_stopping",
+        "joint",
         "key",
         "limit",
         "needs_thread",
@@ -94,6 +100,8 @@ class Execution:
         """The id of the thread that a plain function keeps busy."""
         self.take_back: Callable[[], None] | None = None
         """Takes the connection from a transactional handler that is running; None while there is none to take."""
+        self.joint: object = None
+        """What a handler of the engine's own has other instances' commands carried out by; None for all others."""
         request = OWN if effect.context is None else request_of(effect.context)
         self.follow_up = OWN
         if request is not OWN:
@@ -214,6 +222,24 @@ def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
     context = copy_context()  # What is lent to the caller is lent to the coroutine.
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-handler") as thread:
         return thread.submit(context.run, lambda: asyncio.run(make())).result()
+
+
+def log_failure(execution: Execution, error: BaseException) -> None:
+    """Tell the log what a handler raised, and where: histories keep the words, and the place is what whoever wrote the handler looks for.
+
+    `Fail` and `Retry` are what a handler wanted to say, and so is whatever it raises because it was told to stop. What is no Exception ends
+    programs, and is told by whoever ends this one.
+    """
+    if not isinstance(error, Exception):
+        return
+    effect = execution.effect
+    is_meant = execution.context.cancelled or (
+        isinstance(error, Fail | Retry) and not isinstance(error, NoConnectionError)
+    )
+    level = logging.INFO if is_meant and not isinstance(error, UncalledError) else logging.WARNING
+    named_so = (effect.handler, effect.definition, effect.instance, describe(error))
+    with suppress(Exception):  # Filters and handlers of logs are somebody else's code.
+        _log.log(level, "the handler %r failed for %r, run %s: %s", *named_so, exc_info=None if is_meant else error)
 
 
 def too_slow(limit: float | None) -> TimeoutError:

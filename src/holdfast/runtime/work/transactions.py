@@ -111,7 +111,7 @@ class Transactions:
                 self._telemetry.tell(refused(refusal.submission, refusal.error))
             outcome = outcome_of(refusal.error)
             raise outcome from (refusal.error.__cause__ if outcome is refusal.error else refusal.error)
-        joint = execution.context.connection
+        joint = execution.joint
         for each in joint.batches if isinstance(joint, Joint) else ():
             self._written(each)
         if batch is not None:

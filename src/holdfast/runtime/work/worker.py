@@ -31,6 +31,7 @@ from holdfast.runtime.work.call import (
     Key,
     cancel_task,
     key_of,
+    log_failure,
     named,
     run_coroutine,
     take_back,
@@ -449,6 +450,8 @@ class Worker:
     def _end(self, execution: Execution, said: str, error: BaseException | None = None) -> None:
         """The call is over: its slot is free for the next effect, which the commit of this one may bring."""
         effect = execution.effect
+        if error is not None:
+            log_failure(execution, error)
         if execution.attendances:
             ended(execution.attendances, error)
         self._free_slot(execution)

@@ -23,6 +23,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from holdfast.errors import ConfigurationError, StoreError, StoreUnavailableError
+from holdfast.store.haste import check_haste
 from holdfast.store.port import EndedTransactionError, LostRaceError
 from holdfast.store.postgres import packing as columns
 from holdfast.store.postgres.faults import is_transient, translate
@@ -109,6 +110,7 @@ class Line:
     @contextmanager
     def use(self) -> Iterator[Connection]:
         """The connection, in autocommit mode. A broken one is dropped, and the next use connects again."""
+        check_haste()
         self._uses += 1
         was_sent = False
         try:

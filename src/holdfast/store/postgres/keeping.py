@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int2, Int4, Int8
 
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.store.fading import Faded, packed
-from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, GivenUp, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.calls import accept
@@ -50,6 +50,7 @@ class _Sql(msgspec.Struct, frozen=True):
     receipted: str
     next_number: str
     backlog: str
+    given_up: str
     unhandled: str
     waiting_words: str
 
@@ -179,6 +180,12 @@ class PostgresKeeper:
         with self._line.use() as connection:
             found = cast("list[rows.Row]", connection.execute(_sql.backlog).fetchall())
         return [Backlog(*row) for row in found]
+
+    def given_up(self) -> list[GivenUp]:
+        """How many dead letters there are, by tenant."""
+        with self._line.use() as connection:
+            found = cast("list[rows.Row]", connection.execute(_sql.given_up).fetchall())
+        return [GivenUp(*row) for row in found]
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
         """Handlers that work waits for and no live worker has."""

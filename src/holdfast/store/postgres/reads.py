@@ -22,6 +22,7 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.findings import StepName, Transition
+from holdfast.store.haste import check_haste
 from holdfast.store.paging import LAST_ID, id_range, in_order, page_of
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection
@@ -104,6 +105,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
 
 @contextmanager
 def _taken(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
+    check_haste()
     try:
         with translated(url), pool.connection() as connection:
             try:

@@ -36,7 +36,7 @@ class PostgresRemoval:
         self.url = line.url
         self._line = line
 
-    def remove(self, made: Made, *, with_unfinished: bool) -> Removal:
+    def remove(self, made: Made, *, with_unfinished: bool, with_workers: bool) -> Removal:
         """Drop every table and function by its name, and then the schema, none of them with what others have built on it."""
         with self._line.transaction() as connection:
             if not _row(connection, _sql.exists)[0]:
@@ -46,7 +46,7 @@ class PostgresRemoval:
                 raise StoreUnavailableError(f"{self.url}: another process is migrating; look what it does")
             connection.execute(_sql.hold)
             standing = Standing(*_row(connection, _sql.standing, *_row(connection, _sql.clock)))
-            check_idle(self.url, standing, with_unfinished=with_unfinished)
+            check_idle(self.url, standing, with_unfinished=with_unfinished, with_workers=with_workers)
             try:
                 _drop(connection, made)
             except psycopg.errors.DependentObjectsStillExist as error:

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from holdfast.errors import ConfigurationError, StoreUnavailableError
+from holdfast.store.haste import check_haste
 from holdfast.store.port import EndedTransactionError
 from holdfast.store.sqlite.faults import is_busy, translate, translated
 from holdfast.store.sqlite.lending import LentConnection, Loan, loans
@@ -179,6 +180,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that may write: committed at the end of the block, rolled back when it raises."""
+        check_haste()
         self.refuse_inside()
         with self._lock, translated(self.url):
             connection = self._writer
@@ -259,6 +261,7 @@ class Database:
 
         In memory there is one connection, so readers take turns with the writer.
         """
+        check_haste()
         if not self._path:
             if not self._lock.is_mine:
                 self.refuse_inside()

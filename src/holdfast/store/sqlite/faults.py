@@ -52,7 +52,9 @@ def translate(error: sqlite3.Error, url: str) -> Exception:
     if name.startswith(_CORRUPT):
         return CorruptHistoryError(f"{url} is damaged: {error}; restore it from a backup")
     if is_busy(error):
-        return StoreUnavailableError(f"{url} cannot be used now: another process holds its write lock")
+        return StoreUnavailableError(
+            f"{url} cannot be used now: another process holds its write lock, or a transaction of your own does"
+        )
     for prefix, reason in _UNAVAILABLE.items():
         if name.startswith(prefix):
             return StoreUnavailableError(f"{url} cannot be used now: {reason} ({error})")

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.rows import kinds
 from holdfast.store.fading import Faded, packed
-from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, GivenUp, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance, Receipt, ReceiptKey
@@ -60,6 +60,7 @@ class _Sql(msgspec.Struct, frozen=True):
     receipted: str
     next_number: str
     backlog: str
+    given_up: str
     waiting_work: str
     next_timer_word: str
     next_message_word: str
@@ -186,6 +187,11 @@ class SQLiteKeeper:
         """How much work waits."""
         with self._database.reading() as connection:
             return [Backlog(*row) for row in connection.execute(_sql.backlog)]
+
+    def given_up(self) -> list[GivenUp]:
+        """How many dead letters there are, by tenant."""
+        with self._database.reading() as connection:
+            return [GivenUp(*row) for row in connection.execute(_sql.given_up)]
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
         """Handlers that work waits for and no live worker has."""

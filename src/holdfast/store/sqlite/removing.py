@@ -33,14 +33,14 @@ class SQLiteRemoval:
         self.url = database.url
         self._database = database
 
-    def remove(self, made: Made, *, with_unfinished: bool) -> Removal:
+    def remove(self, made: Made, *, with_unfinished: bool, with_workers: bool) -> Removal:
         """Drop every table by its name; its indexes and triggers go with it. The mark of the schema in the file's header goes too."""
         with self._database.writing() as connection:
             if connection.execute(_sql.exists).fetchone() is None:
                 return Removal(self.url)
             now = connection.execute(_sql.clock).fetchone()
             standing = Standing(*connection.execute(_sql.standing, now).fetchone())
-            check_idle(self.url, standing, with_unfinished=with_unfinished)
+            check_idle(self.url, standing, with_unfinished=with_unfinished, with_workers=with_workers)
             self._check_unused(", ".join(_referring(connection, made)))
             was_sound = not _unsound(connection)
             for name in made.tables:

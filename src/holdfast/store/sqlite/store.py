@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
 from holdfast.errors import ConfigurationError, StoreError
 from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import Migration, bring_up, read_migrations, scripted
+from holdfast.store.removing import made_by
 from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.blueprints import SQLiteBlueprints
@@ -34,6 +35,8 @@ from holdfast.store.sqlite.resuming import SQLiteResumes
 from holdfast.store.sqlite.seals import SQLiteSeals
 from holdfast.store.sqlite.workers import SQLiteWorkers
 
+_FACTS = ("codec", "identity")
+"""What a file says of itself."""
 DEFAULT_PATIENCE = 60.0
 """Seconds to wait for another process to let go of the file before giving up."""
 
@@ -262,6 +265,8 @@ class SQLiteSchema:
         """The file's user_version."""
         with self._database.reading() as connection:
             number: int = connection.execute("pragma user_version").fetchone()[0]
+            if number and not _there(connection, read_migrations(__package__)):
+                raise ConfigurationError(_MARKED.format(self.url, number))
             return number
 
     @contextmanager
@@ -274,9 +279,27 @@ class SQLiteSchema:
         with self._database.writing() as connection:
             if connection.execute("pragma user_version").fetchone()[0] >= migration.number:
                 return  # Another process was faster.
+            if taken := _there(connection, [migration]):
+                raise ConfigurationError(_TAKEN.format(self.url, ", ".join(taken)))
             for statement in _statements(migration.sql):
                 connection.execute(statement)
             connection.execute(f"pragma user_version = {migration.number}")
+
+
+_TAKEN = (
+    "{} has tables of somebody else by names that the engine needs for its own: {}; rename them, or give the engine a file of its own "
+    "(on Postgres it has a schema of its own)"
+)
+_MARKED = (
+    "{} has a `pragma user_version` of {} and no table of the engine: somebody else keeps a mark there, where the engine keeps the version "
+    "of its schema; give the engine a file of its own"
+)
+
+
+def _there(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> list[str]:
+    """The tables that migrations make, as far as they are there."""
+    there = {name for (name,) in connection.execute("select name from sqlite_schema where type in ('table', 'view')")}
+    return sorted(there.intersection(made_by(migrations).tables))
 
 
 def sqlite_script(after: int) -> str:
@@ -320,14 +343,24 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _settle(database: Database, codec: str) -> str:
-    """Check that the file speaks our codec; its identity."""
-    with database.writing() as connection:
-        for fact in (("codec", codec), ("identity", secrets.token_hex(16))):
-            connection.execute("insert into meta (name, value) values (?, ?) on conflict do nothing", fact)
-        kept = connection.execute("select value from meta where name = 'codec'").fetchone()[0]
-        identity = connection.execute("select value from meta where name = 'identity'").fetchone()[0]
+    """Check that the file speaks our codec; its identity. Only who finds it new writes into it: whoever just looks waits for no writer."""
+    with database.reading() as connection:
+        facts = _facts(connection)
+    if len(facts) < len(_FACTS):
+        with database.writing() as connection:
+            for fact in zip(_FACTS, (codec, secrets.token_hex(16)), strict=True):
+                connection.execute("insert into meta (name, value) values (?, ?) on conflict do nothing", fact)
+            facts = _facts(connection)
+    kept, identity = (facts[each] for each in _FACTS)
     if kept != codec:
         raise ConfigurationError(
             f"{database.url} was written with the {kept!r} codec; open it with that one, not with {codec!r}"
         )
-    return str(identity)
+    return identity
+
+
+def _facts(connection: sqlite3.Connection) -> dict[str, str]:
+    return {
+        name: str(value)
+        for name, value in connection.execute("select name, value from meta where name in (?, ?)", _FACTS)
+    }

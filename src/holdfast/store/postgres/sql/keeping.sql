@@ -159,6 +159,9 @@ union all select 'timer', definition, count(*) from holdfast.timers group by def
 union all select 'inbox', definition, count(*) from holdfast.inbox group by definition
 order by 1, 2
 
+-- name: given_up
+select tenant, count(*) from holdfast.dead_letters group by tenant order by tenant
+
 -- name: unhandled
 -- From one name to the next along the index: a step for each handler that somebody has, however much work waits for it.
 with recursive h (handler) as (

@@ -158,6 +158,9 @@ union all select 'timer', definition, count(*) from timers group by definition
 union all select 'inbox', definition, count(*) from inbox group by definition
 order by 1, 2;
 
+-- name: given_up
+select tenant, count(*) from dead_letters group by tenant order by tenant;
+
 -- name: waiting_work
 select count(*), min(created_at) from (
     select created_at from effects indexed by effects_ready

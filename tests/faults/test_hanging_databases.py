@@ -1,0 +1,104 @@
+"""A database that neither answers nor breaks: whoever waits for it waits alone, and what is asked about the server is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx
+import psycopg
+import pytest
+
+from api.serving import served
+from devserver.postgres import Server, temporary_server
+from holdfast import Engine, Saga
+from holdfast.http import HttpOptions
+from holdfast.store.opening import open_store
+from support.engines import QUICK
+from support.waiting import comes_to_an_end, eventually
+
+ORDER = Saga("order").step("ship", lambda: {"parcel": 77}).build()
+
+
+@contextmanager
+def standing_still(server: Server) -> Iterator[None]:
+    """All of a server's processes are stopped while the block lasts: connections stay, and nobody answers on them."""
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        found = connection.execute("select pid from pg_stat_activity").fetchall()
+    pids = [server.pid, *(pid for (pid,) in found)]
+    stopped = []
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except ProcessLookupError:  # One that has just ended.
+            continue
+        stopped.append(pid)
+    try:
+        yield
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of its own, which can be stopped."""
+    with temporary_server() as made:
+        yield made
+
+
+@pytest.fixture
+def engine(server: Server) -> Iterator[Engine]:
+    """An engine on a database of its own, which knows a workflow."""
+    url = server.create_database("hanging")
+    open_store(url).close()
+    engine = Engine(url, settings=QUICK).register(ORDER)
+    try:
+        yield engine
+    finally:
+        engine.stop()
+        server.drop_database("hanging")
+
+
+def test_a_loop_goes_on_while_the_database_hangs(server: Server, engine: Engine) -> None:
+    """A start whose workflow this process has yet to look up waits for the database on another thread than that of the loop."""
+
+    async def begin() -> str:
+        with standing_still(server):
+            begun = asyncio.ensure_future(engine.aio.start("order"))
+            await asyncio.sleep(0)
+            assert not begun.done()
+        return (await (await begun).describe()).definition
+
+    def run() -> None:
+        assert asyncio.run(begin()) == "order"
+
+    comes_to_an_end(run)
+
+
+def test_who_asks_whether_a_server_is_well_is_answered_while_its_database_hangs(server: Server, engine: Engine) -> None:
+    """Starts hang for as long as the database does; meanwhile the process says that it lives, and that requests should go elsewhere."""
+    with (
+        served(engine, HttpOptions(), insecure_dev=True) as address,
+        httpx.Client(base_url=address, timeout=20) as client,
+    ):
+        assert client.get("/readyz").status_code == 200
+        with standing_still(server):
+            with pytest.raises(httpx.ReadTimeout):
+                client.post("/api/v1/executions", json={"definition": "order"}, timeout=0.2)
+            assert client.get("/healthz").status_code == 200
+            assert client.get("/readyz").status_code == 503
+        eventually(lambda: client.get("/readyz").status_code == 200)
+
+
+def test_a_start_waits_for_a_database_that_is_away(server: Server, engine: Engine) -> None:
+    """Whatever a start has to look up first: it waits as long as every command does, and is carried out when the database is back."""
+    with ThreadPoolExecutor(1) as pool:
+        server.stop("immediate")
+        begun = pool.submit(engine.start, "order")
+        server.start()
+        assert begun.result(timeout=60).describe().definition == "order"
