@@ -107,6 +107,23 @@ def test_what_a_document_was(own: World) -> None:
     assert ann.get(f"{ONE}/audit").json()["items"]
 
 
+def test_what_is_wrong_with_a_request_is_told(own: World) -> None:
+    """What does not fit the contract is 422 and no conflict; whoever names a field that there is not is told which there are."""
+    ann = own.client()
+    wrong = problem(ann.post(INVOICES, {"data": {**INVOICE, "grand_total": 1.5}, "id": "INV-1"}))
+    assert (wrong["status"], wrong["code"]) == (422, "invalid_document")
+    assert wrong["remedy"].startswith("correct what the message names; /api/v1/contracts/")
+    ann.post(INVOICES, {"data": INVOICE, "id": "INV-1"})
+    unknown = problem(ann.post(f"{ONE}/transitions", {"transition": "submitt"}))
+    assert (unknown["status"], unknown["code"]) == (422, "unknown_transition")
+    misnamed = problem(ann.post(f"{ONE}/transitions", {"name": "submit"}))
+    assert "unknown field `name`; it takes `transition` (required), " in misnamed["detail"]
+    missing = problem(ann.post(f"{ONE}/transitions", {}))
+    assert "missing required field `transition`; it takes `transition` (required), " in missing["detail"]
+    below = problem(ann.post("/api/v1/executions", {"definition": 7}))
+    assert "it takes" not in below["detail"]
+
+
 def test_documents_are_told_apart(own: World) -> None:
     """Another tenant, and another partition, have a document of the same id for themselves, and see of this one what nobody has."""
     north, south = (own.client(actor=each, partition=each) for each in (NORTH, SOUTH))

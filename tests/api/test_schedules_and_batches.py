@@ -199,8 +199,9 @@ def test_a_version_of_the_tenant_is_archived_and_restored(own: World) -> None:
     client, base = own.client(), "/api/v1/definitions"
     client.ask("POST", f"{base}/files", content=FILE.format(version=1, role="manager"), headers=YAML)
     name = f"{base}/holidays.request"
-    assert client.post(f"{name}/archive", {"version": "1"}).status_code == 204
-    assert [each["name"] for each in client.get(f"{base}/archived").json()["items"]] == ["holidays.request"]
+    assert client.post(f"{name}/archive", {"version": "1", "reason": "a wrong role"}).status_code == 204
+    (told,) = client.get(f"{base}/archived").json()["items"]
+    assert (told["name"], told["archived_why"]) == ("holidays.request", "a wrong role")
     start = {"definition": "holidays.request", "version": "1"}
     assert problem(client.post("/api/v1/executions", start))["code"] == "archived"
     assert client.post(f"{name}/restore", {"version": "1"}).status_code == 204

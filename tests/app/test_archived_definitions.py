@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import NotFoundError, RejectedError, Saga
+from holdfast import NotFoundError, PayloadError, RejectedError, Saga
 from support.engines import Place
 
 
@@ -36,6 +36,25 @@ def test_nothing_new_is_started_with_what_is_archived(place: Place) -> None:
     other.definitions.restore("order", 2)
     place.clock.move(timedelta(seconds=3))
     assert one.start("order").describe().definition_version == "2"
+
+
+def test_who_took_a_version_out_of_use_is_told(place: Place) -> None:
+    """Who, when and why, until it is restored; what is said anew takes the place of what was said."""
+    engine = place.engine().register(saga(1).build())
+    acme = engine.as_tenant("acme", actor="ann")
+    engine.as_tenant("acme").definitions.publish({**engine.definitions.data("order"), "name": "own"})
+    acme.definitions.archive("own", 1, reason="wrong account")
+    engine.definitions.archive("order", 1)
+    told = [(each.name, each.archived_by, each.archived_at, each.archived_why) for each in acme.definitions.archived()]
+    now = place.clock.now()
+    assert told == [("order", "system", now, ""), ("own", "ann", now, "wrong account")]
+    place.clock.move(timedelta(hours=1))
+    acme.definitions.restore("own", 1)
+    acme.definitions.archive("own", 1, reason="again")
+    (_, own) = acme.definitions.archived()
+    assert (own.archived_at, own.archived_why) == (place.clock.now(), "again")
+    with pytest.raises(PayloadError):
+        acme.definitions.archive("own", 1, reason=7)  # type: ignore[arg-type]
 
 
 def test_a_tenant_archives_its_own(place: Place) -> None:

@@ -20,6 +20,7 @@ from holdfast import (
     Engine,
     Moment,
     PayloadError,
+    Saga,
     Settings,
 )
 from holdfast.store.shapes import Address, Snapshot
@@ -30,6 +31,13 @@ from support.samples import Add, Answer, Counter, Do, Noted, Puppet, act, done
 from support.waiting import eventually
 
 OFTEN = Settings(snapshot_events=10)
+
+
+class Marked(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self  # As Django's do.
 
 
 @dataclass
@@ -99,6 +107,22 @@ def test_a_wrong_type_is_refused_at_the_door(place: Place, weight: object) -> No
             reply.result()
     assert engine.instances.list() == []
     assert engine.admin.inbox_depth() == 0
+
+
+def test_a_text_that_is_marked_as_something_is_kept_as_a_text(place: Place) -> None:
+    """What templates of Django and Jinja make is a class of texts of their own: it is taken, and handlers get plain texts."""
+    seen: list[object] = []
+
+    def mail(body: str, names: dict[str, str]) -> dict[str, object]:
+        seen.extend([body, *names, *names.values()])
+        return {"sent": Marked("<i>")}
+
+    engine = place.engine().register(Saga("mail").step("mail", mail).build())
+    run = engine.start("mail", {"body": Marked("<b>"), "names": {Marked("a"): Marked("b")}})
+    engine.drain()
+    assert run.result() == {"body": "<b>", "names": {"a": "b"}, "sent": "<i>"}
+    assert (seen, {type(each) for each in seen}) == (["<b>", "a", "b"], {str})
+    assert engine.instances.verify(run.id).is_sound
 
 
 def test_memory_and_history_hold_the_same(place: Place) -> None:

@@ -96,6 +96,22 @@ def test_mistakes_are_told_to_programs(holdfast: Holdfast) -> None:
     assert sound["workflows"] == [{"name": "orders.approval", "version": "1", "kind": "process"}]
 
 
+def test_several_files_are_looked_at_in_one_go(holdfast: Holdfast) -> None:
+    """As a shell names them; one that has mistakes makes the answer no, and the others are told all the same."""
+    names = written(MISSPELT, "wrong.yaml"), written(ORDERS, "right.yaml")
+    told = holdfast("validate", *names, code=Exit.NO).stdout.splitlines()
+    assert told[-1] == "right.yaml is valid: 1 workflow"
+    assert told[0].startswith("wrong.yaml:")
+    listed = holdfast.json("validate", *names, code=Exit.NO)
+    assert listed["is_valid"] is False
+    assert isinstance(listed["files"], list)
+    assert [(each["file"], each["is_valid"]) for each in listed["files"]] == [
+        ("wrong.yaml", False),
+        ("right.yaml", True),
+    ]
+    assert holdfast("validate", "right.yaml", "right.yaml").stdout.count("is valid") == 2
+
+
 def test_what_is_odd_is_no_mistake_unless_one_is_strict(holdfast: Holdfast) -> None:
     """Warnings are told, and count only with `--strict`."""
     odd = ORDERS.replace("      - {from: confirm, event: completed, to: approved}\n", "")

@@ -220,6 +220,7 @@ def test_an_old_database_is_told_with_the_next_step(holdfast: Holdfast, tmp_path
 
 def test_a_database_of_newer_code_is_not_told_to_be_migrated(holdfast: Holdfast, tmp_path: Path) -> None:
     """Nothing that this code could do would help: the next step is another one than for an older database."""
+    holdfast("migrate", "--database", f"sqlite:///{tmp_path / 'newer.db'}")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as database:
         database.execute("pragma user_version = 99")
     for words in (["list"], ["doctor"], ["migrate"]):

@@ -97,11 +97,13 @@ def test_letters_of_one_cause_are_dealt_with_together(stage: Stage) -> None:
 def test_a_version_is_archived_and_restored(stage: Stage) -> None:
     """What is out of use starts nothing new, and says so."""
     holdfast = stage.holdfast
-    holdfast("definitions", "archive", "order", "1")
+    holdfast("definitions", "archive", "order", "1", "--reason", "it pays the wrong account")
     assert "are archived" in holdfast("start", "order", code=Exit.REFUSED).stderr
     assert "is archived" in holdfast("start", "order", "--version", "1", code=Exit.REFUSED).stderr
     assert "`holdfast definitions restore`" in holdfast("start", "order", code=Exit.REFUSED).stderr
-    assert [each["name"] for each in holdfast.json("definitions", "archived")["items"]] == ["order"]
+    (told,) = holdfast.json("definitions", "archived")["items"]
+    assert (told["name"], told["archived_by"], told["archived_why"]) == ("order", "system", "it pays the wrong account")
+    assert "it pays the wrong account" in holdfast("definitions", "archived").stdout
     holdfast("definitions", "restore", "order", "1")
     holdfast("start", "order")
     assert holdfast("definitions", "archive", "order", "9", code=Exit.NOT_FOUND).stderr

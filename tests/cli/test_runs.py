@@ -214,7 +214,10 @@ def test_what_is_not_there_is_told(stage: Stage) -> None:
         foreign = stage.holdfast(command, run, "--tenant", "another", code=Exit.NOT_FOUND).stderr
         assert nobody.replace(NOBODY, run) == foreign
         assert "→ `holdfast list` shows what there is" in nobody
-        assert "is not the id of an instance" in stage.holdfast(command, "o-1", code=Exit.WRONG).stderr
+        told = stage.holdfast(command, "o-1", code=Exit.WRONG).stderr
+        assert (
+            "is not the id of an instance; `holdfast list` shows those of runs, and `holdfast list --key KEY`" in told
+        )
     late = stage.holdfast("show", run, "--at", "99", code=Exit.NOT_FOUND).stderr
     assert "→ `holdfast history RUN` shows what there is" in late
     unpaused = stage.holdfast("resume", run, code=Exit.REFUSED).stderr

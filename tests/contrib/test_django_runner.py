@@ -172,6 +172,30 @@ EARLY = """
 """
 
 
+BEHIND = """
+    import manage
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import transaction
+
+    from holdfast.contrib.django import atomic, get_engine, use
+    from shop.models import Order
+
+    call_command("migrate", run_syncdb=True, verbosity=0)
+    with atomic() as unit:  # Has the one writer from its beginning, and nothing of the engine is there yet.
+        unit.start("order", {"sku": "lamp"})
+    use(None)
+    with transaction.atomic():  # As ATOMIC_REQUESTS has it.
+        Order.objects.create(sku="chair")
+        with atomic() as unit:
+            unit.start("order", {"sku": "chair"})
+    print(len(get_engine().instances.list()), "runs")
+    use(None)
+"""
+
+
 def project(folder: Path, told: dict[str, object], tests: str, *, run_url: str = "") -> None:
     """A project with tests."""
     settings = SETTINGS.replace("DATABASE}", f"{told!r}}}").replace(
@@ -223,3 +247,12 @@ def test_the_plugin_of_pytest_has_an_engine_for_projects(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     words = ["-m", "pytest", "-q", "-p", "pytest_holdfast", "-p", "no:cacheprovider", "test_shop.py"]
     check(tmp_path, *words, said="3 passed")
+
+
+def test_an_engine_is_opened_behind_a_transaction_of_the_project(tmp_path: Path) -> None:
+    """By the first request of each process, which may have the one writer of a file of SQLite already."""
+    options = {"transaction_mode": "IMMEDIATE", "timeout": 5}
+    told: dict[str, object] = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "shop.db")}
+    project(tmp_path, told | {"OPTIONS": options}, "")
+    write(tmp_path, {"behind.py": BEHIND})
+    check(tmp_path, "behind.py", said="2 runs")

@@ -231,3 +231,24 @@ def test_nothing_of_the_server_is_needed_where_nothing_is_served(name: str) -> N
     program = f"import sys; sys.modules.update(dict.fromkeys({missing!r})); import holdfast.contrib.{name}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_engine_is_opened_behind_a_transaction_that_has_written(tmp_path: Path) -> None:
+    """The first request of each new process writes its rows first, and on SQLite has the one writer when it asks for the engine."""
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    with Engine(url) as engine:  # As `flask holdfast migrate` and a worker do.
+        register(engine)
+    database = sqlalchemy.create_engine(url)
+    app = Flask("shop")
+    app.config["HOLDFAST_DATABASE"] = url
+    extension = Holdfast(register, app)
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text("create table orders (sku text)"))
+    with app.app_context(), Session(database) as session, session.begin():
+        session.execute(sqlalchemy.text("insert into orders values ('lamp')"))
+        with extension.engine.within(session) as unit:
+            run = unit.start("order", {"sku": "lamp"})
+    with app.app_context():
+        assert run.describe().status in {"pending", "running"}
+        extension.engine.stop()
+    database.dispose()

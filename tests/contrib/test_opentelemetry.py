@@ -93,6 +93,25 @@ def test_one_trace_leads_from_the_caller_through_commits_and_handlers_of_several
     assert charged.attributes["holdfast.instance"] == str(run.id)
 
 
+def test_whoever_drives_an_engine_inside_a_span_does_not_draw_the_traces_of_others_into_it(place: Place) -> None:
+    """What follows from an answer, a timer or a message goes on below what it follows from, whatever span the thread that does it is in.
+
+    So do threads whose instrumentation has them begin in the span of whoever has started them, such as the first request of a process.
+    """
+    seen = Seen()
+    saga = Saga("order").step("reserve", reserve).wait("pause", 60).step("again", reserve).build()
+    engine = trace(place.engine().register(saga), seen.provider)
+    tracer = seen.provider.get_tracer("shop")
+    with tracer.start_as_current_span("the shop") as caller:
+        engine.start("order", {})
+    with tracer.start_as_current_span("the minder") as minder:
+        engine.advance(minutes=2)
+    ours = [each for each in seen.all if each.name.startswith("holdfast ")]
+    assert len(seen.named("holdfast call reserve")) == 2
+    assert {each.context.trace_id for each in ours if each.context} == {caller.get_span_context().trace_id}
+    assert minder.get_span_context().trace_id != caller.get_span_context().trace_id
+
+
 def test_what_is_accepted_for_later_and_what_follows_by_a_timer_goes_on_from_the_caller(place: Place) -> None:
     """A message in the inbox keeps the caller's span, also if another process decides it."""
     seen = Seen()

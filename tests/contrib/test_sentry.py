@@ -15,10 +15,20 @@ from typing import Any
 import pytest
 import sentry_sdk
 
-from holdfast import Actor, Engine, HoldfastError, RequestContext, Retry, Saga, StepContext, StoreUnavailableError
+from holdfast import (
+    Actor,
+    Engine,
+    HoldfastError,
+    RequestContext,
+    Retry,
+    Saga,
+    StepContext,
+    StoreUnavailableError,
+    WorkflowFailedError,
+)
 from holdfast.contrib.sentry import report
 from holdfast.runtime.loop import Loop
-from support.engines import Place
+from support.engines import Live, Place
 from support.waiting import eventually
 
 
@@ -122,6 +132,30 @@ def test_a_report_shows_no_values_in_frames_of_the_engine(place: Place) -> None:
     assert [each.get("vars") for each in told["stacktrace"]["frames"] if each["module"].startswith("holdfast.")][
         -1
     ] is None
+
+
+def test_a_report_says_nothing_of_whoever_happened_to_open_the_engine(live: Live) -> None:
+    """A worker that a request has started works for others ever after; what is said of the whole program is in every report."""
+
+    def pay() -> None:
+        raise LookupError("no such card")
+
+    with receiving() as receiver:
+        sentry_sdk.get_global_scope().set_tag("service", "shop")
+        with sentry_sdk.isolation_scope() as scope:  # As integrations have one around each request.
+            scope.set_user({"id": "bob"})
+            scope.set_transaction_name("GET /orders")
+            scope.add_event_processor(lambda event, _hint: {**event, "request": {"url": "http://shop/orders"}})
+            engine = report(live.engine().register(Saga("order").step("charge", pay, attempts=1).build()))
+            engine.start_worker()
+        with pytest.raises(WorkflowFailedError):
+            engine.start("order", {}).result(timeout=60)
+        engine.stop()
+        sentry_sdk.flush(5)
+        sentry_sdk.get_global_scope().remove_tag("service")
+        (event,) = receiver.events
+    assert event["tags"]["service"] == "shop"
+    assert not {"user", "request", "transaction"} & event.keys()
 
 
 def test_what_a_loop_of_the_engine_raises_is_reported_once_for_each_failure(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_retention_opens_one_instance_only(postgres: Desk) -> None:
 
 DEFINITION = (
     "insert into {{}}definitions values ('default', 'order', '1', 'saga', {blob}, {blob}, 'h', '1', '{status}', "
-    "'', '', 'ada', '{at}')"
+    "'', '', 'ada', '{at}', '', null, '')"
 )
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.store.findings import Backlog, GivenUp, Remains, Unhandled
+from holdfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled
 from holdfast.store.notifications import NewNotification, Recipient
-from holdfast.store.port import Keeper, LostRaceError, NeededError, Store
+from holdfast.store.port import Keeper, LostRaceError, Store
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
 from support.desks import Desk

@@ -25,6 +25,13 @@ def test_unknown_urls_are_refused(url: str) -> None:
         open_store(url)
 
 
+def test_an_address_of_sqlalchemy_is_told_as_such() -> None:
+    """Whoever hands over the address of their ORM is told what to leave out of it, and no password is repeated."""
+    with pytest.raises(ConfigurationError, match=r"leave out '\+psycopg', which is for SQLAlchemy") as caught:
+        open_store("postgresql+psycopg://shop:secret@127.0.0.1/shop")
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("url", ["sqlite://file.db", "sqlite:/file.db", "sqlite:file.db", "sqlite://host/file.db"])
 def test_slashes_must_be_right(url: str) -> None:
     """Two slashes and a name is the usual slip; the message shows how to write it."""

@@ -26,6 +26,7 @@ from support.rows import (
     born,
     by_id,
     by_key,
+    definition,
     moved,
 )
 from support.unprivileged import as_nobody, public_folder
@@ -84,6 +85,15 @@ def test_a_file_that_somebody_else_has_marked_is_no_schema_of_ours(tmp_path: Pat
         shop.execute(f"pragma user_version = {version}")
     with pytest.raises(ConfigurationError, match="somebody else keeps a mark there"):
         open_store(f"sqlite:///{file}")
+
+
+def test_who_opens_a_file_that_is_in_order_waits_for_no_writer(path: Path) -> None:
+    """Nor does who makes known what is known: it may be a process whose own transaction has the writer already."""
+    known = definition()
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        assert store.definitions().publish(known, NOW).hash == known.hash
+    with held(path), closing(SQLiteStore(str(path), codec="json", patience=0.05)) as store:
+        assert store.definitions().publish(known, NOW).hash == known.hash
 
 
 def test_a_read_only_file_is_unavailable() -> None:
@@ -276,11 +286,12 @@ def test_patience_ends_in_our_words(path: Path) -> None:
     store.close()
 
 
-def test_opening_waits_like_everything_else(path: Path) -> None:
-    """A file that another process is writing to can be opened with patience, and not without."""
-    with held(path), pytest.raises(StoreUnavailableError):
-        SQLiteStore(str(path), codec="json", patience=0.05)
-    SQLiteStore(str(path), codec="json", patience=0.05).close()
+def test_making_the_tables_waits_like_everything_else(tmp_path: Path) -> None:
+    """A new file that another process is writing to can be opened with patience, and not without."""
+    file = tmp_path / "new.db"
+    with held(file), pytest.raises(StoreUnavailableError):
+        SQLiteStore(str(file), codec="json", patience=0.05)
+    SQLiteStore(str(file), codec="json", patience=0.05).close()
 
 
 def test_threads_take_turns(desk: Desk) -> None:

@@ -33,7 +33,7 @@ from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.store.definitions import ClashError, Definitions, Publication
-from holdfast.store.findings import Archived, PublishedDefinition
+from holdfast.store.findings import Archived, ArchivedVersion, Archiving, PublishedDefinition
 from holdfast.store.haste import check_haste
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
@@ -137,13 +137,13 @@ class Library:
         self._add(tenant, copied(graph))
         self._note_newest(tenant, graph.name, graph.version)
 
-    def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
-        """Take a version out of use, or back; whether there is one of this very tenant."""
-        is_there = self._stored.archive(tenant, name, version, is_archived=is_archived)
+    def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
+        """Take a version out of use, or back with None; whether there is one of this very tenant."""
+        is_there = self._stored.archive(tenant, name, version, told)
         self._look_at_archived()
         return is_there
 
-    def archived(self, tenant: str) -> list[Archived]:
+    def archived(self, tenant: str) -> list[ArchivedVersion]:
         """The versions that are out of use, of a tenant's definitions and of the shared ones."""
         return [each for each in self._stored.archived() if each.tenant in {tenant, SHARED_TENANT}]
 
@@ -185,7 +185,7 @@ class Library:
         assert self._service is not None
         if refusal := self._service.refusal():
             raise StoppedError(refusal)
-        found = frozenset(self._stored.archived())
+        found = frozenset(each.key for each in self._stored.archived())
         with self._lock:
             changed = {each.name for each in found ^ self._archived}
             self._newest = {key: each for key, each in self._newest.items() if key[1] not in changed}

@@ -225,6 +225,9 @@ class ArchivedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """Whose it is; `*` for one that all tenants share."""
     name: str
     version: str
+    archived_by: str = ""
+    archived_at: datetime | None = None
+    archived_why: str = ""
 
 
 class DefinitionCheck(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 import click
 
@@ -11,7 +11,7 @@ from holdfast.app.definition_files import definitions_of
 from holdfast.app.pictures import Format, drawn
 from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
-from holdfast.cli.files import mistakes_of, read_file
+from holdfast.cli.files import Mistake, mistakes_of, read_file
 from holdfast.cli.frame import end, verb
 from holdfast.cli.needs import without_grants, without_handlers
 from holdfast.cli.options import FileName, file_argument
@@ -29,11 +29,12 @@ Drawing = Literal["mermaid", "dot", "json", "svg"]
 @verb(
     "validate",
     "holdfast validate orders.yaml",
+    "holdfast validate processes/*.yaml",
     "holdfast validate orders.yaml --json",
     "cat rules.json | holdfast validate -",
     "holdfast validate orders.yaml --app shop.workflows:register --capabilities roles.yaml",
 )
-@file_argument
+@click.argument("files", metavar="FILE...", type=FileName(), nargs=-1, required=True)
 @click.option("--strict", is_flag=True, help="Count what is only odd as a mistake too.")
 @click.option(
     "--app", metavar="MODULE:ATTRIBUTE", help="What a worker would have: warn of steps that it has no handler for."
@@ -42,30 +43,52 @@ Drawing = Literal["mermaid", "dot", "json", "svg"]
     "--capabilities", metavar="FILE", type=FileName(), help="Roles with what they may do: warn of what no role may do."
 )
 @json_option
-def validate(*, file: str, strict: bool, app: str | None, capabilities: str | None, as_json: bool) -> None:
-    """Tell everything that is wrong with FILE, each with its line, column and rule.
+def validate(*, files: tuple[str, ...], strict: bool, app: str | None, capabilities: str | None, as_json: bool) -> None:
+    """Tell everything that is wrong with each FILE, with line, column and rule.
 
-    FILE holds processes (YAML or JSON), rules (JSON) or a graph (JSON); - is standard input. Exit code 0: it can be published. 1: it
-    has mistakes.
+    FILE holds processes (YAML or JSON), rules (JSON) or a graph (JSON); - is standard input. Exit code 0: all can be published. 1: there
+    are mistakes.
     """
-    name, text = read_file(file)
-    found, mistakes = mistakes_of(name, text)
-    if app is not None:
-        mistakes += without_handlers(found, name, app, configuration_of({}, None).configuration.settings)
-    if capabilities is not None:
-        mistakes += without_grants(found, name, Capabilities.from_file(capabilities))
-    is_sound = not any(strict or not each.is_warning for each in mistakes)
+    looks = []
+    for file in files:
+        name, text = read_file(file)
+        found, mistakes = mistakes_of(name, text)
+        if app is not None:
+            mistakes += without_handlers(found, name, app, configuration_of({}, None).configuration.settings)
+        if capabilities is not None:
+            mistakes += without_grants(found, name, Capabilities.from_file(capabilities))
+        is_valid = not any(strict or not each.is_warning for each in mistakes)
+        looks.append(_Look(name, found, mistakes, is_valid))
+    is_sound = all(each.is_valid for each in looks)
     if as_json:
-        workflows = [{"name": each.name, "version": each.version, "kind": each.graph.kind} for each in found]
-        told = [each._asdict() for each in mistakes]
-        print_json({"file": name, "is_valid": is_sound, "workflows": workflows, "mistakes": told})
+        told = [each.plain() for each in looks]
+        print_json(told[0] if len(told) == 1 else {"is_valid": is_sound, "files": told})
     else:
-        for each in mistakes:
-            click.echo(visible(str(each)))
-        click.echo(
-            _summary(name, found, len(mistakes)) if is_sound else f"{name} has {_counted(len(mistakes), 'mistake')}"
-        )
+        for look in looks:
+            look.tell()
     end(Exit.DONE if is_sound else Exit.NO)
+
+
+class _Look(NamedTuple):
+    """What was found in one file."""
+
+    name: str
+    workflows: list[Definition]
+    mistakes: list[Mistake]
+    is_valid: bool
+
+    def plain(self) -> dict[str, object]:
+        """For programs."""
+        workflows = [{"name": each.name, "version": each.version, "kind": each.graph.kind} for each in self.workflows]
+        mistakes = [each._asdict() for each in self.mistakes]
+        return {"file": self.name, "is_valid": self.is_valid, "workflows": workflows, "mistakes": mistakes}
+
+    def tell(self) -> None:
+        """For people."""
+        for each in self.mistakes:
+            click.echo(visible(str(each)))
+        wrong = f"{self.name} has {_counted(len(self.mistakes), 'mistake')}"
+        click.echo(_summary(self.name, self.workflows, len(self.mistakes)) if self.is_valid else wrong)
 
 
 @verb("graph", "holdfast graph orders.yaml", "holdfast graph orders.yaml --format svg --output orders.svg")

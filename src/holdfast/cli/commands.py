@@ -37,7 +37,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry(
             "validate",
             "authoring:validate",
-            "Tell everything that is wrong with FILE, each with its line, column and rule.",
+            "Tell everything that is wrong with each FILE, with line, column and rule.",
         ),
         Entry("graph", "authoring:graph", "Draw a workflow of FILE."),
         Entry(

@@ -233,15 +233,20 @@ def list_pause_points(place: Place, *, name: str, version: str, trigger: PauseTr
 
 
 @definitions.command(
-    "archive", examples=["holdfast definitions archive order 1", "holdfast definitions archive order 1 --tenant acme"]
+    "archive",
+    examples=[
+        "holdfast definitions archive order 1 --reason 'it pays the wrong account'",
+        "holdfast definitions archive order 1 --tenant acme",
+    ],
 )
 @click.argument("name")
 @click.argument("version")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look at what is out of use.")
 @placed
-def archive(place: Place, *, name: str, version: str) -> None:
+def archive(place: Place, *, name: str, version: str, reason: str) -> None:
     """Start nothing new with VERSION; runs that there are go on. Of what all tenants share, or of the tenant that --tenant names."""
     with place.calls() as calls:
-        calls.definitions.archive(name, version)
+        calls.definitions.archive(name, version, reason=reason)
     click.echo(f"{name} version {version} is archived")
 
 
@@ -268,5 +273,8 @@ def list_archived(place: Place, *, as_json: bool, limit: int, after: str) -> Non
         "NAME": lambda each: each.name,
         "VERSION": lambda each: each.version,
         "TENANT": lambda each: each.tenant,
+        "ARCHIVED": lambda each: each.archived_at,
+        "BY": lambda each: each.archived_by,
+        "REASON": lambda each: each.archived_why,
     }
     print_list(shown, columns, as_json=as_json, after=more)

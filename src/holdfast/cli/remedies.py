@@ -63,7 +63,10 @@ _COMMANDS: Final = (
         r"`holdfast \1 \2`",
     ),
     (re.compile(r"`(bodies|contracts)\.(versions|drafts|publish|diff)`"), r"`holdfast \1 \2`"),
-    (re.compile(r"\bgive a run, its id, or the instance itself"), "`holdfast list` shows those of runs"),
+    (
+        re.compile(r"\bgive a run, its id, or the instance itself"),
+        "`holdfast list` shows those of runs, and `holdfast list --key KEY` that of a business key",
+    ),
     (
         re.compile(r"\btake it from `steps` or `tasks`, or give the step itself"),
         "`holdfast tasks list` shows those of questions",

@@ -65,8 +65,8 @@ class RemoteDefinitions(Missing):
         told = text if isinstance(text, bytes) else text.encode()
         return self._client.diff_file(told, version=version, workflow=workflow)
 
-    def archive(self, definition: str, version: str) -> None:
-        self._client.archive_definition(definition, version=version)
+    def archive(self, definition: str, version: str, *, reason: str = "") -> None:
+        self._client.archive_definition(definition, version=version, reason=reason)
 
     def restore(self, definition: str, version: str) -> None:
         self._client.restore_definition(definition, version=version)

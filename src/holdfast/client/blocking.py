@@ -896,14 +896,14 @@ class Calls:
             )
         )
 
-    def archive_definition(self, name: str, *, version: str, idempotency_key: str = "") -> None:
+    def archive_definition(self, name: str, *, version: str, reason: str = "", idempotency_key: str = "") -> None:
         """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
         self._line.ask(
             Request(
                 method="POST",
                 path=f"/api/v1/definitions/{placed(name)}/archive",
                 answer=type(None),
-                body=said({"version": version}, {}),
+                body=said({"version": version, "reason": reason}, {"reason": ""}),
                 key=idempotency_key,
             )
         )

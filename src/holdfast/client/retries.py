@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from holdfast.kernel.settling import settled
+
 _NOT_BEGUN: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS})
 """Answers that say that nothing was done."""
 _PASSING: Final = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
@@ -65,7 +67,7 @@ class _Problem(msgspec.Struct):
 
 def _code(content: bytes) -> str:
     try:
-        return msgspec.json.decode(content, type=_Problem).code
+        return msgspec.json.decode(content, type=settled(_Problem)).code
     except msgspec.DecodeError:  # No server of ours answers like this, which whoever reads it tells.
         return ""
 

@@ -141,7 +141,7 @@ _UNPROCESSABLE = frozenset({
     "INVALID_TRANSITION", "VALIDATION_ERROR", "invalid_form", "unknown_outcome", "no_transition", "too_large", "reason_required",
     "no_reason", "not_repairable", "unknown_token", "no_save_point", "no_fork", "delegation_to_self", "delegation_circle",
     "nobody_named", "unknown_person", "role_of_nobody", "manager_circle", "empty_period", "several_stood_in_for", "empty_chain",
-    "empty_stage", "bad_stage", "time_passed",
+    "empty_stage", "bad_stage", "time_passed", "invalid_document", "unknown_action", "unknown_transition",
 })  # fmt: skip
 """Reasons of a refusal that are about what was asked, and not about how things stand."""
 
@@ -171,10 +171,18 @@ REMEDIES: Mapping[str, str] = {
 """What a client can do about each code."""
 
 _FORM: Final = "correct what the message names; `form` of the step or the question says what is asked for"
+_NAMED: Final = "give one of those that the message names"
 _CHOICES: Final = "look at `choices` under /ui/workflows/{id}: the events that are open, and why others are not"
 _REMEDIES_OF_REASONS: Mapping[str, str] = {
     "VALIDATION_ERROR": _FORM,
     "invalid_form": _FORM,
+    "invalid_document": "correct what the message names; /api/v1/contracts/{type} says what the fields are",
+    "unknown_outcome": _NAMED,
+    "unknown_action": _NAMED,
+    "unknown_transition": _NAMED,
+    "reason_required": "send a `comment` with the decision",
+    "already_started": "look at what was started before, or give another key; a start that is sent again has an Idempotency-Key",
+    "APPROVAL_VERSION_STALE": "look at the version that is asked about, and decide with its number as `document_version`",
     "INVALID_TRANSITION": _CHOICES,
     "no_transition": _CHOICES,
     "IDEMPOTENCY_CONFLICT": REMEDIES["reused_id"],

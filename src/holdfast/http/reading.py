@@ -15,6 +15,9 @@ from holdfast.kernel.pairs import RepeatedNameError, check_names
 from holdfast.kernel.settling import settled
 
 _MEASURED = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_BELOW = " - at `$"
+"""How msgspec tells of something inside of what the body has."""
+_OF_FIELDS = " field `"
 
 
 async def read_body(request: Request, options: HttpOptions) -> bytes:
@@ -49,12 +52,22 @@ def decoded(raw: bytes, kind: Any, *, is_file: bool = False) -> Any:
         if not is_file:
             check_names(raw)
     except msgspec.ValidationError as error:
-        raise EdgeError(EdgeCode.MALFORMED, f"the body is not what the route takes: {error}") from None
+        told = f"the body is not what the route takes: {error}{_fields_told(str(error), kind)}"
+        raise EdgeError(EdgeCode.MALFORMED, told) from None
     except RepeatedNameError as error:
         raise EdgeError(EdgeCode.REPEATED_NAME, str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise EdgeError(EdgeCode.MALFORMED, f"the body is no JSON: {error}") from None
     return value
+
+
+def _fields_told(fault: str, kind: object) -> str:
+    """Which fields there are, for whoever has named another one, or none, of the body itself."""
+    if _BELOW in fault or _OF_FIELDS not in fault or not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return ""
+    fields = msgspec.structs.fields(kind)
+    names = [f"`{each.encode_name}`{' (required)' if each.required else ''}" for each in fields]
+    return f"; it takes {', '.join(names)}" if names else "; it takes none"
 
 
 def check_depth(body: bytes, most: int) -> None:

@@ -78,6 +78,8 @@ def lowered(value: object) -> object:
     """What the encoder does not know, in words that it knows."""
     if isinstance(value, _PydanticModel):
         return value.model_dump(mode="json", by_alias=True, round_trip=True)
+    if isinstance(value, str):  # Of templates, which mark a text that needs no escaping any more, for example.
+        return str.__str__(value)
     raise TypeError(
         f"{indefinite(type(value))} cannot be stored; use a dataclass, a Struct, a pydantic model or plain data"
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from holdfast.store.findings import Archived, PublishedDefinition
+from holdfast.store.findings import ArchivedVersion, Archiving, PublishedDefinition
 from holdfast.store.shapes import StoredDefinition
 
 
@@ -54,11 +54,11 @@ class Definitions(Protocol):
         """The versions of a tenant's own definition that are in use, oldest first."""
         ...
 
-    def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
-        """Take a version of a tenant's own definition out of use, or back; whether there is one."""
+    def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
+        """Take a version of a tenant's own definition out of use, or back with None; whether there is one."""
         ...
 
-    def archived(self) -> list[Archived]:
+    def archived(self) -> list[ArchivedVersion]:
         """The versions of all tenants that are out of use, by name, each oldest first."""
         ...
 

@@ -69,6 +69,14 @@ class Remains(NamedTuple):
     """Projections that have not read its last event."""
 
 
+class NeededError(Exception):
+    """An instance that has ended was not deleted, because of what remains of it."""
+
+    def __init__(self, remains: Remains) -> None:
+        self.remains = remains
+        super().__init__(str(remains))
+
+
 class StepName(NamedTuple):
     """Which node a step is of."""
 
@@ -119,6 +127,30 @@ class Archived(NamedTuple):
     tenant: str
     name: str
     version: str
+
+
+class ArchivedVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """The same, with who took it out of use, when and why."""
+
+    tenant: str
+    name: str
+    version: str
+    archived_by: str
+    archived_at: datetime | None
+    archived_why: str
+
+    @property
+    def key(self) -> Archived:
+        """Which one it is."""
+        return Archived(self.tenant, self.name, self.version)
+
+
+class Archiving(NamedTuple):
+    """Who takes a version out of use, when and why."""
+
+    by: str
+    at: datetime
+    why: str
 
 
 class PublishedDefinition(msgspec.Struct, frozen=True, kw_only=True):

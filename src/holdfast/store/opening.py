@@ -127,8 +127,11 @@ def _without_driver() -> ConfigurationError:
 
 
 def _unknown(url: object) -> ConfigurationError:
+    dialect, plus, driver = str(url).partition("://")[0].partition("+")
+    is_dialect = bool(plus) and dialect in {"postgresql", "postgres", "sqlite"}
+    told = f"; leave out '+{driver}', which is for SQLAlchemy" if is_dialect and driver.isidentifier() else ""
     return ConfigurationError(
-        f"{_begun(url)!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database"
+        f"{_begun(url)!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database{told}"
     )
 
 

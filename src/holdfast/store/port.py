@@ -19,7 +19,7 @@ from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.expiries import ExpiryParts
 from holdfast.store.fading import Fading
-from holdfast.store.findings import Beat, Due, Remains
+from holdfast.store.findings import Beat, Due
 from holdfast.store.incidents import IncidentParts
 from holdfast.store.notifications import Notifying
 from holdfast.store.organisations import OrganisationParts
@@ -55,14 +55,6 @@ from holdfast.store.wakeups import Wakeups
 
 class LostRaceError(Exception):
     """A change was decided on a state that is no longer the newest, or on a claim that is void; nothing was written."""
-
-
-class NeededError(Exception):
-    """An instance that has ended was not deleted, because of what remains of it."""
-
-    def __init__(self, remains: Remains) -> None:
-        self.remains = remains
-        super().__init__(str(remains))
 
 
 class EndedTransactionError(Exception):

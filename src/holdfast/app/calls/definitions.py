@@ -37,6 +37,7 @@ from holdfast.kernel.actor import RequestContext
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.replies import Reply
+from holdfast.store.findings import Archiving
 from holdfast.store.shapes import SHARED_TENANT
 
 
@@ -128,13 +129,15 @@ class FutureDefinitions:
 
         return self._desk.read(compare)
 
-    def archive(self, definition: DefinitionLike, version: str | int) -> Reply[None]:
+    def archive(self, definition: DefinitionLike, version: str | int, *, reason: str = "") -> Reply[None]:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
+
+        Who did so, when and why is told by `archived`, until it is restored.
 
         All processes know of it within two seconds. Like `publish`, the engine itself does so to what all tenants share, a request to what is
         its tenant's own. NotFoundError if there is no such version.
         """
-        return self._set_aside(definition, version, is_archived=True)
+        return self._set_aside(definition, version, is_archived=True, reason=reason)
 
     def restore(self, definition: DefinitionLike, version: str | int) -> Reply[None]:
         """Take a version that was archived into use again."""
@@ -147,12 +150,17 @@ class FutureDefinitions:
             lambda: [shown(each, ArchivedDefinition) for each in library.archived(self._desk.tenant)]
         )
 
-    def _set_aside(self, definition: DefinitionLike, version: str | int, *, is_archived: bool) -> Reply[None]:
+    def _set_aside(
+        self, definition: DefinitionLike, version: str | int, *, is_archived: bool, reason: str = ""
+    ) -> Reply[None]:
+        by, now = self._desk.request.actor.id, self._desk.service.shared.clock.now()
+
         def write() -> None:
+            told = Archiving(by, now, checked_text(reason, "reason")) if is_archived else None
             name, pinned = checked_definition(definition, version)
             owner = SHARED_TENANT if self._owner is None else self._owner.tenant
             library = self._desk.registry.library
-            if not pinned or not library.archive(owner, name, pinned, is_archived=is_archived):
+            if not pinned or not library.archive(owner, name, pinned, told):
                 raise NotFoundError("version of a workflow", f"{name} {pinned}".strip(), hint="name one of your own")
 
         return self._desk.read(write)

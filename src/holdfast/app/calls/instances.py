@@ -22,8 +22,7 @@ from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.settling import settled
 from holdfast.runtime.replies import Reply
-from holdfast.store.findings import Remains
-from holdfast.store.port import NeededError
+from holdfast.store.findings import NeededError, Remains
 from holdfast.store.shapes import InstanceQuery
 
 

@@ -1586,13 +1586,15 @@ class AsyncDefinitions:
         """How two published versions of a workflow differ: what the second, the newest if none is named, has that the first has not."""
         return await self._futures.diff(definition, old, new)
 
-    async def archive(self, definition: DefinitionLike, version: str | int) -> None:
+    async def archive(self, definition: DefinitionLike, version: str | int, *, reason: str = "") -> None:
         """Take a version out of use: it is listed no more, and nothing new is started with it; runs that there are go on.
+
+        Who did so, when and why is told by `archived`, until it is restored.
 
         All processes know of it within two seconds. Like `publish`, the engine itself does so to what all tenants share, a request to what is
         its tenant's own. NotFoundError if there is no such version.
         """
-        await self._futures.archive(definition, version)
+        await self._futures.archive(definition, version, reason=reason)
 
     async def restore(self, definition: DefinitionLike, version: str | int) -> None:
         """Take a version that was archived into use again."""

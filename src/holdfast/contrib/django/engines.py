@@ -85,7 +85,10 @@ def use(engine: Engine | None) -> None:
 def atomic(using: str | None = None, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:
     """`transaction.atomic`, in which commands are decided on the same connection: all of it becomes true with the outermost commit, or never was."""
     alias = using or alias_of_project() or DEFAULT_DB_ALIAS
-    with transaction.atomic(using=alias), get_engine().within(connections[alias], request=request) as unit:
+    engine = (
+        get_engine()
+    )  # Opened before, if need be: a transaction of SQLite may be the one writer from its beginning.
+    with transaction.atomic(using=alias), engine.within(connections[alias], request=request) as unit:
         yield unit
 
 

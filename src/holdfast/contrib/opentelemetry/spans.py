@@ -74,8 +74,7 @@ class CommandSpan:
 
     def __init__(self, tracer: Tracer, facts: CommandFacts) -> None:
         self._tracer = tracer
-        # Whoever is in a span is the caller; what comes from a queue, a timer or a handler is told by its trace.
-        parent = contexts.get_current() if api.get_current_span().get_span_context().is_valid else _read(facts.trace)
+        parent = _cause(facts.trace)
         name = "" if facts.instance is None else str(facts.instance)
         told = _attributes(facts.definition, facts.tenant, name, facts.trace)
         told |= {"holdfast.command": facts.command, "holdfast.key": facts.key, "enduser.id": facts.actor}
@@ -123,6 +122,19 @@ class Caller:
 
     def ended(self, error: BaseException | None) -> None:
         """Nothing is to be done."""
+
+
+def _cause(trace: str) -> Context:
+    """What a command follows from: what its trace says, if that is a span; else whoever is in one on this thread.
+
+    A thread of the engine may be in a span, too, of whoever has started or drives it, and works for everybody.
+    """
+    stored = _read(trace)
+    here = api.get_current_span().get_span_context()
+    told = api.get_current_span(stored).get_span_context()
+    if not told.is_valid or (told.trace_id, told.span_id) == (here.trace_id, here.span_id):
+        return contexts.get_current() if here.is_valid else stored
+    return stored
 
 
 def _attributes(definition: str, tenant: str, instance: str, trace: str) -> dict[str, AttributeValue]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cache
 
 import sentry_sdk
 from sentry_sdk.integrations.logging import ignore_logger
+from sentry_sdk.scope import Scope, ScopeType, use_isolation_scope, use_scope
 from sentry_sdk.types import Event, Hint
 
 from holdfast.app.accompanying import step_call
@@ -27,21 +28,21 @@ class Reports(Companion):
         self._ignore: tuple[type[BaseException], ...] = (Retry, *ignore)
         ignore_logger("holdfast.handlers")  # What it tells of a call that failed, the report tells.
 
-    def call(self, facts: CallFacts) -> Scope:
+    def call(self, facts: CallFacts) -> CallScope:
         """Open the scope of a call."""
-        return Scope(facts, self._ignore)
+        return CallScope(facts, self._ignore)
 
     def heard(self, happening: Happening) -> None:
         """A loop that fails is reported, unless only the database is away: that is told by the log, again and again."""
         if not isinstance(happening, LoopFailed) or isinstance(happening.exception, StoreUnavailableError):
             return
-        with sentry_sdk.isolation_scope() as scope:
+        with _new_scope() as scope:
             scope.set_tag("holdfast.loop", happening.loop)
             scope.set_context("holdfast", {"loop": happening.loop, "failures": happening.failures})
             scope.capture_exception(happening.exception)
 
 
-class Scope:
+class CallScope:
     """The scope of one call."""
 
     trace = ""
@@ -49,8 +50,7 @@ class Scope:
     def __init__(self, facts: CallFacts, ignore: tuple[type[BaseException], ...]) -> None:
         self._ignore = ignore
         self._stack = ExitStack()
-        self._scope = self._stack.enter_context(sentry_sdk.isolation_scope())
-        self._scope.clear_breadcrumbs()
+        self._scope = self._stack.enter_context(_new_scope())
         step, attempt = step_call(facts)
         told = {
             "tenant": facts.tenant,
@@ -76,6 +76,16 @@ class Scope:
         with self._stack:
             if error is not None and not isinstance(error, self._ignore):
                 self._scope.capture_exception(error)
+
+
+@contextmanager
+def _new_scope() -> Iterator[Scope]:
+    """A scope with nothing in it but what is said of the whole program.
+
+    Threads of the engine begin with the scope of whoever has started them: of the request that came first, perhaps, with its user.
+    """
+    with use_isolation_scope(Scope(ty=ScopeType.ISOLATION)) as scope, use_scope(Scope(ty=ScopeType.CURRENT)):
+        yield scope
 
 
 @cache

@@ -63,6 +63,12 @@ class Version(Given, frozen=True, kw_only=True):
     version: str
 
 
+class Archive(Version, frozen=True, kw_only=True):
+    """Which version is taken out of use, and why."""
+
+    reason: str = ""
+
+
 class DryRunOfWorkflow(Supposed, frozen=True, kw_only=True):
     """A run that is tried out."""
 
@@ -160,9 +166,9 @@ async def dry_run_file(call: Call[NoQuery, DryRunOfFile]) -> DryRun:
     )
 
 
-async def archive_definition(call: Call[NoQuery, Version]) -> None:
+async def archive_definition(call: Call[NoQuery, Archive]) -> None:
     """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
-    await call.calls.definitions.archive(call.path["name"], call.body.version)
+    await call.calls.definitions.archive(call.path["name"], call.body.version, reason=call.body.reason)
 
 
 async def restore_definition(call: Call[NoQuery, Version]) -> None:
@@ -306,8 +312,8 @@ ROUTES: tuple[Route, ...] = (
         archive_definition,
         permission=_PUBLISH,
         reach="tenant",
-        body=Version,
-        example={"version": "1"},
+        body=Archive,
+        example={"version": "1", "reason": "it pays the wrong account"},
     ),
     _DEFINITIONS.post(
         "/{name}/restore",

@@ -14,7 +14,8 @@ from holdfast.runtime.loops.incidents import IncidentLook
 from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
 from holdfast.runtime.loops.resuming import Resuming, Resumption
 from holdfast.runtime.work.unreadable import Throttle, UnreadWork
-from holdfast.store.port import NeededError, Parts
+from holdfast.store.findings import NeededError
+from holdfast.store.port import Parts
 from holdfast.store.shapes import Address
 
 _log = logging.getLogger("holdfast.housekeeping")

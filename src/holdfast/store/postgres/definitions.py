@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 
 from holdfast.store.definitions import ClashError, Publication
-from holdfast.store.findings import Archived, PublishedDefinition
+from holdfast.store.findings import ArchivedVersion, Archiving, PublishedDefinition
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.shapes import StoredDefinition
@@ -71,16 +71,17 @@ class PostgresDefinitions:
         with self._turn, self._line.use() as connection:
             return [str(row[0]) for row in connection.execute(_sql.versions, [tenant, name])]
 
-    def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
+    def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
         """Take a version out of use, or back."""
-        status = "retired" if is_archived else "published"
+        said = ["published", "", None, ""] if told is None else ["retired", told.by, told.at, told.why]
         with self._turn, self._line.transaction() as connection:
-            return connection.execute(_sql.archive, [status, tenant, name, version]).rowcount > 0
+            return connection.execute(_sql.archive, [*said, tenant, name, version]).rowcount > 0
 
-    def archived(self) -> list[Archived]:
+    def archived(self) -> list[ArchivedVersion]:
         """All versions that are out of use."""
         with self._turn, self._line.use() as connection:
-            return [Archived(*map(str, row)) for row in connection.execute(_sql.archived)]
+            found = cast("list[rows.Row]", connection.execute(_sql.archived).fetchall())
+        return [ArchivedVersion(**dict(zip(ArchivedVersion.__struct_fields__, row, strict=True))) for row in found]
 
     def names(self) -> set[str]:
         """The names of all definitions."""

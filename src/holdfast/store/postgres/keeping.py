@@ -12,8 +12,7 @@ from psycopg.types.numeric import Int2, Int4, Int8
 
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.store.fading import Faded, packed
-from holdfast.store.findings import Backlog, GivenUp, Remains, Unhandled, WaitingWord
-from holdfast.store.port import NeededError
+from holdfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled, WaitingWord
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.calls import accept
 from holdfast.store.postgres.connections import Connection, Line

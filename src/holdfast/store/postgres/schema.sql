@@ -231,6 +231,9 @@ create table holdfast.definitions (
     description text not null,
     published_by text not null,
     published_at timestamp with time zone not null,
+    archived_by text not null default ''::text,
+    archived_at timestamp with time zone,
+    archived_why text not null default ''::text,
     constraint definitions_pkey PRIMARY KEY (tenant, name, version),
     constraint definitions_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'published'::text, 'retired'::text]))),
     constraint definitions_tenant_check CHECK ((tenant <> ''::text))

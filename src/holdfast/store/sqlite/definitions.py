@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from holdfast.store.definitions import ClashError, Publication
-from holdfast.store.findings import Archived, PublishedDefinition
+from holdfast.store.findings import ArchivedVersion, Archiving, PublishedDefinition
 from holdfast.store.shapes import StoredDefinition
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
@@ -42,7 +42,10 @@ class SQLiteDefinitions:
     def publish(
         self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
     ) -> StoredDefinition:
-        """Store a definition unless its version exists; what is stored."""
+        """Store a definition unless its version exists; what is stored. What is there already is found without the writer."""
+        found = self.get(definition.tenant, definition.name, definition.version)
+        if found is not None:
+            return found
         with self._database.writing() as connection:
             return _published(connection, Publication(definition, triggers), now)
 
@@ -67,16 +70,16 @@ class SQLiteDefinitions:
         with self._database.reading() as connection:
             return [version for (version,) in connection.execute(_sql.versions, (tenant, name))]
 
-    def archive(self, tenant: str, name: str, version: str, *, is_archived: bool) -> bool:
+    def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
         """Take a version out of use, or back."""
+        said = ("published", "", None, "") if told is None else ("retired", told.by, text(told.at), told.why)
         with self._database.writing() as connection:
-            status = "retired" if is_archived else "published"
-            return connection.execute(_sql.archive, (status, tenant, name, version)).rowcount > 0
+            return connection.execute(_sql.archive, (*said, tenant, name, version)).rowcount > 0
 
-    def archived(self) -> list[Archived]:
+    def archived(self) -> list[ArchivedVersion]:
         """All versions that are out of use."""
         with self._database.reading() as connection:
-            return [Archived(*row) for row in connection.execute(_sql.archived)]
+            return [rows.archived(row) for row in connection.execute(_sql.archived)]
 
     def names(self) -> set[str]:
         """The names of all definitions."""

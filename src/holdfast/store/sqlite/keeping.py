@@ -13,8 +13,7 @@ import msgspec
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.rows import kinds
 from holdfast.store.fading import Faded, packed
-from holdfast.store.findings import Backlog, GivenUp, Remains, Unhandled, WaitingWord
-from holdfast.store.port import NeededError
+from holdfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled, WaitingWord
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance, Receipt, ReceiptKey
 from holdfast.store.skipping import readable

@@ -11,7 +11,7 @@ from uuid import UUID
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, uuid_of
 from holdfast.kernel.instants import LAST
-from holdfast.store.findings import FedEvent, Headline, ProjectionState, PublishedDefinition
+from holdfast.store.findings import ArchivedVersion, FedEvent, Headline, ProjectionState, PublishedDefinition
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -261,6 +261,12 @@ def published(row: Row) -> PublishedDefinition:
     """A row of `definitions`, for lists."""
     values = dict(zip(PublishedDefinition.__struct_fields__, row, strict=True))
     return PublishedDefinition(**(values | {"published_at": instant(row[-1])}))
+
+
+def archived(row: Row) -> ArchivedVersion:
+    """A row of `definitions` that is out of use."""
+    values = dict(zip(ArchivedVersion.__struct_fields__, row, strict=True))
+    return ArchivedVersion(**(values | {"archived_at": instant_or_none(values["archived_at"])}))
 
 
 def observation(row: Row) -> Observation:

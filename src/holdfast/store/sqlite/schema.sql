@@ -200,6 +200,9 @@ CREATE TABLE definitions (
     description  text not null,
     published_by text not null,
     published_at text not null,
+    archived_by  text not null default '',
+    archived_at  text,
+    archived_why text not null default '',
     primary key (tenant, name, version)
 ) strict, without rowid;
 

@@ -212,7 +212,9 @@ class SQLiteStore(SQLiteShare):
         try:
             migrations = read_migrations(__package__)
             if path or not may_migrate:
-                bring_up(SQLiteSchema(database), migrations, may_migrate=may_migrate)
+                schema = SQLiteSchema(database)
+                _check_mark(schema, database, migrations)
+                bring_up(schema, migrations, may_migrate=may_migrate)
             else:
                 _models.give(database, migrations)
             super().__init__(database, _settle(database, codec))
@@ -265,8 +267,6 @@ class SQLiteSchema:
         """The file's user_version."""
         with self._database.reading() as connection:
             number: int = connection.execute("pragma user_version").fetchone()[0]
-            if number and not _there(connection, read_migrations(__package__)):
-                raise ConfigurationError(_MARKED.format(self.url, number))
             return number
 
     @contextmanager
@@ -294,6 +294,14 @@ _MARKED = (
     "{} has a `pragma user_version` of {} and no table of the engine: somebody else keeps a mark there, where the engine keeps the version "
     "of its schema; give the engine a file of its own"
 )
+
+
+def _check_mark(schema: SQLiteSchema, database: Database, migrations: Sequence[Migration]) -> None:
+    """ConfigurationError if the version in the file's header is none of ours."""
+    with database.reading() as connection:
+        is_ours = bool(_there(connection, migrations))
+    if not is_ours and (number := schema.version()):
+        raise ConfigurationError(_MARKED.format(database.url, number))
 
 
 def _there(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> list[str]:

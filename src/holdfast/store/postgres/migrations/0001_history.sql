@@ -36,6 +36,9 @@ create table holdfast.definitions (
     description  text not null,
     published_by text not null,
     published_at timestamptz not null,
+    archived_by  text not null default '',
+    archived_at  timestamptz,
+    archived_why text not null default '',
     primary key (tenant, name, version)
 );
 

@@ -23,11 +23,12 @@ from holdfast.definitions where tenant in (?::text, '*') and name = ?::text and 
 select version from holdfast.definitions where tenant = ?::text and name = ?::text and status = 'published' order by published_at, version
 
 -- name: archive
-update holdfast.definitions set status = ?::text
+update holdfast.definitions
+set status = ?::text, archived_by = ?::text, archived_at = ?::timestamptz, archived_why = ?::text
 where tenant = ?::text and name = ?::text and version = ?::text and status in ('published', 'retired')
 
 -- name: archived
-select tenant, name, version from holdfast.definitions where status = 'retired' order by name, published_at, version
+select tenant, name, version, archived_by, archived_at, archived_why from holdfast.definitions where status = 'retired' order by name, published_at, version
 
 -- name: names
 select distinct name from holdfast.definitions

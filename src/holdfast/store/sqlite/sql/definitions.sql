@@ -20,10 +20,11 @@ from definitions where tenant in (?, '*') and name = ? and version = ? order by 
 select version from definitions where tenant = ? and name = ? and status = 'published' order by published_at, version;
 
 -- name: archive
-update definitions set status = ? where tenant = ? and name = ? and version = ? and status in ('published', 'retired');
+update definitions set status = ?, archived_by = ?, archived_at = ?, archived_why = ?
+where tenant = ? and name = ? and version = ? and status in ('published', 'retired');
 
 -- name: archived
-select tenant, name, version from definitions where status = 'retired' order by name, published_at, version;
+select tenant, name, version, archived_by, archived_at, archived_why from definitions where status = 'retired' order by name, published_at, version;
 
 -- name: names
 select distinct name from definitions;
