@@ -160,10 +160,11 @@ def _listed(kind: type) -> Iterator[str]:
 
 # -- tables
 
-TABLES_INTRODUCTION = """The schema `holdfast` of a Postgres database; a SQLite file has the same tables with the types that it knows. Read them as you like, write to none of
+TABLES_INTRODUCTION = """The schema `holdfast` of a Postgres database; a SQLite file has the same tables with the types that it knows, but for `migrations`, which it counts by its `user_version`, and with `retention` and `redaction` besides, which
+are empty but for a moment while something is deleted or redacted. Read them as you like, write to none of
 them: whatever happens to an instance is a command. For a role of your reports, `grant holdfast_tenant` and `set holdfast.tenant` show the rows of one tenant.
 The migrations are in the package, beside `schema.sql`, which is what they come to."""
-_COLUMN = re.compile(r"\s{4}(\w+) (.+?),?$")
+_COLUMN = re.compile(r"""\s{4}"?(\w+)"? (.+?),?$""")
 
 
 def tables_page() -> str:

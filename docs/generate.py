@@ -28,9 +28,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+import msgspec
 
 import holdfast
 from holdfast.app.blueprint_refusals import BlueprintRefusal
+from holdfast.app.configuration import Configuration, Serving
 from holdfast.authoring.document import body_schema, contract_schema
 from holdfast.authoring.process import process_schema
 from holdfast.cli import main as main_command
@@ -43,6 +45,8 @@ from holdfast.http.routes import ROUTES
 from holdfast.http.routing import Route
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.refusals import PeopleRefusal
+from holdfast.runtime.environment import SETTINGS, text_of, variable_of
+from holdfast.runtime.settings import Settings
 from holdfast.store.copying import CopyRefusal
 from holdfast.store.removing import RemovalRefusal
 
@@ -292,8 +296,8 @@ def family(error: type[HoldfastError]) -> Iterator[type[HoldfastError]]:
 
 
 SETTINGS_INTRODUCTION = """Given as `Engine(url, settings=Settings(concurrency=50))`, by variables (`Settings.from_environment()`), or, to
-[the command line](cli.md), by the file `holdfast.toml`. A variable is the name in capitals behind `HOLDFAST_`, such as
-`HOLDFAST_CONCURRENCY`; those of `retry` and `command_retry` begin with that name, such as `HOLDFAST_RETRY_MAX_ATTEMPTS`."""
+[the command line](cli.md), by the table `[settings]` of the file `holdfast.toml`. Durations are a `timedelta` in Python, and a text such as `"1m30s"` in
+the file and in variables; `none` is `None`."""
 PROGRAM_INTRODUCTION = """What programs such as the command line are told besides: at the top of `holdfast.toml`, by a variable, or by a flag. The file
 says least, then the environment, then flags. An unknown name is an error. `holdfast config` shows every value and where it came from.
 
@@ -316,12 +320,34 @@ SERVER_INTRODUCTION = """The table `[serve]` of `holdfast.toml`, for `holdfast s
 def settings_page() -> str:
     """Every setting with its default and its meaning, from the sources of the structs that declare them."""
     lines = ["# Settings", "", NOTICE, "", "## Of an engine", "", SETTINGS_INTRODUCTION, ""]
-    lines += table(("setting", "default", "meaning"), declared_fields("runtime/settings.py", "Settings"))
+    lines += table(SETTING_HEADS, setting_rows(Settings, (SETTINGS,)))
     lines += ["", "## Of a program", "", PROGRAM_INTRODUCTION]
-    lines += table(("setting", "default", "meaning"), declared_fields("app/configuration.py", "Configuration"))
+    lines += table(SETTING_HEADS, setting_rows(Configuration))
     lines += ["", "## Of a server", "", SERVER_INTRODUCTION, ""]
-    lines += table(("setting", "default", "meaning"), declared_fields("app/configuration.py", "Serving"))
+    lines += table(SETTING_HEADS, setting_rows(Serving, ("serve",)))
     return "\n".join(lines) + "\n"
+
+
+SETTING_HEADS = ("setting", "variable", "default", "meaning")
+
+
+def setting_rows(
+    shape: type[msgspec.Struct], path: tuple[str, ...] = (), inside: tuple[str, ...] = ()
+) -> list[tuple[str, ...]]:
+    """Each field of a struct, and of those inside of it, with its variable, its default as it is written in one, and the sentences below it."""
+    module = shape.__module__.removeprefix("holdfast.").replace(".", "/")
+    rows: list[tuple[str, ...]] = []
+    for name, _, told in declared_fields(f"{module}.py", shape.__name__):
+        field = name.strip("`")
+        default = getattr(shape(), field)
+        shown = f"`{'.'.join((*inside, field))}`"
+        if isinstance(default, msgspec.Struct):
+            rows.append((shown, "", "", told))
+            rows += setting_rows(type(default), (*path, field), (*inside, field)) if path else []
+        else:
+            text = text_of(default)
+            rows.append((shown, f"`{variable_of((*path, field))}`", f"`{text}`" if text else "", told))
+    return rows
 
 
 def declared_fields(module: str, name: str) -> list[tuple[str, ...]]:

@@ -10,7 +10,8 @@ from cli.calling import Holdfast
 from holdfast import Settings
 from holdfast.app.configuration import Configuration, configured
 from holdfast.cli.exits import Exit
-from holdfast.runtime.environment import fields_of
+from holdfast.runtime.environment import fields_of, text_of, variable_of
+from support.repository import ROOT
 
 
 def values(holdfast: Holdfast, *arguments: str) -> dict[str, tuple[str, str]]:
@@ -53,6 +54,19 @@ def test_a_value_is_asked_for_by_name(holdfast: Holdfast) -> None:
     assert all(name.startswith("settings.retry.") for name in values(holdfast, "settings.retry"))
     assert "did you mean 'settings.lease'?" in holdfast("config", "settings.leese", code=Exit.NOT_FOUND).stderr
     assert "did you mean 'settings.lease'?" in holdfast("config", "lease", code=Exit.NOT_FOUND).stderr
+
+
+def test_every_value_is_on_the_page_of_settings() -> None:
+    """With its variable and its default as it is written, not as the code calls it."""
+    page = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
+    for path in fields_of(Configuration):
+        value: object = Configuration()
+        for name in path:
+            value = getattr(value, name)
+        shown = f"`{text_of(value)}`" if text_of(value) else ""
+        assert f"`{path[-1]}` | `{variable_of(path)}` | {shown}" in page.replace(
+            f"`{'.'.join(path[1:])}`", f"`{path[-1]}`"
+        )
 
 
 def test_passwords_are_not_shown(holdfast: Holdfast) -> None:

@@ -182,6 +182,7 @@ UNKNOWN = [
     (("instances", "delete", RUN), Exit.NOT_FOUND, "`holdfast instances list`"),
     (("definitions", "archive", "x", "1"), Exit.NOT_FOUND, "`holdfast definitions list`"),
     (("report", "x"), Exit.NOT_FOUND, "nothing of this name is published"),
+    (("charters", "show", "rules:x"), Exit.NOT_FOUND, "`holdfast charters list`"),
     (("show", "x"), Exit.WRONG, "`holdfast list`"),
     (("decide", "x", "yes"), Exit.WRONG, "`holdfast tasks list`"),
     (("list", "--config", "no.toml"), Exit.WRONG, "--config"),

@@ -220,6 +220,8 @@ def test_what_is_not_there_is_told(stage: Stage) -> None:
         )
     late = stage.holdfast("show", run, "--at", "99", code=Exit.NOT_FOUND).stderr
     assert "→ `holdfast history RUN` shows what there is" in late
+    unpaused = stage.holdfast("resume", run, code=Exit.REFUSED).stderr
+    assert "`holdfast resume-options RUN` tells [not_paused]" in unpaused
     assert stage.status(run) == "running"
 
 

@@ -88,6 +88,36 @@ def words(group: click.Group, path: str) -> Iterator[str]:
             yield from words(each, f"{path} {name}")
 
 
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "src/holdfast/templates/project/README.md",
+    *(each for each in sorted((ROOT / "docs").rglob("*.md")) if each.name != "requirements.md"),
+]
+CALLED = re.compile(r"(?:^(?:    )?(?:\$ )?|`|\$\(|&& )holdfast ((?!=)[^`\n|]+)", re.MULTILINE)
+SPANS = {"call", "claim", "command", "commit"}
+"""What begins with the name of the program, and is a span of a trace."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_options_that_a_page_names_are_there(page: Path) -> None:
+    """Whether a whole line is to be typed or a sentence names a command: its words and its options are those of the program."""
+    for line in CALLED.findall(page.read_text(encoding="utf-8")):
+        typed = re.split(r"\s#|&&|[)>]", line)[0].split()
+        command: click.Command = main
+        while isinstance(command, click.Group) and typed and re.fullmatch(r"[a-z][a-z-]*", typed[0]):
+            name = typed.pop(0)
+            assert name in command.commands or (command is main and name in SPANS), line
+            if name not in command.commands:
+                typed.clear()
+                break
+            command = command.commands[name]
+        known = {"--help", "--debug"} | {
+            each for param in command.params for each in (*param.opts, *param.secondary_opts)
+        }
+        named = [re.split("[=,.;:…]", each)[0] for each in typed if re.match(r"--[a-z]", each)]
+        assert [each for each in named if each not in known] == [], line
+
+
 def test_every_command_is_in_a_section_of_the_help() -> None:
     """None is left out of what a newcomer sees first."""
     assert sorted(name for names in main.sections.values() for name in names) == sorted(main.commands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -37,6 +38,38 @@ def test_the_picture_of_sqlite_is_what_its_migrations_come_to(tmp_path: Path) ->
     open_store(f"sqlite:///{path}").close()
     with closing(sqlite3.connect(path)) as connection:
         assert schema.sqlite_schema(connection) == committed("sqlite"), STALE
+
+
+def test_every_column_is_on_the_page_of_tables(tmp_path: Path, empty_dsn: str) -> None:
+    """Of both stores; what only one of them has is told above the tables."""
+    page = (ROOT / "docs/reference/tables.md").read_text(encoding="utf-8")
+    told = {
+        (part.partition("\n")[0], column)
+        for part in page.split("\n## ")[1:]
+        for column in re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
+    }
+    for url in (f"sqlite:///{tmp_path / 'holdfast.db'}", empty_dsn):
+        open_store(url).close()
+    with psycopg.connect(empty_dsn) as server:
+        columns = "select table_name, column_name from information_schema.columns where table_schema = 'holdfast'"
+        parts = "select inhrelid::regclass::text from pg_inherits"
+        ours = {
+            (table, column)
+            for table, column in server.execute(columns)
+            if f"holdfast.{table}" not in {each for (each,) in server.execute(parts)}
+        }
+    assert ours == told
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as file:
+        tables = [name for (name,) in file.execute("select name from sqlite_master where type = 'table'")]
+        theirs = {(table, row[1]) for table in tables for row in file.execute(f"pragma table_info({table})")}
+    alone = {
+        ("retention", "instance"),
+        ("redaction", "instance"),
+        ("sqlite_sequence", "name"),
+        ("sqlite_sequence", "seq"),
+    }
+    assert theirs - told == alone
+    assert {table for table, _ in told - theirs} == {"migrations"}
 
 
 def test_the_picture_of_sqlite_says_all() -> None:

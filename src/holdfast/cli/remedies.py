@@ -57,7 +57,9 @@ _COMMANDS: Final = (
     (re.compile(r"\bask why\(\) of that run\b"), "`holdfast why` tells more of that run"),
     (re.compile(r"\b(retry|skip)(?= (?:calls it|goes on) )"), r"`holdfast \1 RUN STEP`"),
     (
-        re.compile(r"`engine\.(directory|chains|definitions|pauses|tasks|keys|sessions)\.(put|list|publish|get)`"),
+        re.compile(
+            r"`engine\.(directory|chains|charters|definitions|pauses|tasks|keys|sessions)\.(put|list|publish|get)`"
+        ),
         r"`holdfast \1 \2`",
     ),
     (re.compile(r"`(bodies|contracts)\.(versions|drafts|publish|diff)`"), r"`holdfast \1 \2`"),
@@ -70,6 +72,10 @@ _COMMANDS: Final = (
         "`holdfast tasks list` shows those of questions",
     ),
     (re.compile(r"\bregister it first; known here are: none"), "nothing of this name is published"),
+    (re.compile(r"`bodies\.dry_run`"), "`holdfast bodies dry-run`"),
+    (re.compile(r"`resume_options`"), "`holdfast resume-options RUN`"),
+    (re.compile(r"`pauses\.pause`"), "`holdfast pauses pause`"),
+    (re.compile(r"`on_behalf_of`"), "--on-behalf-of"),
     (re.compile(r"`dead_letters\.groups`"), "`holdfast dlq groups`"),
     (re.compile(r"`engine\.directory\.(?:delegations|absences)`"), "`holdfast directory show`"),
 )

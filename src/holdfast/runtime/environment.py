@@ -58,6 +58,11 @@ OF_PROGRAMS: Final = frozenset(
 _FOR_TESTS: Final = "HOLDFAST_TEST_"
 """What the tests of the engine itself are told by; no setting begins like that."""
 
+_OF_SERVICES: Final = re.compile(
+    r"_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$"
+)
+_OF_LINKS: Final = ("tcp://", "udp://", "sctp://")
+
 _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds"}
 _DURATION: Final = re.compile(r"(?:(?:\d+(?:\.\d+)?)(?:ms|[dhms]))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
@@ -85,7 +90,7 @@ def values_of(shape: type[msgspec.Struct], environment: Mapping[str, str]) -> di
 def read_variables(fields: Fields, environment: Mapping[str, str]) -> dict[Path, tuple[object, str]]:
     """Which of the fields the environment says, with the variable that says it; ConfigurationError names one that is wrong."""
     known = {variable_of(path): path for path in fields}
-    ours = {name: text for name, text in environment.items() if _is_ours(name)}
+    ours = {name: text for name, text in environment.items() if _is_ours(name, text)}
     given = {name: text for name, text in ours.items() if name in known or name not in OF_PROGRAMS}
     _check_names(given, known)
     _check_doubles(given)
@@ -122,8 +127,15 @@ def nested(shape: type[msgspec.Struct], values: Mapping[Path, object]) -> dict[s
     }
 
 
-def _is_ours(name: str) -> bool:
-    return name in OTHER_NAMES or (name.startswith(PREFIX) and not name.startswith(_FOR_TESTS))
+def _is_ours(name: str, text: str) -> bool:
+    if name in OTHER_NAMES:
+        return True
+    return name.startswith(PREFIX) and not name.startswith(_FOR_TESTS) and not _is_of_a_cluster(name, text)
+
+
+def _is_of_a_cluster(name: str, text: str) -> bool:
+    """Whether it is what Kubernetes, or a link of Docker, tells every container of a service whose name begins like our variables."""
+    return bool(_OF_SERVICES.search(name)) or (name.endswith("_PORT") and text.startswith(_OF_LINKS))
 
 
 def _check_names(given: Mapping[str, str], known: Mapping[str, object]) -> None:
