@@ -628,6 +628,30 @@ def test_nobody_makes_a_key_that_is_mightier_than_he_is(scene: Scene, grab: str)
     assert len(scene.world.engine.as_tenant(ACME).keys.list(limit=1000)) == known
 
 
+@pytest.mark.row("P-158")
+def test_nobody_makes_a_key_as_somebody_of_the_directory(scene: Scene) -> None:
+    """What somebody may do whom the directory knows goes with their name, so that a key as them would be mightier than whoever makes it; it takes a capability of its own."""
+    whole, body = scene.world.calls(ACME), {"name": "grab", "kind": "user", "capabilities": ["task:use"]}
+    whole.directory.put("bob")
+    whole.directory.grant("bob", "approver")
+    whole.directory.put("clerk")
+    run = whole.start("ask")
+    scene.world.engine.drain()
+    path = f"/api/v1/tasks/{run.id}:1/approve"
+    clerk = scene.world.client(actor="clerk", capabilities=("keys:manage", "task:use"))
+    known = len(whole.keys.list(limit=1000))
+    assert clerk.post(path, {}).status_code == 403
+    for actor in ("bob", "acme-ann"):
+        refused = clerk.post("/api/v1/keys", {**body, "actor": actor})
+        assert (refused.status_code, "'keys:as-others'" in refused.json()["detail"]) == (403, True), refused.text
+    assert len(whole.keys.list(limit=1000)) == known
+    for actor in ("clerk", "a program that the directory does not know"):
+        assert clerk.post("/api/v1/keys", {**body, "actor": actor}).status_code == 201
+    mighty = scene.world.client(actor="clerk", capabilities=("keys:*", "task:use"))
+    made = mighty.post("/api/v1/keys", {**body, "actor": "bob"})
+    assert scene.world.bearer(made.json()["secret"]).post(path, {}).status_code == 204
+
+
 def test_a_key_ends(scene: Scene) -> None:
     """A key shows its secret once, holds until it expires or is revoked, and then opens nothing; its use is told."""
     world = scene.world

@@ -106,3 +106,28 @@ def test_nothing_is_under_way_for_a_document_that_has_ended(world: World) -> Non
         assert (whole["places"], whole["is_resting"], whole["window"]) == ([], True, "locked"), whole
         assert listed[name]["is_resting"] is True
     assert listed["instead"]["is_resting"] is False
+
+
+@pytest.mark.row("E-781", "G-15")
+def test_how_long_work_waits_is_told(world: World) -> None:
+    """Of each queue it is told how much waits, how much of it is in hand, and since when the oldest waits; the same as figures for alarms."""
+    root = world.client(tenant="default", actor="root")
+    world.engine.drain()
+    world.calls().start("order")
+
+    def told() -> tuple[list[object], dict[str, float]]:
+        items = root.get("/api/v1/queues").json()["items"]
+        figures = (each.rsplit(" ", 1) for each in root.get("/metrics").text.splitlines() if each[0] != "#")
+        known = {name: float(value) for name, value in figures if name.startswith("holdfast_backlog")}
+        return [each for each in items if each["kind"] == "effect"], known
+
+    (waiting,), figures = told()
+    since = world.engine.service.shared.clock.now().isoformat().replace("+00:00", "Z")
+    assert waiting == {
+        "kind": "effect", "name": "_ship", "count": 1, "taken": 0, "abandoned": 0, "waits_since": since,
+    }  # fmt: skip
+    assert figures['holdfast_backlog{kind="effect"}'] == 1
+    assert figures['holdfast_backlog_abandoned{kind="effect"}'] == 0
+    assert figures['holdfast_backlog_seconds{kind="effect"}'] == 0
+    world.engine.drain()
+    assert told()[0] == []

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from api import test_attacks, test_browser_attacks
+from api.test_value_attacks import SHAPES, TEXTS
 from api.world import ACME, GENEROUS, INVOICE, NORTH, RIVAL, SOUTH, World, furnished
 from holdfast.http.cursors import written
 
@@ -519,5 +520,5 @@ def test_plans_at_the_ends_of_the_calendar_break_nothing(scene: Scene, plan: dic
 def test_there_are_enough_attacks() -> None:
     """At least five hundred attacks on the edge are listed."""
     here: tuple[Mapping[str, object], ...] = (REACHES, PARTS, BORROWED, PLANS, EDGES, CONTENTS, CARRIED, GRAPHS)
-    listed: list[Mapping[str, object]] = [*here, *test_browser_attacks.LISTED, *test_attacks.LISTED]
+    listed: list[Mapping[str, object]] = [*here, *test_browser_attacks.LISTED, *test_attacks.LISTED, SHAPES, TEXTS]
     assert sum(len(each) for each in listed) >= 500

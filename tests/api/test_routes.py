@@ -307,7 +307,7 @@ def test_definitions_are_looked_at_and_published(world: World) -> None:
     started(client, "paid-later")
 
 
-@pytest.mark.row("G-15", "E-781")
+@pytest.mark.row("G-15")
 def test_the_platform_is_watched(world: World) -> None:
     """Its own tenant sees workers, queues, health and metrics; readiness follows maintenance; labels are bounded."""
     root, nobody = world.client(tenant="default", actor="root"), world.bearer()

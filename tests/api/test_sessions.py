@@ -232,6 +232,28 @@ def test_people_come_in_by_somebody_who_vouches_for_them(vouched: World, company
     fresh.close()
 
 
+def test_whoever_came_in_has_the_roles_that_the_directory_gives_them_now(vouched: World, company: Provider) -> None:
+    """A role that is taken away in the directory is gone from open sessions too, and one that is given is there; what the token said stays."""
+    people, door = vouched.engine.as_tenant("acme").directory, vouched.app.state.server.door
+    people.put("ann")
+    people.grant("ann", "administrator")
+    answer, cookie = gone(vouched)
+    home = vouched.bearer().get(back(answer), headers={"cookie": cookie})
+    kept = {"cookie": home.headers.get_list("set-cookie")[0].partition(";")[0]}
+
+    def roles() -> tuple[list[str], bool]:
+        door.forget()
+        me = vouched.bearer().get(SESSION, headers=kept).json()["me"]
+        return me["roles"], "*" in me["capabilities"]
+
+    assert roles() == (["administrator", "viewer"], True)
+    people.revoke("ann", "administrator")
+    assert roles() == (["viewer"], False)
+    people.grant("ann", "operator")
+    assert roles() == (["operator", "viewer"], False)
+    assert company.redeemed
+
+
 def test_a_login_counts_in_its_own_browser_and_once(vouched: World, company: Provider) -> None:
     """Without the cookie, with that of another login, with another state, or a second time, nobody comes in."""
     answer, cookie = gone(vouched)

@@ -150,10 +150,14 @@ def test_who_has_heard_of_nothing_yet_misses_nothing(scene: Scene) -> None:
     """A stream of all runs says at once from where on it tells, so that whoever is cut off before the first event goes on from there."""
     with scene.ann.stream("GET", f"{RUNS}/events") as response:
         (place,) = next(blocks(response)).values()
-    run = scene.ann.post(RUNS, json={"definition": "paid"}).json()["id"]
-    with scene.ann.stream("GET", f"{RUNS}/events", headers={"last-event-id": place}) as response:
-        first = next(events(response))
+        with scene.ann.stream("GET", f"{RUNS}/events") as another:
+            run = scene.ann.post(RUNS, json={"definition": "paid"}).json()["id"]
+            first = next(events(another))  # The server has read it by now, and will not come to it again by itself.
     assert (first.name, first.data["id"], first.data["sequence"]) == ("changed", run, 1)
+    with scene.ann.stream("GET", f"{RUNS}/events", headers={"last-event-id": place}) as response:
+        assert next(events(response)) == first
+    with scene.ann.stream("GET", f"{RUNS}/events", params={"last_event_id": place}) as response:
+        assert next(events(response)) == first
 
 
 def test_what_others_do_keeps_nobody_too_far_behind(live: Live) -> None:

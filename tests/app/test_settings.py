@@ -16,6 +16,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from app.documents.orders import GIVEN as ORDER
+from app.documents.orders import SELLER
+from app.documents.orders import body as body_of_orders
+from app.documents.orders import register as register_orders
 from faults.test_bad_databases import spoilt
 from holdfast import (
     Decision,
@@ -590,6 +594,19 @@ def _what_becomes_of_a_webhook(live: Live, settings: Settings) -> object:
         return [each.method for each in server.received]
 
 
+def _what_becomes_of_a_signed_request(live: Live, settings: Settings) -> object:
+    """Whether a server on this machine is told by a workflow of documents that names a secret."""
+    with serving() as server, pytest.MonkeyPatch.context() as patch, driven(live, settings) as engine:
+        patch.setenv("HOOK_SECRET", f"whsec_{'A' * 32}")
+        node = f"{{id: tell, type: webhook_out, url: '{server.url}', secret: 'env:HOOK_SECRET'}}"
+        register_orders(engine, "sales_order", body_of_orders('"slot:submitted_to_approved"', node))
+        orders = engine.acting(SELLER).documents
+        orders.create("sales_order", ORDER, id="O-1")
+        orders.transition("sales_order", "O-1", "submit")
+        engine.drain()
+        return ["webhook-signature" in each.headers for each in server.received]
+
+
 def _operations_of_an_installed_invoker(live: Live, settings: Settings) -> object:
     """Handlers that a distribution brings along."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -744,6 +761,11 @@ CASES = {
 CASES |= {
     "outbound_allow": Case(
         _what_becomes_of_a_webhook, [((), []), (("127.0.0.1",), ["POST"]), (("10.0.0.0/8",), [])], {"retry": ONCE}
+    ),
+    "webhook_secrets": Case(
+        _what_becomes_of_a_signed_request,
+        [((), []), (("env:HOOK_SECRET",), [True]), (("env:HOOK_*",), [True]), (("env:HOOK",), [])],
+        {"outbound_allow": ("127.0.0.1",)},
     ),
     "invokers": Case(
         _operations_of_an_installed_invoker, [((), []), (("settings_invoker",), ["settings_invoker:submit"])]

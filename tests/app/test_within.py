@@ -281,6 +281,24 @@ def test_an_instance_that_a_caller_holds_keeps_nobody_else_waiting(live: Live, h
 
 
 @on_postgres
+def test_no_command_overtakes_one_that_waits_for_the_same_instance(live: Live) -> None:
+    """Whoever comes when an instance has just become free stands behind those who were put off until it would be."""
+    engine = live.engine(msgspec.structs.replace(QUICK, patience=timedelta(seconds=60))).register(Puppet())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    for number in range(5):
+        with closing(connect(live)) as shop:
+            tell(engine, shop, "p-1", f"mine {number}")
+            first = engine.futures.deciders.execute(Puppet, Do("p-1", f"a {number}"))
+            eventually(lambda: any(lane.committer._held for lane in lanes_of(engine)))
+            shop.commit()
+            second = engine.futures.deciders.execute(Puppet, Do("p-1", f"b {number}"))
+            first.result(timeout=30)
+            second.result(timeout=30)
+    told = [f"{who} {number}" for number in range(5) for who in ("mine", "a", "b")]
+    assert engine.deciders.state(Puppet, "p-1") == ("x", *told)
+
+
+@on_postgres
 def test_whoever_waits_for_an_instance_that_is_held_for_too_long_is_told(live: Live) -> None:
     """After the time that callers have, he gets an error that says what is the matter; the next one finds all as it was."""
     soon = msgspec.structs.replace(QUICK, patience=timedelta(seconds=0.5))

@@ -136,6 +136,21 @@ def test_a_server_answers_what_it_has_begun_and_then_ends(filed: Holdfast) -> No
     engine.stop()
 
 
+def test_a_server_that_ends_tells_those_whom_it_leaves(filed: Holdfast) -> None:
+    """A request that takes longer than an ending server waits is refused as one that may be sent again, and nothing looks like a failure."""
+    head = b"POST /api/v1/executions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+    with holdfast_program("server", "--port", "0", "--insecure-dev", HOLDFAST_DATABASE=filed.url) as program:
+        port = int(program.hear(r"serving at http://127.0.0.1:(\d+)")[1])
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
+            line.sendall(head)
+            eventually(lambda: httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200)
+            code, told = program.end()
+            answer = b"".join(iter(lambda: line.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b'"code":"stopped"' in answer
+    assert (code, "Traceback" in told) == (0, False)
+
+
 @pytest.mark.parametrize("words", [("server", "--port", "0", "--with-worker"), ("worker",)])
 def test_ctrl_c_again_ends_it_at_once(filed: Holdfast, words: tuple[str, ...]) -> None:
     """A server and a worker that wait for a handler are ended by a second SIGINT; the run goes on elsewhere, as after a crash."""

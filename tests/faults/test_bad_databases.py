@@ -192,6 +192,25 @@ def test_database_is_locked_never_reaches_a_user(tmp_path: Path, caplog: pytest.
     live.close()
 
 
+def test_nothing_is_acknowledged_that_goes_into_a_file_without_a_name(tmp_path: Path) -> None:
+    """A file that is moved, removed or replaced under a running engine takes no commands and answers no questions; put back, it goes on."""
+    path, elsewhere = tmp_path / "here.db", tmp_path / "elsewhere.db"
+    SQLiteStore(str(elsewhere), codec="json").close()
+    with Engine(f"sqlite:///{path}", settings=IMPATIENT).register(Counter()) as engine:
+        engine.deciders.execute(Counter, Add("c-1"))
+        moved = path.rename(tmp_path / "moved.db")
+        for replacement in (None, elsewhere):
+            if replacement is not None:
+                replacement.rename(path)
+            with pytest.raises(StoreUnavailableError, match="moved or removed, or another one is in its place"):
+                engine.deciders.execute(Counter, Add("c-1"))
+            with pytest.raises(StoreUnavailableError, match="moved or removed"):
+                engine.deciders.state(Counter, "c-1")
+        moved.rename(path)
+        eventually(lambda: engine.futures.deciders.execute(Counter, Add("c-1")).exception(timeout=30) is None)
+        assert engine.deciders.state(Counter, "c-1") == 2
+
+
 def test_a_file_that_stays_locked_is_an_error_in_our_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After all patience the error has a code and names the cause; it is not SQLite's own sentence."""
     live = Live(f"sqlite:///{tmp_path / 'locked.db'}")

@@ -8,8 +8,10 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 
 import httpx
+import msgspec
 import psycopg
 import pytest
 
@@ -81,7 +83,7 @@ def test_a_loop_goes_on_while_the_database_hangs(server: Server, engine: Engine)
 
 
 def test_who_asks_whether_a_server_is_well_is_answered_while_its_database_hangs(server: Server, engine: Engine) -> None:
-    """Starts hang for as long as the database does; meanwhile the process says that it lives, and that requests should go elsewhere."""
+    """Starts hang for as long as the database does; meanwhile the process says that it lives, that requests should go elsewhere, and its figures."""
     with (
         served(engine, HttpOptions(), insecure_dev=True) as address,
         httpx.Client(base_url=address, timeout=20) as client,
@@ -92,6 +94,9 @@ def test_who_asks_whether_a_server_is_well_is_answered_while_its_database_hangs(
                 client.post("/api/v1/executions", json={"definition": "order"}, timeout=0.2)
             assert client.get("/healthz").status_code == 200
             assert client.get("/readyz").status_code == 503
+            figures = client.get("/metrics", timeout=8).text  # Whoever collects them waits for ten seconds.
+            assert "holdfast_healthy 1" in figures
+            assert "holdfast_backlog" not in figures
         eventually(lambda: client.get("/readyz").status_code == 200)
 
 
@@ -102,3 +107,22 @@ def test_a_start_waits_for_a_database_that_is_away(server: Server, engine: Engin
         begun = pool.submit(engine.start, "order")
         server.start()
         assert begun.result(timeout=60).describe().definition == "order"
+
+
+def test_nobody_restarts_a_process_because_its_database_is_away(server: Server) -> None:
+    """A server whose worker and commands all wait for the database is not well and not ready, and is left alone: a restart would cure nothing."""
+    url = server.create_database("left_alone")
+    open_store(url).close()
+    settings = msgspec.structs.replace(QUICK, unhealthy_after=timedelta(seconds=2), patience=timedelta(seconds=30))
+    with Engine(url, settings=settings).register(ORDER) as engine, served(engine, insecure_dev=True) as address:
+        engine.start_worker()
+        server.stop("immediate")
+        begun = engine.futures.start("order")
+        problems = eventually(lambda: len(found := engine.health().problems) > 3 and found)
+        assert not engine.health().needs_restart, problems
+        assert httpx.get(f"{address}/healthz").status_code == 200
+        assert httpx.get(f"{address}/readyz").status_code == 503
+        server.start()
+        eventually(lambda: httpx.get(f"{address}/readyz").status_code == 200)
+        begun.result(timeout=30)
+    server.drop_database("left_alone")

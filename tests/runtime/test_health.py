@@ -352,6 +352,7 @@ def test_an_engine_without_a_worker_tells_of_its_parts_too(live: Live) -> None:
     assert {"committer 1", "reader threads", "watch"} <= {part.name for part in engine.parts()}
     told = engine.futures.deciders.execute(gate, Stand())
     eventually(lambda: problems_with(engine, "committer"))
+    assert engine.health().needs_restart
     gate.opened.set()
     told.result(timeout=30)
     eventually(lambda: engine.health().is_healthy)
@@ -363,6 +364,7 @@ def test_a_stopped_engine_is_not_healthy(live: Live) -> None:
     engine.stop()
     health = engine.health()
     assert (health.is_healthy, health.has_worker, health.problems) == (False, False, ["the engine is stopped"])
+    assert health.needs_restart
 
 
 @pytest.mark.parametrize("error", [SystemExit(), KeyboardInterrupt(), GeneratorExit()])

@@ -379,20 +379,30 @@ def test_old_receipts_are_pruned(desk: Desk) -> None:
         assert set(unit.receipts([receipt(second, "young").key])) == {receipt(second, "young").key}
 
 
-@pytest.mark.row("D-090", "D-107")
+@pytest.mark.row("D-090", "D-107", "E-781")
 def test_the_backlog_counts_what_waits(desk: Desk) -> None:
-    """Effects by handler, timers and messages by definition, held or not."""
-    assert desk.keeper.backlog() == []
+    """Effects by handler, timers and messages by definition, held or not; with what somebody has in hand, what a dead one had, and since when the oldest waits."""
+    assert desk.keeper.backlog(NOW) == []
     identity = new_id()
     work = [effect(identity, 0), effect(identity, 1), effect(identity, 2, handler="mail", parked_until=LATER)]
-    desk.commit(born(identity, issued=4, effects=work, timers=[timer(identity, number=3)], messages=[message()]))
-    desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
-    assert desk.keeper.backlog() == [
-        Backlog("effect", "mail", 1),
-        Backlog("effect", "ship", 2),
-        Backlog("inbox", "order", 1),
-        Backlog("timer", "order", 1),
-    ]
+    late = timer(identity, number=3, due=LATER)
+    desk.commit(born(identity, issued=4, effects=work, timers=[late], messages=[message()]))
+
+    def told(now: datetime) -> list[Backlog]:
+        return desk.keeper.backlog(now)
+
+    mail, timers = Backlog("effect", "mail", 1), Backlog("timer", "order", 1)
+    ship, inbox = Backlog("effect", "ship", 2, waits_since=NOW), Backlog("inbox", "order", 1, waits_since=NOW)
+    assert told(NOW) == [mail, ship, inbox, timers]
+    worker = alive(desk, "ship")
+    desk.effects.claim(worker, SHIP, 1, words=SHIP_WORDS)
+    taken = msgspec.structs.replace(ship, taken=1)
+    assert told(NOW) == [mail, taken, inbox, timers]
+    due = msgspec.structs.replace(timers, waits_since=late.due_at)
+    left = msgspec.structs.replace(taken, abandoned=1)
+    assert told(late.due_at + 2 * HOUR) == [mail, left, inbox, due]
+    desk.effects.claim(worker, SHIP, 1, words=SHIP_WORDS)
+    assert told(NOW)[1] == msgspec.structs.replace(ship, taken=2, waits_since=None)
 
 
 @pytest.mark.row("D-090")

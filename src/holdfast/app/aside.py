@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from asyncio import _get_running_loop
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from holdfast.app.desk import Desk
 from holdfast.app.sequels import followed
 from holdfast.runtime.replies import Reply
-from holdfast.store.haste import WouldWaitError, hurried
+from holdfast.store.haste import Hurried, WouldWaitError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,7 +24,7 @@ C = TypeVar("C", bound=_Calls)
 
 
 def aside(call: Callable[Concatenate[C, P], Reply[T]]) -> Callable[Concatenate[C, P], Reply[T]]:
-    """Have a call made at once where it has all that it needs in memory, and on another thread if a loop would wait for the database meanwhile.
+    """Have a call made at once where it has all that it needs in memory, and on another thread if its caller would wait for the database meanwhile.
 
     Before it sends its command off, such a call only asks.
     """
@@ -39,10 +38,12 @@ def aside(call: Callable[Concatenate[C, P], Reply[T]]) -> Callable[Concatenate[C
 
 def made_aside(desk: Desk, call: Callable[[], Reply[T]]) -> Reply[T]:
     """The same for one call."""
-    if _get_running_loop() is None or not desk.has_readers:
+    if not desk.has_readers:
         return call()
     try:
-        with hurried():
+        with Hurried():
             return call()
     except WouldWaitError:
+        if desk.is_answering:
+            return call()
         return followed(desk.read(call), lambda reply: reply, desk.reply())

@@ -56,7 +56,7 @@ from holdfast.runtime.collector import OWN_PROCESS, collect_after
 from holdfast.runtime.companions import Companion
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import Function
-from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
+from holdfast.runtime.health import Health, Problem, Watched, WriteLock, problems_of
 from holdfast.runtime.loops.projections import Projection
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
@@ -175,7 +175,7 @@ class Engine(EngineCalls):
     def _serve_runs(self) -> None:
         """Have done what events and workflows of documents have the engine itself do."""
         serve_own(self._desk, self.errands, self.deliveries, self.runtime.housekeeping.incidents)
-        webhooks = Webhooks(self._invocations.outbound, self.service.shared.clock.now)
+        webhooks = Webhooks(self._invocations.outbound, self._invocations.lent, self.service.shared.clock.now)
         serve_webhooks(webhooks, self.errands, self._named)
         self.registry.charters.attach(self.service)
 
@@ -455,7 +455,8 @@ class Engine(EngineCalls):
         problems = self._standstill() or problems_of(self.parts())
         return Health(
             is_healthy=not problems,
-            problems=problems,
+            needs_restart=not all(each.is_outside for each in problems),
+            problems=[each.told for each in problems],
             has_worker=self._life.is_started and not self._standstill(),
             maintenance=self.service.maintenance,
             pauses=[str(each.scope) for each in self.service.standing.pauses],
@@ -463,11 +464,10 @@ class Engine(EngineCalls):
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )
 
-    def _standstill(self) -> list[str]:
+    def _standstill(self) -> list[Problem]:
         """Why nothing of the engine works here, if that is so."""
-        if self.service.is_inherited:
-            return [INHERITED]
-        return ["the engine is stopped"] if self._life.is_closed else []
+        told = INHERITED if self.service.is_inherited else "the engine is stopped" if self._life.is_closed else ""
+        return [Problem(told, is_outside=False)] if told else []
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""

@@ -15,6 +15,7 @@ from holdfast.kernel.vocabulary import name_flaw
 from holdfast.outbound.addresses import Allowance
 from holdfast.outbound.http import Outbound
 from holdfast.outbound.invokers import Invocation, Invoker, checked_invoker, installed_invoker
+from holdfast.outbound.secrets import Lent
 from holdfast.runtime.settings import Settings
 
 Handler = Callable[[StepContext, dict[str, object]], object]
@@ -34,6 +35,8 @@ class Invocations:
     ) -> None:
         self.outbound = Outbound(Allowance.of(settings.outbound_allow))
         """The engine's way to other systems."""
+        self.lent = Lent.of(settings.webhook_secrets)
+        """What requests of workflows may be signed with."""
         self._now = now
         self._handlers = handlers
         self._invokers: dict[str, Invoker] = {}

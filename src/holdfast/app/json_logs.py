@@ -37,9 +37,8 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         given = {_NAMES.get(name, name): value for name, value in vars(record).items() if name not in _PLAIN}
-        told = (
-            own | (_current.get() or {}) | given | own
-        )  # What a record itself says, nothing that was given says otherwise.
+        # What a record itself says, nothing that was given says otherwise.
+        told = own | (_current.get() or {}) | given | own
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
         if record.stack_info:

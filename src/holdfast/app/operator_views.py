@@ -115,6 +115,12 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Handler of effects, definition of timers and messages."""
     count: int
+    taken: int = 0
+    """How many of them a worker has in hand."""
+    abandoned: int = 0
+    """How many of those were taken by a worker that is not alive any more: they come back by themselves, and should within a minute."""
+    waits_since: datetime | None = None
+    """Since when the oldest waits that could be done now; None if nothing could. Timers that are not due do not wait."""
 
 
 class GivenUp(msgspec.Struct, frozen=True, kw_only=True):

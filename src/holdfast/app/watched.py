@@ -24,6 +24,7 @@ class Channels:
     """The channels that notices of the definitions here are sent by; every process that works needs all of them."""
 
     name = "channels"
+    is_kept_waiting = True
 
     def __init__(self, deliveries: Deliveries, library: Library) -> None:
         self._deliveries = deliveries

@@ -17,7 +17,7 @@ from holdfast.machine.runs.posts import payload_of
 from holdfast.outbound.bodies import is_json
 from holdfast.outbound.http import Answer, Limits, Outbound, Request, judge
 from holdfast.outbound.places import place_of
-from holdfast.outbound.secrets import check_reference, secret_of
+from holdfast.outbound.secrets import Lent, secret_of
 from holdfast.people.notices.webhook import signature_of, webhook_secret
 from holdfast.runtime.handlers import EffectContext, Fail
 
@@ -42,8 +42,9 @@ class _Letter(NamedTuple):
 class Webhooks:
     """Sends such requests by the engine's way to other systems."""
 
-    def __init__(self, outbound: Outbound, now: Callable[[], datetime]) -> None:
+    def __init__(self, outbound: Outbound, lent: Lent, now: Callable[[], datetime]) -> None:
         self._outbound = outbound
+        self._lent = lent
         self._now = now
 
     def call(self, context: StepContext, data: Data) -> Data:
@@ -75,7 +76,7 @@ class Webhooks:
         if letter.trace:
             headers["traceparent" if _is_w3c(letter.trace) else "x-trace-id"] = letter.trace
         if letter.secret:
-            headers |= signature_of(_secret(letter.secret), letter.key, self._now(), body)
+            headers |= signature_of(self._secret(letter.secret), letter.key, self._now(), body)
         request = Request(method="POST", place=place, headers=headers, body=body)
         limits = Limits(connect_seconds=min(5.0, letter.seconds), total_seconds=letter.seconds)
         answer = self._outbound.send(request, limits)
@@ -83,12 +84,13 @@ class Webhooks:
         asked = {"url": place.name, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
         return {"request": asked, "status": answer.status, **_kept(answer)}
 
-
-def _secret(reference: str) -> bytes:
-    try:
-        return webhook_secret(secret_of(check_reference(reference, "the secret of a webhook"), "a webhook"))
-    except (ConfigurationError, OSError) as error:
-        raise Fail(str(error)) from None
+    def _secret(self, reference: str) -> bytes:
+        if not self._lent.has(reference):
+            raise Fail("webhook_secrets of the settings does not name the secret that it is to be signed with")
+        try:
+            return webhook_secret(secret_of(reference, "a webhook"))
+        except (ConfigurationError, OSError, UnicodeDecodeError) as error:
+            raise Fail(str(error)) from None
 
 
 def _kept(answer: Answer) -> Data:

@@ -106,7 +106,7 @@ class Calls:
         self._line = line
 
     def tell_alive(self) -> Standing:
-        """Whether this process does its work; 503 if it should be restarted."""
+        """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
         return self._line.ask(Request(method="GET", path="/healthz", answer=Standing))
 
     def tell_ready(self) -> Standing:

@@ -21,7 +21,8 @@ class Listening(Generic[T]):
     def __init__(self, request: Request[T], retries: Retries, last: int) -> None:
         self._request = request
         self._retries = retries
-        self._last = last
+        self._last = last or None
+        """The last place that it was told; 0 is that of an empty database."""
         self._turns = self._anew()
         self._lines: dict[str, str] = {}
         self.is_over = False
@@ -31,7 +32,7 @@ class Listening(Generic[T]):
     def headers(self) -> Mapping[str, str]:
         """What a server is told, so that it goes on behind the last event."""
         told = {"accept": "text/event-stream, application/problem+json"}
-        return told | {"last-event-id": str(self._last)} if self._last else told
+        return told if self._last is None else told | {"last-event-id": str(self._last)}
 
     def heard(self, line: str) -> StreamEvent[T] | None:
         """The event that a line completes; None if it does not complete any."""
@@ -41,13 +42,14 @@ class Listening(Generic[T]):
             return None
         lines, self._lines = self._lines, {}
         self._turns = self._anew()  # Whoever is heard is there.
-        self._last = int(lines.get("id", self._last))  # Also where nothing else is told.
+        if "id" in lines:  # Also where nothing else is told.
+            self._last = int(lines["id"])
         if "data" not in lines:
             return None
         name = lines.get("event", "message")
         self.is_over = name == "end"
         value = None if name in _WITHOUT_VALUE else self._request.read(lines["data"].encode())
-        return StreamEvent(name=name, id=self._last, value=value)
+        return StreamEvent(name=name, id=self._last or 0, value=value)
 
     def refused(self, status: int, headers: Mapping[str, str], content: bytes) -> float:
         """How long to rest after a refusal; the error that it stands for, if that is to be told."""

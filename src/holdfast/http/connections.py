@@ -15,6 +15,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from holdfast.errors import StoppedError
 from holdfast.http.endpoints import SECURITY, Sent, refusal
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.traces import trace_of
@@ -57,10 +58,17 @@ class Connection(H11Protocol):
         """Pass a request on, if there is room for it and its head is not too long."""
         if {name for name, _ in scope["headers"]} >= _FRAMES:  # Here, because several may come in one piece.
             self.cycle.keep_alive = False
-        refused = self._refused(scope)
+        refused: EdgeError | StoppedError | None = self._refused(scope)
+        cycle = self.cycle
         if refused is None:
-            await self._inside(scope, receive, send)
-            return
+            try:
+                await self._inside(scope, receive, send)
+            except asyncio.CancelledError:
+                if cycle.response_started:  # Whoever reads it sees that it was cut.
+                    return
+                refused = StoppedError("the server ends, and waits no longer")
+            else:
+                return
         request = Request(scope, receive)
         trace = trace_of(request.headers)
         response = refusal(refused, request, trace)

@@ -168,13 +168,17 @@ class Doorkeeper:
         return await self.admit(secret if secret.startswith(_KEY) and len(secret) <= _LONGEST else "", address)
 
     async def vouched(self, claims: Claims) -> Identity:
-        """Whom the claims of a token that holds are about."""
+        """Whom the claims of a token that holds are about, with the roles that the directory has for them now."""
+        identity = self.claimed(claims)
+        return self._with(identity, await self._directory_roles(identity))
+
+    def claimed(self, claims: Claims) -> Identity:
+        """The same by what the token says alone; what the directory says is looked up whenever they ask for something."""
         try:
-            roles = claims.roles | await self._directory_roles(claims.tenant, claims.subject)
             actor = Actor(
                 id=claims.subject,
-                roles=roles,
-                capabilities=claims.capabilities | self._standing(roles) | self._options.everyone,
+                roles=claims.roles,
+                capabilities=claims.capabilities | self._standing(claims.roles) | self._options.everyone,
             )
             context = RequestContext(tenant=claims.tenant, partition=claims.partition, actor=actor)
             self._engine.acting(context)  # Whether the engine takes these names.
@@ -237,9 +241,10 @@ class Doorkeeper:
             session = None
         if session is None:
             raise InvalidTokenError("the session does not hold")
+        identity = self._session_bearer(session, cookies.csrf_token(secret))
         if session.credential.startswith("jwt:"):
-            await self._directory_roles(session.tenant, session.actor)
-        return self._session_bearer(session, cookies.csrf_token(secret))
+            return self._with(identity, await self._directory_roles(identity))
+        return identity
 
     def _session_bearer(self, session: Session, csrf: str) -> Identity:
         return Identity(
@@ -276,11 +281,21 @@ class Doorkeeper:
         """The capabilities that roles stand for."""
         return frozenset().union(*(self._options.roles.get(role, frozenset()) for role in roles))
 
-    async def _directory_roles(self, tenant: str, subject: str) -> frozenset[str]:
+    def _with(self, identity: Identity, roles: frozenset[str]) -> Identity:
+        """Somebody with more roles, and what these stand for."""
+        if not roles:
+            return identity
+        actor = identity.actor
+        more = msgspec.structs.replace(
+            actor, roles=actor.roles | roles, capabilities=actor.capabilities | self._standing(roles)
+        )
+        return msgspec.structs.replace(identity, actor=more)
+
+    async def _directory_roles(self, identity: Identity) -> frozenset[str]:
         """The roles of somebody by the directory, if it counts here; InvalidTokenError for those whom it has deactivated."""
         if not self._options.uses_directory:
             return frozenset()
-        directory = self._engine.aio.as_tenant(tenant).directory
+        directory, subject = self._engine.aio.as_tenant(identity.tenant).directory, identity.actor.id
         try:
             person = await directory.get(subject)
         except NotFoundError:

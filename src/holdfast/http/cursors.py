@@ -20,6 +20,7 @@ P = TypeVar("P")
 
 _LONGEST = 1024
 _BEYOND = 2**63
+_BEYOND_SEQUENCES = 2**31
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -39,17 +40,19 @@ def read(cursor: str, kind: type[P]) -> P | None:
         raise refused
     try:
         place = msgspec.json.decode(unwritten(cursor), type=settled(kind))
-        _check_instants(place)
+        _check_parts(place)
     except (ValueError, OverflowError, msgspec.MsgspecError):
         raise refused from None
     return place
 
 
-def _check_instants(place: object) -> None:
-    """ValueError or OverflowError for an instant that nothing can have been written at; a database would fail on it."""
+def _check_parts(place: object) -> None:
+    """ValueError or OverflowError for an instant that nothing can have been written at, or a number that nothing has; a database would fail on it."""
     for each in msgspec.structs.astuple(place) if isinstance(place, msgspec.Struct) else ():
         if isinstance(each, datetime) and (each.tzinfo is None or each.astimezone(UTC) != each):
             raise ValueError("an instant has a time zone")
+        if isinstance(each, int) and not 0 <= each < _BEYOND_SEQUENCES:
+            raise ValueError("no history is so long")
 
 
 def counted(cursor: str) -> int:

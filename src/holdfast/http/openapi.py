@@ -198,7 +198,7 @@ def problem_statuses(route: Route) -> Iterable[int]:
     if route.method != "GET":
         found |= {404, 408, 409, 413, 415, 422}
     if route.query.__struct_fields__:
-        found |= {422}
+        found |= {404, 422}
     if route.takes_condition:
         found |= {412}
     if route.path.startswith(("/hooks/", "/api/v1/session")):

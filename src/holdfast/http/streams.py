@@ -108,7 +108,7 @@ class Term:
 
 async def run_events(call: AnyCall) -> AsyncIterator[bytes]:
     """The history of a run as it grows, each entry with its sequence as id; `end` when the run has ended."""
-    run, server, after = call.run, call.server, _last(call)
+    run, server, after = call.run, call.server, _last(call) or 0
     term = Term(call)
     watcher = Watcher(call.identity.tenant, run.id, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
@@ -139,7 +139,7 @@ async def list_events(call: AnyCall) -> AsyncIterator[bytes]:
         await server.hub.begun()
         watcher.take()
         begin = server.hub.position
-        yield _still_here(last or begin)
+        yield _still_here(begin if last is None else last)
         missed, since = await _missed(call, last, begin, part)
         if missed:
             yield missed
@@ -190,10 +190,10 @@ async def _settled(watcher: Watcher, seconds: float) -> list[News]:
     return found
 
 
-async def _missed(call: AnyCall, last: int, begin: int, part: Part) -> tuple[bytes, int]:
+async def _missed(call: AnyCall, last: int | None, begin: int, part: Part) -> tuple[bytes, int]:
     """What a client that comes back has missed until the stream begins, or `resync` if that is too much, or if nobody knows; and how far it is then."""
     most, admin = call.server.options.stream_backlog, call.engine.admin
-    if not last or last == begin:
+    if last is None or last == begin:
         return b"", begin
     if last > begin:  # Another server may have read further than this one has.
         return (b"", last) if last <= (await admin.written()).next else (_resync(begin), begin)
@@ -216,12 +216,12 @@ def _still_here(position: int) -> bytes:
 class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a stream begins."""
 
-    last_event_id: Annotated[int, msgspec.Meta(ge=0, lt=10**18)] = 0
+    last_event_id: Annotated[int, msgspec.Meta(ge=0, lt=10**18)] | None = None
     """As the header `Last-Event-ID`, which counts if both are there: browsers cannot send that with their first request."""
 
 
-def _last(call: AnyCall) -> int:
-    """The id of the last event that a client has; 0 if it has none."""
+def _last(call: AnyCall) -> int | None:
+    """The id of the last event that a client has, or the place that it was told; None if it has neither."""
     given = call.headers.get("last-event-id", "")
     if not given:
         asked: StreamQuery = call.query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -29,6 +29,9 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     is_healthy: bool
     """Whether there are no problems. An engine whose worker is not started has less to do, and may be healthy."""
+    needs_restart: bool
+    """Whether one of the problems may be cured by another process in the place of this one: not while a database that is away, locked, full or
+    read-only, or a channel that nobody has named, is all that keeps it from its work."""
     problems: list[str]
     """What keeps the engine from its work, each with the part that is concerned: "due work: has not gone well for 12 s: …"."""
     has_worker: bool
@@ -44,15 +47,32 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since each loop last went well. A loop that has nothing to do rests, some of them for a minute."""
 
 
-def problems_of(parts: Sequence[Watched]) -> list[str]:
+class Problem(NamedTuple):
+    """What one part complains of."""
+
+    told: str
+    is_outside: bool
+    """Whether its cause is outside of this process."""
+
+
+_WAITING: Final = "is_kept_waiting"
+"""What parts have that may be kept waiting from outside of this process, so that they go on by themselves and a restart cures nothing; most have it not."""
+
+
+def problems_of(parts: Sequence[Watched]) -> list[Problem]:
     """What the parts complain of."""
-    return [f"{part.name}: {said}" for part in parts if (said := part.problem())]
+    return [
+        Problem(f"{part.name}: {said}", is_outside=bool(getattr(part, _WAITING, False)))
+        for part in parts
+        if (said := part.problem())
+    ]
 
 
 class WriteLock:
     """The right to write into the database, as far as other processes keep it from this one."""
 
     name = "database"
+    is_kept_waiting = True
 
     def __init__(self, store: Store, *, limit: float) -> None:
         self._store = store

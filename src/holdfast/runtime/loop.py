@@ -56,6 +56,8 @@ class Loop:
         self._failures = 0
         self._error = ""
         """Of the last round, if it failed."""
+        self.is_kept_waiting = False
+        """Whether that was because the database is away."""
         self._went_well_at = time.monotonic()
         self._due_at = self._went_well_at
         """When a round that goes well is owed: when the last rest ends, or since the round began that is under way or failed."""
@@ -130,6 +132,7 @@ class Loop:
             return self._fail(error)
         self._failures = 0
         self._error = ""
+        self.is_kept_waiting = False
         self._went_well_at = time.monotonic()
         self._due_at = self._went_well_at + rest
         return rest
@@ -139,6 +142,7 @@ class Loop:
             return 0.0
         self._failures += 1
         self._error = describe(error)
+        self.is_kept_waiting = isinstance(error, StoreUnavailableError)
         # Before the log: an error tracker that reads logs too then knows the error already, with what the listener says of it.
         self._telemetry.tell(LoopFailed(loop=self.name, error=self._error, failures=self._failures, exception=error))
         if isinstance(error, StoreUnavailableError):
@@ -269,6 +273,11 @@ class Chores:
         if not self._failed:
             return seconds
         return min(seconds, max(0.0, min(each.again_at for each in self._failed) - time.monotonic()))
+
+    @property
+    def is_kept_waiting(self) -> bool:
+        """Whether all that cannot be done waits for a database that is away."""
+        return not any(each.tries for each in self._failed)
 
     def problem(self) -> str:
         """What cannot be done, in words; empty if all goes well."""

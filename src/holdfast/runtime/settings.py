@@ -120,6 +120,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     outbound_allow: tuple[str, ...] = ()
     """Hosts (`erp.internal`, `*.svc.local`) and networks (`10.0.0.0/8`) that calls over HTTP may reach although their addresses are not public."""
+    webhook_secrets: tuple[str, ...] = ()
+    """Secrets that requests of workflows of documents may be signed with: `env:NAME` or `file:/path`; a star at the end stands for whatever follows."""
     invokers: tuple[str, ...] = ()
     """Invokers of installed distributions that are loaded, by the names of their entry points in the group `holdfast.invokers`."""
     resume_timeout: timedelta = timedelta(hours=24)
@@ -245,7 +247,7 @@ _RATES = ("tenant_rate", "workflow_rate")
 
 _SWITCHES = ("ageing_enabled", "observe_inputs", "resume_auto_escalate", "auto_resume_after_approval")
 
-_LISTS = ("outbound_allow", "invokers", "alerts")
+_LISTS = ("outbound_allow", "webhook_secrets", "invokers", "alerts")
 
 _MAY_BE_NONE = {"handler_timeout", "keep_finished", "compress_after", "resume_worker_interval"}
 

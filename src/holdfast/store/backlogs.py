@@ -12,8 +12,8 @@ from holdfast.store.findings import Backlog, GivenUp, Unhandled, WaitingWord
 class Backlogs(Protocol):
     """How much there is of it, and whom it waits for."""
 
-    def backlog(self) -> list[Backlog]:
-        """How much work waits, by handler and definition."""
+    def backlog(self, now: datetime | None = None) -> list[Backlog]:
+        """How much work waits, by handler and definition; judged by the store's own clock if no instant is given."""
         ...
 
     def given_up(self) -> list[GivenUp]:

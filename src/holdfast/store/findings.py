@@ -177,6 +177,12 @@ class Backlog(msgspec.Struct, frozen=True):
     name: str
     """Handler of effects, definition of timers and messages."""
     count: int
+    taken: int = 0
+    """How many of them somebody has taken in hand."""
+    abandoned: int = 0
+    """How many of those were taken by somebody who is not alive any more, and have not come back yet."""
+    waits_since: datetime | None = None
+    """Since when the oldest waits that could be done now; None if nothing could."""
 
 
 class GivenUp(msgspec.Struct, frozen=True):

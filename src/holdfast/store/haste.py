@@ -1,14 +1,13 @@
 """Threads that must not wait for a database: what they would have to ask is asked on another one.
 
-A thread that serves an asyncio loop serves everybody who is connected there. What it needs it mostly knows already; where it does not, a database that
-hangs would hang all of them. So whatever goes to the database looks here first, and whoever began in haste begins again elsewhere.
+A thread that serves an asyncio loop serves everybody who is connected there, and whoever asks for a future wants to go on. What such a call needs is mostly
+known already; where it is not, a database that hangs would hang all of them. So whatever goes to the database looks here first, and whoever began in haste
+begins again elsewhere.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class WouldWaitError(BaseException):
@@ -28,14 +27,16 @@ def check_haste() -> None:
         raise WouldWaitError
 
 
-@contextmanager
-def hurried() -> Iterator[None]:
-    """Have nothing asked of a database on this thread as long as the block lasts, or until something is sent off."""
-    before, _here.is_hurried = _here.is_hurried, True
-    try:
-        yield
-    finally:
-        _here.is_hurried = before
+class Hurried:
+    """Has nothing asked of a database on this thread as long as its block lasts, or until something is sent off."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before, _here.is_hurried = _here.is_hurried, True
+
+    def __exit__(self, *_: object) -> None:
+        _here.is_hurried = self._before
 
 
 def sent_off() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import timedelta
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.documents.acting import asking
@@ -54,7 +56,7 @@ def test_a_request_is_sent_signed_and_its_answer_kept(
     """
     receiver.status, receiver.body = 200, b"x" * 70_000
     monkeypatch.setenv("HOOK_SECRET", SECRET)
-    engine = place.engine(ALLOWED)
+    engine = place.engine(msgspec.structs.replace(ALLOWED, webhook_secrets=("env:HOOK_SECRET",)))
     port = receiver.url.rpartition(":")[2].partition("/")[0]
     url = f"http://127.0.0.1:{port}/orders/{{entity.number}}"
     nodes = (
@@ -78,6 +80,64 @@ def test_a_request_is_sent_signed_and_its_answer_kept(
     assert (kept["status"], kept["body"], set(kept["request"])) == (200, "x" * 65_536, {"url", "bytes", "sha256"})
     whole = hashlib.sha256(receiver.body).hexdigest()
     assert (kept["is_truncated"], kept["bytes"], kept["sha256"]) == (True, 70_000, whole)
+
+
+@pytest.mark.row("EO-29", "E-576")
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "env:SHOP_SECRET",
+        "env:HOOK_SECRETS",
+        "env:HOME",
+        "file:/dev/zero",
+        "file:/dev/stdin",
+        "file:/etc/passwd",
+        "file:/no/such/file",
+        "file:FOLDER/shop",
+        "file:FOLDER/hooks/../shop",
+        "file:FOLDER/hooks/./../shop",
+        "file:FOLDER/hooks",
+        "FILE:FOLDER/hooks/own",
+        "env:",
+        "SHOP_SECRET",
+    ],
+)
+def test_nobody_signs_with_a_secret_that_was_not_lent_to_workflows(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, reference: str
+) -> None:
+    """Whoever writes a body names no variable and no file of the machine that the settings do not: nothing is read, and nothing is sent.
+
+    With the secret of somebody else's hook they could sign deliveries to it; and what is wrong with a file tells whether there is one.
+    """
+    for name in ("shop", "hooks/own"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(SECRET, encoding="utf-8")
+    monkeypatch.setenv("SHOP_SECRET", SECRET)
+    monkeypatch.setenv("HOOK_SECRETS", SECRET)
+    lent = ("env:HOOK_SECRET", f"file:{tmp_path}/hooks/*")
+    engine = place.engine(msgspec.structs.replace(ALLOWED, webhook_secrets=lent))
+    register(
+        engine,
+        "sales_order",
+        body(SLOT, hook(receiver.url, f", secret: '{reference.replace('FOLDER', str(tmp_path))}'")),
+    )
+    sent(engine)
+    assert (receiver.requests, stood(engine)) == ([], ("submitted", "paused"))
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    (told,) = [each.error for each in run.steps() if each.error]
+    assert told.endswith("webhook_secrets of the settings does not name the secret that it is to be signed with")
+
+
+def test_secrets_that_were_lent_are_signed_with(place: Place, receiver: Receiver, tmp_path: Path) -> None:
+    """A star at the end of an entry stands for whatever is in a folder, or for all variables that begin so."""
+    (tmp_path / "own").write_text(f"{SECRET}\n", encoding="utf-8")
+    engine = place.engine(msgspec.structs.replace(ALLOWED, webhook_secrets=(f"file:{tmp_path}/*",)))
+    register(engine, "sales_order", body(SLOT, hook(receiver.url, f", secret: 'file:{tmp_path}/own'")))
+    sent(engine)
+    assert receiver.requests[0].headers["webhook-signature"].startswith("v1,")
+    for wrong in ("HOOK_SECRET", "*", "env:", "file:"):
+        with pytest.raises(ConfigurationError, match="webhook_secrets"):
+            Engine("sqlite://", settings=Settings(webhook_secrets=(wrong,)))
 
 
 @pytest.mark.row("E-425", "E-421", "ED-21", "EO-29")

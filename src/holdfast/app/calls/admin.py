@@ -41,9 +41,10 @@ class FutureAdmin:
 
     def backlog(self) -> Reply[list[Backlog]]:
         """How much work waits, by handler and by definition."""
+        moment = self._desk.service.shared.clock.judge()
 
         def read() -> list[Backlog]:
-            found = self._desk.service.survey(lambda parts: parts.keeper().backlog())
+            found = self._desk.service.survey(lambda parts: parts.keeper().backlog(moment))
             return [shown(each, Backlog) for each in found]
 
         return self._desk.read(read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 
-from holdfast.app.desk import Desk, checked_after, checked_limit
+from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit
 from holdfast.app.operator_views import InboxMessage, inbox_message
 from holdfast.app.references import MessageLike, checked_message
 from holdfast.app.rights import check_reader, check_repairer
@@ -37,8 +37,8 @@ class FutureInbox:
                 lambda parts: parts.inbox().waiting(
                     self._desk.tenant,
                     partition=self._desk.request.partition,
-                    definition=definition,
-                    type_=type,
+                    definition=checked_key(definition, "definition", may_be_empty=True),
+                    type_=checked_key(type, "type", may_be_empty=True),
                     after=checked_after(after),
                     limit=checked_limit(limit),
                 )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_instant, checked_limit
+from holdfast.app.desk import Desk, checked_instant, checked_limit, checked_text
 from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.restoring import SentEffect, sent
@@ -138,6 +138,11 @@ def _needed(identity: InstanceId, remains: Remains) -> str:
 def _checked_query(**given: object) -> InstanceQuery:
     """A query with values that every database takes."""
     try:
-        return msgspec.convert(given, settled(InstanceQuery))
+        query = msgspec.convert(given, settled(InstanceQuery))
     except msgspec.ValidationError as error:
         raise PayloadError(f"the list asks for what cannot be: {error}") from error
+    told = (query.definition, query.definition_version, query.key, *query.kinds, *query.statuses)
+    for each in (*told, *query.attributes, *query.attributes.values()):
+        if isinstance(each, str):
+            checked_text(each, "filter of the list")
+    return query

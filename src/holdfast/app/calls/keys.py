@@ -16,11 +16,14 @@ from holdfast.app.desk import Desk, checked_instant, checked_key, checked_limit,
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.people.directory import Look
 from holdfast.runtime.replies import Reply
 from holdfast.store.access import Access, StoredKey, StoredSession
 
 MANAGE_KEYS = "keys:manage"
 """The capability of whoever makes and revokes keys."""
+MAKE_AS_OTHERS = "keys:as-others"
+"""The capability of whoever makes keys that act as somebody else of the directory, whose name alone says what they may."""
 _PREFIX = "hf"
 _NOBODY = sha256(b"nobody").digest()
 """What the secret of a key that does not exist is compared with, so that it takes as long."""
@@ -30,7 +33,10 @@ _SECRET_BYTES = 32
 
 
 class FutureKeys:
-    """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves."""
+    """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves.
+
+    A key as somebody else whom the directory knows takes `keys:as-others` besides: their roles, and what they are asked, go with their name.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -56,6 +62,8 @@ class FutureKeys:
 
         def write() -> NewApiKey:
             maker = self._manager()
+            bearer = checked_person(checked_key(actor, "actor"))
+            self._check_bearer(maker, bearer)
             where = self._partition(checked_key(partition, "partition", may_be_empty=True))
             # Not from the engine's own source of chance, whose numbers can be foretold.
             identity, secret = service.shared.chance.new_id(now).hex, secrets.token_urlsafe(_SECRET_BYTES)
@@ -64,7 +72,7 @@ class FutureKeys:
                 tenant=self._desk.tenant,
                 partition=where,
                 name=checked_text(name, "name of the key"),
-                actor=checked_person(checked_key(actor, "actor")),
+                actor=bearer,
                 kind=_checked_kind(kind),
                 roles=json.dumps(_granted(maker, roles, "role")),
                 capabilities=json.dumps(_granted(maker, capabilities, "capability")),
@@ -79,7 +87,7 @@ class FutureKeys:
             service.operate(lambda parts: parts.access().add_key(stored))
             return NewApiKey(key=api_key(stored), secret=f"{_PREFIX}_{identity}_{secret}")
 
-        return self._desk.read(write)
+        return self._desk.consult(write)
 
     def list(self, *, after: str | ApiKey = "", limit: int = 100) -> Reply[builtins.list[ApiKey]]:
         """All keys of the tenant, revoked ones included, oldest first; give the last one as `after` for the next page."""
@@ -123,6 +131,16 @@ class FutureKeys:
             told = f"{actor.id!r} may not look after keys: that takes the capability {MANAGE_KEYS!r}"
             raise ForbiddenError(reason=NOT_ALLOWED, message=told)
         return actor
+
+    def _check_bearer(self, maker: Actor, bearer: str) -> None:
+        desk, now = self._desk, self._desk.service.shared.clock.now()
+        if bearer == maker.id or maker.may(MAKE_AS_OTHERS) or desk.directory.is_known_empty(desk.tenant, now):
+            return
+        with desk.directory.looking(desk.tenant) as rows:
+            is_known = Look(rows, now).person(bearer) is not None
+        if is_known:
+            told = f"{maker.id!r} may not make a key as {bearer!r}, whom the directory knows"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told}: that takes the capability {MAKE_AS_OTHERS!r}")
 
     def _partition(self, wanted: str) -> str:
         own = self._desk.request.partition

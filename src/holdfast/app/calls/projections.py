@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 
-from holdfast.app.desk import Desk
+from holdfast.app.desk import Desk, checked_key
 from holdfast.app.operator_views import ProjectionInfo, shown
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.runtime.loops.projections import Projecting
@@ -41,6 +41,7 @@ class FutureProjections:
         """Forget how far a projection has read that no process feeds any more: finished instances are not kept for it. Its tables stay."""
 
         def drop() -> None:
+            checked_key(projection, "projection")
             if projection in self._projecting.names():
                 raise ConflictError(f"this process feeds the projection {projection!r}: drop it once no process does")
             if not self._desk.service.operate(lambda parts: parts.feed().drop(projection)):

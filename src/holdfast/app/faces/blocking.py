@@ -1961,7 +1961,10 @@ class Pauses:
 
 
 class Keys:
-    """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves."""
+    """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves.
+
+    A key as somebody else whom the directory knows takes `keys:as-others` besides: their roles, and what they are asked, go with their name.
+    """
 
     def __init__(self, futures: FutureKeys) -> None:
         self._futures = futures

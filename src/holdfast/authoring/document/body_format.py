@@ -212,7 +212,12 @@ class WebhookOut(_Node, frozen=True, kw_only=True, tag="webhook_out"):
 
     url: Annotated[Name, Meta(description="The address, a text with holes.")]
     payload: Annotated[dict[str, Formula], Meta(description="What is sent: expressions, by name.")] = {}
-    secret: Annotated[Name | None, Meta(description="The name of the secret that it is signed with.")] = None
+    secret: Annotated[
+        Name | None,
+        Meta(
+            description="Where the secret is found that it is signed with: env:NAME or file:/path, as `webhook_secrets` of the settings has it."
+        ),
+    ] = None
     attempts: Annotated[int, Meta(ge=1, le=100, description="Requests in all.")] = 5
     once: Annotated[bool, Meta(description="Whether a request that may have been sent is never sent again.")] = False
     waits: Annotated[bool, Meta(description="Whether the workflow waits until it is taken.")] = field(

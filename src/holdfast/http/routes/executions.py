@@ -64,6 +64,7 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     after: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
     """The last sequence of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
+    """How many entries the page may have; the server gives fewer if this is more than it allows, so that only an empty page is the end."""
 
 
 class PointQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -83,6 +85,9 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
         ("holdfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),
     ]
     try:
+        # Whoever collects figures waits for some seconds, and a database may hang for hours.
+        if not await server.pulse.beats():
+            return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
         admin = call.engine.admin
         backlog, depth, given_up = await admin.backlog(), await admin.inbox_depth(), await admin.given_up()
         lag = max((each.lag for each in await call.engine.projections.list()), default=0)
@@ -91,11 +96,24 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
     for kind in ("effect", "timer", "inbox"):
         waiting = float(sum(each.count for each in backlog if each.kind == kind))
         figures.append(("holdfast_backlog", "How much work waits.", (("kind", kind),), waiting))
+        figures.append(_left(kind, backlog))
+        figures.append(_oldest(kind, backlog, server.now()))
     figures.append(("holdfast_inbox_depth", "Accepted commands that wait.", (), float(depth)))
     buried = float(sum(each.count for each in given_up))
     figures.append(("holdfast_dead_letters", "Things that gave up and wait for an operator.", (), buried))
     figures.append(("holdfast_projection_lag", "Events that the slowest read model has not read.", (), float(lag)))
     return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
+
+
+def _left(kind: str, backlog: Sequence[Backlog]) -> tuple[str, str, Labels, float]:
+    left = float(sum(each.abandoned for each in backlog if each.kind == kind))
+    return ("holdfast_backlog_abandoned", "Work of workers that are not alive any more.", (("kind", kind),), left)
+
+
+def _oldest(kind: str, backlog: Sequence[Backlog], now: datetime) -> tuple[str, str, Labels, float]:
+    begun = [each.waits_since for each in backlog if each.kind == kind and each.waits_since is not None]
+    waited = max(0.0, (now - min(begun)).total_seconds()) if begun else 0.0
+    return ("holdfast_backlog_seconds", "How long the oldest work waits that could be done.", (("kind", kind),), waited)
 
 
 METRICS = "/metrics"

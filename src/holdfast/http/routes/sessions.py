@@ -147,10 +147,10 @@ async def finish_login(call: Call[ReturnQuery, None]) -> Answer:
             claims = await call.server.logins.finish(
                 provider, pending, state=asked.state, code=asked.code, back=_back(call, provider)
             )
-            identity = await call.server.door.vouched(claims)
+            await call.server.door.vouched(claims)
     except InvalidTokenError as error:
         raise _refused(call, str(error)) from None
-    opened = await _opened(call, identity)
+    opened = await _opened(call, call.server.door.claimed(claims))  # Without what the directory may take away again.
     gone = cookies.dropped(cookies.LOGIN, is_secure=call.is_secure, is_strict=False)
     return Answer(headers={"location": pending.return_to}, cookies=(*opened.cookies, gone))
 

@@ -18,8 +18,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def tell_alive(call: Call[NoQuery, None]) -> Answer:
-    """Whether this process does its work; 503 if it should be restarted."""
-    return _told(is_well=call.server.engine.health().is_healthy)
+    """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
+    return _told(is_well=not call.server.engine.health().needs_restart)
 
 
 async def tell_ready(call: Call[NoQuery, None]) -> Answer:

@@ -14,6 +14,7 @@ from operator import attrgetter
 
 from holdfast.errors import (
     ConflictError,
+    HeldError,
     HoldfastError,
     NotFoundError,
     ReusedIdError,
@@ -144,8 +145,14 @@ class Committer:
             batch.refuse(submissions[0], error)
             return batch
         middle = len(submissions) // 2
-        for half in (submissions[:middle], submissions[middle:]):
-            batch.add(self._carefully(half))
+        batch.add(self._carefully(submissions[:middle]))
+        # An instance that somebody held may be free by now: those who come later must not overtake whoever was refused because of that.
+        held = {each.address: refusal for each, _, refusal in batch.answers if isinstance(refusal, HeldError)}
+        if rest := [each for each in submissions[middle:] if each.address not in held]:
+            batch.add(self._carefully(rest))
+        for each in submissions[middle:]:
+            if each.address in held:
+                batch.refuse(each, held[each.address])
         return batch
 
     def _locked(self, submissions: Sequence[Submission]) -> Batch:

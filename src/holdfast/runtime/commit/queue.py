@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from queue import Empty, SimpleQueue
 
@@ -154,6 +154,12 @@ class CommitQueue:
         """Whether the present thread is the committer's own."""
         return threading.current_thread() is self._thread
 
+    @property
+    def is_kept_waiting(self) -> bool:
+        """Whether the database takes nothing, or has not yet let go of what was under way when it went."""
+        thread = self._thread
+        return thread is not None and thread.is_alive() and (self._failing_since is not None or self._owes_recovery)
+
     def problem(self) -> str:
         """What keeps commands from being carried out, in words; empty if nothing does."""
         thread, now = self._thread, time.monotonic()
@@ -199,7 +205,7 @@ class CommitQueue:
         if self._thread is None or not self._turn.acquire(blocking=False):
             return False
         try:
-            if self._owes_recovery or not self._queue.empty():
+            if self._owes_recovery or self._held or not self._queue.empty():
                 return False
             self._busy_since = time.monotonic()
             with self.handing_over, Bringing():
@@ -248,7 +254,7 @@ class CommitQueue:
                 items.append(self._queue.get_nowait())
         except Empty:
             pass
-        return [*self._freed(), *items] if self._held else items
+        return [*self._freed(items), *items] if self._held else items
 
     def _rest(self) -> float | None:
         """Seconds to wait for commands; None for as long as it takes."""
@@ -381,12 +387,17 @@ class CommitQueue:
         self._queue.put(None)  # The committer may be at rest, while this is another thread.
         return True
 
-    def _freed(self) -> list[Submission]:
-        """The commands whose turn it is to be tried again, in the order in which they were put off."""
-        now, due = time.monotonic(), []
-        while self._held and self._held[0][0] <= now:
-            due.append(self._held.popleft()[1])
-        return due
+    def _freed(self, coming: Sequence[Item]) -> list[Submission]:
+        """The commands whose turn it is to be tried again, in the order in which they were put off.
+
+        With one of them go all that wait for the same instance, and before one that comes: whoever is free by then, none overtakes another.
+        """
+        now = time.monotonic()
+        waiting = [self._held.popleft() for _ in range(len(self._held))]
+        tried = {each.address for each in coming if isinstance(each, Submission)}
+        tried.update(each.address for at, each in waiting if at <= now)
+        self._held.extendleft(reversed([each for each in waiting if each[1].address not in tried]))
+        return [each for _, each in waiting if each.address in tried]
 
     def _tell(self, submission: Submission, outcome: Outcome | None, error: BaseException | None) -> None:
         """Its caller's trouble is not that of its neighbours."""

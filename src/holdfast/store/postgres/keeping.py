@@ -174,10 +174,10 @@ class PostgresKeeper:
             (number,) = cast("rows.Row", connection.execute(_sql.next_number, [counter]).fetchone())
         return cast("int", number)
 
-    def backlog(self) -> list[Backlog]:
+    def backlog(self, now: datetime | None = None) -> list[Backlog]:
         """How much work waits."""
         with self._line.use() as connection:
-            found = cast("list[rows.Row]", connection.execute(_sql.backlog).fetchall())
+            found = cast("list[rows.Row]", connection.execute(_sql.backlog, [now]).fetchall())
         return [Backlog(*row) for row in found]
 
     def given_up(self) -> list[GivenUp]:

@@ -160,6 +160,8 @@ class Database:
         if path and not Path(path).exists():
             _create_private(path, self.url)
         self._writer = self._connect_writer()
+        self._file = _identity(path)
+        """Which file this is, whatever becomes of its name."""
         if path:
             try:
                 self._prepare_file()
@@ -187,6 +189,7 @@ class Database:
             self._begin(connection)
             try:
                 yield connection
+                self._check_place()
                 connection.execute("commit")
             except BaseException:
                 if connection is self._writer and connection.in_transaction:
@@ -272,6 +275,7 @@ class Database:
             with translated(self.url):
                 yield self._here.reader
             return
+        self._check_place()
         with translated(self.url):
             connection = self._here.reader = self._take_reader()
             try:
@@ -409,6 +413,12 @@ class Database:
             else:
                 return
 
+    def _check_place(self) -> None:
+        """StoreUnavailableError if the file was moved, removed or replaced: what is written into one that has no name is lost, however well it is kept."""
+        if self._path and _identity(self._path) != self._file:
+            told = "its file was moved or removed, or another one is in its place; put it back, or end this process and begin anew"
+            raise StoreUnavailableError(f"{self.url} cannot be used now: {told}")
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise StoreUnavailableError(f"{self.url} cannot be used any more: the engine that used it was stopped")
@@ -448,6 +458,15 @@ def _too_long(limit: float) -> TimeoutError:
     return TimeoutError(
         f"the call held the file's only writer for more than {limit} s, so that nobody else could write: what it wrote is undone"
     )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from every other one on this machine; None if there is none of this name."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - twice as quick, and asked with every transaction
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _create_private(path: str, url: str) -> None:

@@ -182,10 +182,16 @@ class SQLiteKeeper:
             (number,) = connection.execute(_sql.next_number, (counter,)).fetchone()
         return int(number)
 
-    def backlog(self) -> list[Backlog]:
+    def backlog(self, now: datetime | None = None) -> list[Backlog]:
         """How much work waits."""
         with self._database.reading() as connection:
-            return [Backlog(*row) for row in connection.execute(_sql.backlog)]
+            found: list[rows.Row] = connection.execute(
+                _sql.backlog, {"now": text(read_clock(connection, now))}
+            ).fetchall()
+        return [
+            Backlog(kind, name, count, taken, left, None if since is None else instant(since))
+            for kind, name, count, taken, left, since in found
+        ]
 
     def given_up(self) -> list[GivenUp]:
         """How many dead letters there are, by tenant."""

@@ -154,9 +154,18 @@ insert into holdfast.meta (name, value) values ('counter:' || ?::text, '0')
 on conflict (name) do update set value = (meta.value::int8 + 1)::text returning value::int8
 
 -- name: backlog
-select 'effect', handler, count(*) from holdfast.effects group by handler
-union all select 'timer', definition, count(*) from holdfast.timers group by definition
-union all select 'inbox', definition, count(*) from holdfast.inbox group by definition
+-- Who has taken something and is not alive any more has abandoned it; since when the oldest waits that could be done now.
+with n as (select coalesce(?::timestamptz, clock_timestamp()) as at)
+select 'effect', e.handler, count(*), count(e.owner),
+    count(*) filter (where e.owner is not null and k.id is null),
+    min(e.created_at) filter (where e.owner is null and e.parked_until is null and e.held_at is null)
+from holdfast.effects e cross join n left join holdfast.workers k on k.id = e.owner and k.alive_until >= n.at group by e.handler
+union all select 'timer', t.definition, count(*), count(t.claimed_until), count(*) filter (where t.claimed_until < n.at),
+    min(t.due_at) filter (where t.claimed_until is null and t.held_at is null and t.frozen_at is null and t.due_at <= n.at)
+from holdfast.timers t cross join n group by t.definition
+union all select 'inbox', i.definition, count(*), count(i.claimed_until), count(*) filter (where i.claimed_until < n.at),
+    min(i.created_at) filter (where i.claimed_until is null and (i.due_at is null or i.due_at <= n.at))
+from holdfast.inbox i cross join n group by i.definition
 order by 1, 2
 
 -- name: given_up

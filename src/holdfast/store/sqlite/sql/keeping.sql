@@ -153,9 +153,17 @@ insert into meta (name, value) values ('counter:' || ?, '0')
 on conflict (name) do update set value = cast(value as integer) + 1 returning cast(value as integer);
 
 -- name: backlog
-select 'effect', handler, count(*) from effects group by handler
-union all select 'timer', definition, count(*) from timers group by definition
-union all select 'inbox', definition, count(*) from inbox group by definition
+-- Who has taken something and is not alive any more has abandoned it; since when the oldest waits that could be done now.
+select 'effect', handler, count(*), count(owner),
+    sum(owner is not null and owner not in (select id from workers where alive_until >= :now)),
+    min(case when owner is null and parked_until is null and held_at is null then created_at end)
+from effects group by handler
+union all select 'timer', definition, count(*), count(claimed_until), coalesce(sum(claimed_until < :now), 0),
+    min(case when claimed_until is null and held_at is null and frozen_at is null and due_at <= :now then due_at end)
+from timers group by definition
+union all select 'inbox', definition, count(*), count(claimed_until), coalesce(sum(claimed_until < :now), 0),
+    min(case when claimed_until is null and (due_at is null or due_at <= :now) then created_at end)
+from inbox group by definition
 order by 1, 2;
 
 -- name: given_up
