@@ -152,7 +152,17 @@ def test_definitions_are_paused(stage: Stage) -> None:
     assert [each["id"] for each in rest["items"]] == [first["id"]]
     assert "not_paused" in stage.holdfast("pauses", "resume", "--definition", "order", code=Exit.REFUSED).stderr
     assert stage.holdfast("pauses", "pause", "--definition", "ordr", code=Exit.NOT_FOUND).stderr
-    assert stage.holdfast("pauses", "pause", "--as", "eve", code=Exit.FORBIDDEN).stderr
+    assert stage.holdfast("pauses", "pause", "--whole-tenant", "--as", "eve", code=Exit.FORBIDDEN).stderr
+
+
+def test_nobody_holds_a_whole_tenant_back_by_forgetting_a_name(stage: Stage) -> None:
+    """A pause without a scope is refused, and says how everything is held back on purpose."""
+    told = stage.holdfast("pauses", "pause", "--reason", "audit", code=Exit.WRONG).stderr
+    assert "say --whole-tenant" in told
+    assert stage.holdfast.json("pauses", "list")["items"] == []
+    stage.holdfast("pauses", "pause", "--whole-tenant", "--reason", "audit")
+    (held,) = stage.holdfast.json("pauses", "list")["items"]
+    assert (held["definition"], held["reason"]) == ("", "audit")
 
 
 def test_events_are_published_and_listed(stage: Stage) -> None:

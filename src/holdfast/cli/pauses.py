@@ -12,6 +12,7 @@ from holdfast.cli.frame import verbs
 from holdfast.cli.options import Duration, Instant, listed, number_after, page_of, reason_option
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
+from holdfast.errors import ConfigurationError
 
 LISTING: Columns[PauseInfo] = {
     "ID": lambda each: each.id,
@@ -68,6 +69,7 @@ def show_pause(place: Place, *, pause: int, as_json: bool) -> None:
     "pause",
     examples=[
         "holdfast pauses pause --definition order --step charge --reason 'the bank is down'",
+        "holdfast pauses pause --whole-tenant --for 1h",
         "holdfast pauses pause --of-tenant '*' --for 1h",
     ],
 )
@@ -75,6 +77,9 @@ def show_pause(place: Place, *, pause: int, as_json: bool) -> None:
 @scope_options[1]
 @scope_options[2]
 @scope_options[3]
+@click.option(
+    "--whole-tenant", is_flag=True, help="Everything of the tenant, where neither a workflow nor a tenant is named."
+)
 @reason_option
 @click.option(
     "--clock",
@@ -94,13 +99,18 @@ def begin(  # noqa: PLR0913 - the options of a command
     version: str,
     step: str,
     of: str,
+    whole_tenant: bool,
     reason: str,
     clock: Literal["run_on", "stand_still"],
     until: datetime | None,
     duration: timedelta | None,
     as_json: bool,
 ) -> None:
-    """Begin nothing more of a workflow, of one version or one step of it; of the whole tenant if none is named."""
+    """Begin nothing more of a workflow, of one version or one step of it, or of a whole tenant."""
+    if not (definition or version or step or of or whole_tenant):
+        raise ConfigurationError(
+            "this would hold back everything of the tenant; name a workflow by --definition, or say --whole-tenant"
+        )
     with place.calls() as calls:
         found = calls.pauses.pause(
             definition, version=version, step=step, tenant=of, reason=reason, clock=clock, until=until or duration
