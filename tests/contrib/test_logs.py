@@ -99,6 +99,19 @@ def test_what_a_handler_raises_is_in_the_log_with_its_place(place: Place, caplog
     assert "'amount'" in caplog.text
 
 
+def test_what_no_file_can_keep_is_in_the_log_without_its_place(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """An error with half a character in it is told in words that every log can write down."""
+
+    def torn() -> None:
+        raise ValueError("half a \ud83d")
+
+    engine = place.engine().register(Saga("order").step("tear", torn, attempts=1).build())
+    engine.start("order", {})
+    engine.drain()
+    assert "ValueError: half a ?" in caplog.text
+    assert caplog.text.encode()
+
+
 def test_a_log_that_fails_does_no_harm(place: Place) -> None:
     """A filter of somebody else that raises keeps no call from ending."""
 

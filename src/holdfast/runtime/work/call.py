@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -239,7 +240,17 @@ def log_failure(execution: Execution, error: BaseException) -> None:
     level = logging.INFO if is_meant and not isinstance(error, UncalledError) else logging.WARNING
     named_so = (effect.handler, effect.definition, effect.instance, describe(error))
     with suppress(Exception):  # Filters and handlers of logs are somebody else's code.
-        _log.log(level, "the handler %r failed for %r, run %s: %s", *named_so, exc_info=None if is_meant else error)
+        place = None if is_meant or not _is_writable(error) else error
+        _log.log(level, "the handler %r failed for %r, run %s: %s", *named_so, exc_info=place)
+
+
+def _is_writable(error: Exception) -> bool:
+    """Whether a log can write down what an error says of itself: half a character would cost the whole record."""
+    try:
+        "".join(traceback.format_exception(error)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def too_slow(limit: float | None) -> TimeoutError:
