@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from asyncio import _get_running_loop
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -24,9 +25,9 @@ C = TypeVar("C", bound=_Calls)
 
 
 def aside(call: Callable[Concatenate[C, P], Reply[T]]) -> Callable[Concatenate[C, P], Reply[T]]:
-    """Have a call made at once where it has all that it needs in memory, and on another thread if its caller would wait for the database meanwhile.
+    """Have a call made at once where it has all that it needs in memory, and on another thread if a loop would wait for the database meanwhile.
 
-    Before it sends its command off, such a call only asks.
+    Before it sends its command off, such a call only asks. Callers without a loop wait themselves, and what they send off one after the other stays so.
     """
 
     @functools.wraps(call)
@@ -38,12 +39,10 @@ def aside(call: Callable[Concatenate[C, P], Reply[T]]) -> Callable[Concatenate[C
 
 def made_aside(desk: Desk, call: Callable[[], Reply[T]]) -> Reply[T]:
     """The same for one call."""
-    if not desk.has_readers:
+    if _get_running_loop() is None or not desk.has_readers:
         return call()
     try:
         with Hurried():
             return call()
     except WouldWaitError:
-        if desk.is_answering:
-            return call()
         return followed(desk.read(call), lambda reply: reply, desk.reply())

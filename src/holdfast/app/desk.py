@@ -146,11 +146,6 @@ class Desk:
         """Whether what is asked of the database is asked on other threads than the caller's."""
         return self._answering is not None and not self.is_within and not self.service.store.is_lent
 
-    @property
-    def is_answering(self) -> bool:
-        """Whether the present thread is one of those; if it asked another one and waited, each might wait for the next."""
-        return self._answering is not None and any(each.is_here() for each in self._answering.all)
-
     def address(self, definition: str = "", key: str = "", *, instance: InstanceId | None = None) -> Address:
         """Where a command goes. What is of another partition than the request names is not there; a key is one of that partition."""
         return Address(

@@ -495,6 +495,6 @@ class Engine(EngineCalls):
             _log.warning("nobody could look for work that waits for what is not registered here: %s", error)
             return
         for each in waiting:
-            if each.kind != "effect" and each.name not in known:
+            if each.kind != "effect" and each.name not in known and not self.registry.is_decider(each.name):
                 kind = {"timer": "timers", "inbox": "messages"}[each.kind]
                 _log.warning("%d %s wait for %r, which is not registered here", each.count, kind, each.name)

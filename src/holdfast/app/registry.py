@@ -103,8 +103,9 @@ class Registry:
         return {each.kind for name, each in self._deciders.items() if not name.startswith(SYSTEM_PREFIX)}
 
     def names(self) -> set[str]:
-        """The names of all definitions that this process has met, those of the engine's own deciders included."""
-        return {*self._deciders, *self.library.names()}
+        """The names of all definitions that this process has met."""
+        own = {name for name in self._deciders if name.startswith("$")}
+        return {*self._deciders, *self.library.names()} - own
 
     def _unknown(self, name: str, known: Iterable[str]) -> NotFoundError:
         told = unknown_hint(name, [each for each in known if not each.startswith(SYSTEM_PREFIX)], "registered are")
