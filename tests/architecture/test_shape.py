@@ -17,7 +17,7 @@ import pytest
 import holdfast
 from support.repository import ROOT, SOURCE, load_generator
 
-LONGEST_MODULE = 500
+LONGEST_MODULE = 800
 LONGEST_BODY = 50
 LONG_MODULES: dict[str, int] = {}
 """Modules that may be longer, as path below src/holdfast and number of lines; the number may only shrink."""
@@ -56,7 +56,7 @@ def parsed(file: Path) -> ast.Module:
 
 
 def test_modules_are_short() -> None:
-    """No module that people write is longer than 500 lines; the listed exceptions match their size, so that they can only shrink."""
+    """No module that people write is longer than 800 lines; the listed exceptions match their size, so that they can only shrink."""
     written = [(name, file) for name, file in modules() if not is_generated(file)]
     long = {name: line_count(file) for name, file in written if line_count(file) > LONGEST_MODULE}
     assert long == LONG_MODULES, "split the module; if an exception has shrunk, lower its number or drop it"
