@@ -11,6 +11,7 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.decider import Failure
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.committer import Committer
+from holdfast.runtime.commit.facts import FactBook, NoSource
 from holdfast.store.shapes import Claim, EffectClaim, InboxClaim, TimerClaim
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -32,7 +33,7 @@ class Unlucky:
             if not self.left or not any(isinstance(each.claim, kind) for each in submissions):
                 return original(committing, submissions, finished)
             self.left -= 1
-            refused = committing._begin(is_careful=True)
+            refused = committing._begin(FactBook(NoSource()), is_careful=True)
             for each in submissions:
                 refused.refuse(each, error)
             return refused

@@ -139,7 +139,9 @@ def test_no_table_can_be_forgotten(tmp_path: Path, postgres_dsn: str) -> None:
         with closing(open_copyable(url, is_source=True)) as database, database.reading() as tables:
             found.append({name: set(columns) for name, columns in tables.columns().items()})
     ours, theirs = found
-    assert {"workers", "retention", "redaction"} == OF_THE_PLACE, "whatever is left behind is about the place"
+    assert {"workers", "retention", "redaction", "fact_versions"} == OF_THE_PLACE, (
+        "whatever is left behind is about the place"
+    )
     made = {name for (name,) in file.ask("select name from sqlite_master where type = 'table'")}
     assert set(ours) == {name for name in made if not name.startswith("sqlite_")}
     server = Site(postgres_dsn)

@@ -60,14 +60,20 @@ class Charters:
 
     def rules_for(self, tenant: str, type_: str, action: str) -> list[DocumentRule]:
         """The rules that a change is judged by: those that were published, then those of the application."""
-        kept = self._newest(tenant, f"{RULES}{type_}")
+        return self.rules_with(tenant, type_, action, self._newest(tenant, f"{RULES}{type_}"))
+
+    def rules_with(self, tenant: str, type_: str, action: str, kept: KeptRules | Data | None) -> list[DocumentRule]:
+        """The same with a charter that was read already."""
         stored = kept.rules if isinstance(kept, KeptRules) else []
         found = [each for each in stored if not each.on or action in each.on]
         return found if self.rules is None else [*found, *self.rules(tenant, type_, action)]
 
     def org_of(self, tenant: str) -> Data:
         """The settings of a tenant: those that were published, and over them those of the application."""
-        kept = self._newest(tenant, SETTINGS)
+        return self.settings_with(tenant, self._newest(tenant, SETTINGS))
+
+    def settings_with(self, tenant: str, kept: KeptRules | Data | None) -> Data:
+        """The same with a charter that was read already."""
         stored = kept if isinstance(kept, dict) else {}
         return {**stored, **({} if self.organisation is None else self.organisation(tenant))}
 

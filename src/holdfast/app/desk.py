@@ -9,6 +9,7 @@ from typing import Final, TypeVar, cast
 from msgspec.structs import replace
 
 from holdfast.app.consulting import Answering
+from holdfast.app.fact_source import ReadFacts
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.sequels import followed
@@ -23,6 +24,7 @@ from holdfast.people.authority import authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
+from holdfast.runtime.commit.facts import Place
 from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.limits import check_key, check_text
 from holdfast.runtime.commit.submissions import Outcome, View
@@ -33,7 +35,7 @@ from holdfast.runtime.service import Service
 from holdfast.store.haste import check_haste, sent_off
 from holdfast.store.port import Keeper
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import SHARED_TENANT, Address, Claim, ReceiptKey
+from holdfast.store.shapes import SHARED_TENANT, Address, Claim, Header, ReceiptKey
 
 T = TypeVar("T")
 _STEPS: Final = frozenset({".", ".."})
@@ -273,6 +275,10 @@ class Desk:
                 return question(reader)
 
         return self.read(look)
+
+    def facts(self, header: Header) -> ReadFacts:
+        """What decisions about an instance can read from outside of it, for questions that no commit answers."""
+        return ReadFacts(self.service, Place(header.tenant, header.partition))
 
     def folded(self, reader: Reader, address: Address) -> CachedInstance | None:
         """An instance as its events tell it; None if there is none."""

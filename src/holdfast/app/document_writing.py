@@ -344,6 +344,7 @@ def objection(desk: Desk, known: Found, command: Mutate) -> Rejection | None:
         partition=known.header.partition,
         actor=desk.request.actor,
         version=known.header.version,
+        facts=desk.facts(known.header),
     )
     answer = known.machine.decide(known.state, command, moment)
     return answer if isinstance(answer, Rejection) else None

@@ -19,6 +19,7 @@ from holdfast.app.departure import Departure
 from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
+from holdfast.app.fact_source import EngineFacts
 from holdfast.app.handling import Handling, NamedHandlers
 from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
@@ -46,6 +47,7 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.runs.errands import FindPeople, Notify
 from holdfast.outbound.invokers import Invoker
+from holdfast.people.access import Accesses
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
 from holdfast.people.notices.notice import Channel, Notice
@@ -162,6 +164,8 @@ class Engine(EngineCalls):
         capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
     ) -> Desk:
         """Where the engine's own calls are made."""
+        resolvers = checked_resolvers(capabilities)
+        self.service.around.facts = EngineFacts(Accesses(self.office.directory, resolvers), self.registry.charters)
         return Desk(
             self.service,
             self.registry,
@@ -169,7 +173,7 @@ class Engine(EngineCalls):
             self._answering,
             directory=self.office.directory,
             request=RequestContext(tenant=tenant, actor=SYSTEM),
-            resolvers=checked_resolvers(capabilities),
+            resolvers=resolvers,
         )
 
     def _serve_runs(self) -> None:

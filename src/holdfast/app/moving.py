@@ -85,6 +85,7 @@ class Moving:
             partition=header.partition,
             actor=self._desk.request.actor,
             version=header.version,
+            facts=self._desk.facts(header),
         )
         assert isinstance(tracked.program.decider, GraphMachine)
         answer = tracked.program.decider.decide(state, self._asked.command, moment)

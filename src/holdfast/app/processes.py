@@ -345,6 +345,7 @@ def _moment(desk: Desk, found: Known, actor: Actor) -> Moment:
         tenant=header.tenant,
         partition=header.partition,
         actor=actor,
+        facts=desk.facts(header),
     )
 
 

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.actor import OWN, SYSTEM, Actor, RequestContext
+from holdfast.kernel.facts import NO_FACTS, Facts
 from holdfast.kernel.ids import InstanceId, derive_uuid7
 
 NO_TIMERS: Final[Mapping[str, datetime]] = MappingProxyType({})
@@ -46,6 +47,11 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Key of the timer that brings this command; empty if none does, or one without a key."""
     fired_due_at: datetime | None = None
     """When that timer was due: later than it was set for if the clocks of its instance have stood still meanwhile."""
+
+    asked: RequestContext = OWN
+    """The request as the caller made it. `actor` has the roles and capabilities of this moment, the actor in here those that came with the request."""
+    facts: Facts = NO_FACTS
+    """What can be read from outside of the instance: people, rules and settings of the organisation, other documents."""
 
     def derive_id(self, *parts: object) -> UUID:
         """A new id that is the same each time this command is decided on this state. Give parts to tell several apart."""

@@ -24,6 +24,7 @@ from holdfast.errors import (
 from holdfast.kernel.codecs import Codec, SelfCritical
 from holdfast.kernel.decider import Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
+from holdfast.kernel.facts import FactsNeeded
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.readability import Flaw
@@ -173,14 +174,14 @@ class Program:
             )
 
     def answer(self, state: object, command: object, moment: Moment) -> Answer:
-        """What the decider answers; whatever goes wrong in it becomes a CommandError."""
+        """What the decider answers; whatever goes wrong in it becomes a CommandError. FactsNeeded asks the caller to read facts first."""
         if type(command) not in self.commands.classes:
             raise CommandError(self.commands.stranger(command), decider=self.type)
         try:
             if self._is_terminal(state):
                 return _COMPLETED
             answer = self._decide(state, command, moment)
-        except HoldfastError:
+        except (HoldfastError, FactsNeeded):
             raise
         except Exception as error:
             raise CommandError(

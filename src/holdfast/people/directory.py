@@ -30,6 +30,9 @@ class Directory(ABC):
     may_hang: ClassVar[bool] = True
     """Whether an answer may take longer than one of the engine's own database."""
 
+    has_versions: ClassVar[bool] = False
+    """Whether it is the engine's own database, which counts the changes of a tenant's people."""
+
     @abstractmethod
     def looking(self, tenant: str) -> AbstractContextManager[DirectoryLook]:
         """A look at the people of a tenant: what is asked in the block fits together."""

@@ -16,7 +16,7 @@ from holdfast.kernel.codecs import JsonCodec
 from holdfast.store.copyable import Columns, Copyable, Hear, Progress, Row, Stage, Tables
 from holdfast.store.passage import FACTS, Passage, Sum, carried, is_carried
 
-OF_THE_PLACE: Final = frozenset({"workers", "retention", "redaction"})
+OF_THE_PLACE: Final = frozenset({"workers", "retention", "redaction", "fact_versions"})
 """Tables that are about a database itself, and not about what is in it: who works there, and leave that one transaction has."""
 _COPYING, _COPIED, MAINTENANCE, _CODEC, _IDENTITY = "note:copying", "note:copied", "maintenance", "codec", "identity"
 _STRIDE: Final = 1000

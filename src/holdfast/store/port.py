@@ -18,6 +18,7 @@ from holdfast.store.backlogs import Backlogs
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.expiries import ExpiryParts
+from holdfast.store.facts import FactLook, Gate
 from holdfast.store.fading import Fading
 from holdfast.store.findings import Beat, Due
 from holdfast.store.incidents import IncidentParts
@@ -55,6 +56,10 @@ from holdfast.store.wakeups import Wakeups
 
 class LostRaceError(Exception):
     """A change was decided on a state that is no longer the newest, or on a claim that is void; nothing was written."""
+
+
+class StaleFactError(LostRaceError):
+    """A change was decided on a fact that has another version by now; nothing was written."""
 
 
 class EndedTransactionError(Exception):
@@ -112,8 +117,12 @@ class Unit(Protocol):
         """Which of the causes the histories of the instances already name: how an unknown outcome is resolved."""
         ...
 
-    def write(self, changes: Sequence[Change], now: datetime) -> None:
-        """Write everything; LostRaceError if somebody else was first."""
+    def looking(self) -> FactLook:
+        """Facts as this transaction sees them."""
+        ...
+
+    def write(self, changes: Sequence[Change], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
+        """Write everything; LostRaceError if somebody else was first, StaleFactError if a gate does not hold."""
         ...
 
     def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
@@ -153,12 +162,18 @@ class Writer(Protocol):
         *,
         finished: Sequence[Claim] = (),
         observations: Sequence[Observation] = (),
+        gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
         """One transaction: all changes, the work that ended without a change, the observations.
 
-        LostRaceError, and nothing written, if any change lost. Finished work whose claim is void is left alone.
+        LostRaceError, and nothing written, if any change lost; StaleFactError if a gate does not hold. Finished work whose claim is void
+        is left alone.
         """
+        ...
+
+    def looking(self) -> AbstractContextManager[FactLook]:
+        """Facts as of now, without a lock; what is decided on them is written with their versions as gates."""
         ...
 
     def unit(self) -> AbstractContextManager[Unit]:

@@ -14,6 +14,7 @@ from uuid import UUID
 from holdfast.authoring.rehearsal.passages import AwaitedEvent, EndlessError, Passage
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Decision, Effect, Rejection
+from holdfast.kernel.facts import Facts, SupposedFacts
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
@@ -68,6 +69,8 @@ class Rehearsal:
         self.now = BEGINNING
         self.trail: list[Passage] = []
         """The nodes, in the order in which they were entered."""
+        self.facts: Facts = SupposedFacts()
+        """What decisions can read from outside of the run."""
         self._answers = dict(answers or {})
         self._failing = frozenset(failing)
         self._entered: dict[int, Passage] = {}
@@ -242,6 +245,7 @@ class Rehearsal:
             issued=self._issued,
             pending_timers={key: due for key, (due, _) in self._timers.items() if key != timer},
             fired_timer=timer or "",
+            facts=self.facts,
         )
         answer = self.machine.decide(self.state, command, moment)
         if effect is not None:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeVar
 
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
+from holdfast.kernel.facts import Fact, FactKey
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.rows import Record
@@ -102,6 +103,10 @@ class Turn:
         self._rarely: _Rarely | None = None
         self._entering: list[tuple[str, str, bool]] = []
         self._projection = Projection(routes, kinds, state)
+
+    def fact(self, key: FactKey) -> Fact:
+        """Returns a fact from outside of the run. Raises FactsNeeded if it must be read first: then the turn is made anew."""
+        return self.moment.facts.get(key)
 
     # -- what happens
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -16,15 +16,20 @@ from holdfast.errors import (
     RejectedError,
     ReusedIdError,
 )
+from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.facts import FactKey, FactsNeeded
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.draft import Draft
+from holdfast.runtime.commit.facts import Asking, DraftFacts, FactBook, Place
 from holdfast.runtime.commit.header import new_header
 from holdfast.runtime.commit.submissions import Outcome, Submission, is_same
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.mishaps import is_interrupt
+from holdfast.store.facts import Gate
 from holdfast.store.rivals import VoidClaimError
-from holdfast.store.shapes import Address, Claim, Observation, ReceiptKey
+from holdfast.store.shapes import Address, Claim, Header, Observation, ReceiptKey
 
 Answer = tuple[Submission, Outcome | None, BaseException | None]
 
@@ -53,6 +58,7 @@ class Batch:
         new_id: Callable[[datetime], UUID],
         forget: Callable[[InstanceId], None],
         is_careful: bool,
+        book: FactBook,
     ) -> None:
         self.now = now
         """The time of everything in it."""
@@ -66,7 +72,10 @@ class Batch:
         """Used up, because what they ask for was carried out before."""
         self.observations: list[Observation] = []
         """Still to be written, because the transaction was not ours."""
+        self.wanted: list[tuple[Place, FactKey]] = []
+        """Facts that decisions have asked for and that nobody has read. Nothing of the batch counts until they are."""
         self._around = around
+        self._book = book
         self._new_id = new_id
         self._forget = forget
         self._is_careful = is_careful
@@ -109,7 +118,11 @@ class Batch:
         if self._doubted and name in self._doubted:
             self.doubtful.append(each)
             return
-        answer = self._answer(each, name, tracked)
+        try:
+            answer = self._answer(each, name, tracked)
+        except FactsNeeded as needed:
+            self._want(each, name, needed.keys)
+            return
         outcome = answer[1]
         if (outcome is None or outcome.ignored) and self._may_be_wrong(each, tracked):
             self._doubt(each, name)
@@ -126,14 +139,18 @@ class Batch:
         if each.receipt is not None and each.receipt in self._receipts:
             return self._repeated(each, each.receipt, name)
         try:
+            gates = () if each.request.actor is SYSTEM else self._authorise(each, tracked)
             draft = self._drafts.get(name)
             if draft is None:
                 draft = self._drafts[name] = self._begin(each, tracked)
             outcome = draft.apply(each, self.now)
+            draft.gates += gates
         except VoidClaimError:
             return each, _VOID, None
         except RejectedError as error:
             return each, None, error
+        except FactsNeeded:
+            raise
         except BaseException as error:
             if is_interrupt(error):
                 raise
@@ -144,6 +161,24 @@ class Batch:
             # Whoever comes with it again is answered like the first one, who alone may see the instance.
             self._receipts[each.receipt] = (name, replace(outcome, seen=None), each.digest)
         return each, outcome, None
+
+    def _authorise(self, each: Submission, tracked: CachedInstance | None) -> tuple[Gate, ...]:
+        """Give the actor of a command the rights of this moment; what proves them. ForbiddenError if the actor may not act."""
+        if each.request.actor.kind == "system":
+            return ()
+        each.asked = each.asked or each.request
+        found = self._book.authorised(asking_of(each, tracked), self.now)
+        if found is None:
+            raise FactsNeeded
+        each.request = found.request
+        return found.gates
+
+    def _want(self, each: Submission, name: Name, keys: Sequence[FactKey]) -> None:
+        """Leave an instance until facts are read. The decider may have spoilt its state."""
+        draft = self._drafts.get(name)
+        if draft is not None:
+            self.wanted += [(draft.facts.place, key) for key in keys]
+        self._doubt(each, name)
 
     def _repeated(self, each: Submission, receipt: ReceiptKey, name: Name) -> Answer:
         """The same id twice in one batch: the same command is answered like the first one, another one is refused."""
@@ -156,7 +191,7 @@ class Batch:
 
     def _begin(self, each: Submission, tracked: CachedInstance | None) -> Draft:
         if tracked is not None:
-            return Draft(self._around, tracked.header, tracked.program, tracked)
+            return self._draft(tracked.header, tracked.program, tracked)
         address = each.address
         if not (each.may_create and address.definition):
             raise NotFoundError("instance", address.instance or address.key)
@@ -167,13 +202,17 @@ class Batch:
                 f"{identity} cannot be the id of an instance: give a UUIDv7, which tells when it was made"
             )
         identity = identity or InstanceId(self._new_id(self.now))
-        return Draft(self._around, new_header(each, identity, program, self.now), program, None)
+        return self._draft(new_header(each, identity, program, self.now), program, None)
+
+    def _draft(self, header: Header, program: Program, before: CachedInstance | None) -> Draft:
+        facts = DraftFacts(self._book, header.tenant, header.partition, self.now)
+        return Draft(self._around, header, program, before, facts=facts)
 
     def _may_be_wrong(self, each: Submission, tracked: CachedInstance | None) -> bool:
-        """Whether an answer that writes nothing needs proof: the state is from memory, or the command may have been carried out."""
+        """Whether an answer that writes nothing needs proof: the state or the actor's rights are from memory, or the command may have been carried out."""
         if self._is_careful:
             return False
-        return each.receipt is not None or (tracked is not None and not tracked.is_fresh)
+        return each.receipt is not None or each.asked is not None or (tracked is not None and not tracked.is_fresh)
 
     def _doubt(self, each: Submission, name: Name) -> None:
         """Leave the whole instance to the careful way, so that its commands stay in order."""
@@ -184,6 +223,16 @@ class Batch:
         if draft is not None:
             draft.give_up()
             self._forget(draft.header.id)
+
+
+def asking_of(each: Submission, tracked: CachedInstance | None = None) -> Asking:
+    """Who wants to have a command carried out."""
+    return Asking(
+        request=each.asked or each.request,
+        tenant=each.address.tenant,
+        definition=each.address.definition if tracked is None else tracked.header.definition,
+        requires=each.requires,
+    )
 
 
 def _failure(each: Submission, error: BaseException) -> CommandError:

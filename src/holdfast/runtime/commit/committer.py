@@ -8,11 +8,12 @@ command, an answer that never came.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from operator import attrgetter
 
 from holdfast.errors import (
+    CommandError,
     ConflictError,
     HeldError,
     HoldfastError,
@@ -21,22 +22,29 @@ from holdfast.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.chance import Chance
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.commit.batch import Batch, Found
+from holdfast.runtime.commit.batch import Batch, Found, asking_of
 from holdfast.runtime.commit.cache import CachedInstance, InstanceCache, folded
 from holdfast.runtime.commit.draft import Draft
+from holdfast.runtime.commit.facts import FactBook, gates_of
 from holdfast.runtime.commit.submissions import Outcome, Submission, accompany, is_same
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.companions import ended
 from holdfast.runtime.mishaps import as_exception
+from holdfast.store.facts import Gate
 from holdfast.store.port import LostRaceError, Unit, Writer
 from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import Address, Change, Claim, Loaded, Receipt
 
 _ROUNDS = 8
 """How often a race may be lost in a row before the caller is told; each round somebody else has won."""
+
+
+_FACT_ROUNDS = 32
+"""How often decisions of one commit may ask for more facts."""
 
 
 class Committer:
@@ -68,23 +76,41 @@ class Committer:
     # -- the quick way
 
     def _quickly(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
-        batch = self._begin(is_careful=False)
+        book = FactBook(self._around.facts)
+        batch = self._begin(book, is_careful=False)
         drafts: list[Draft] = []
         now = batch.now
         try:
+            self._look_up(submissions, now)
             drafts = batch.decide(submissions, self._remembered(submissions))
             used = [*finished, *(claim for draft in drafts for claim in draft.finished)]
             seen = [observation for draft in drafts for observation in draft.observations]
             changes = _changes(drafts)
             if changes or used or seen:
-                self._writer.write(changes, finished=used, observations=seen, now=now)
+                gates = _gates(drafts)
+                self._writer.write(changes, finished=used, observations=seen, gates=gates, now=now)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is found out whose fault it is
             self._undo(drafts, finished, error)
-            undone = self._begin(is_careful=False)
+            undone = self._begin(book, is_careful=False)
             undone.doubtful = list(submissions)
             return undone
         self._keep(drafts, batch)
         return batch
+
+    def _look_up(self, submissions: Sequence[Submission], now: datetime) -> None:
+        """Read the rights of those actors of whom nothing is remembered."""
+        facts = self._around.facts
+        for each in submissions:
+            if each.request.actor is SYSTEM or each.request.actor.kind == "system":
+                continue
+            asking = asking_of(each)
+            try:
+                if facts.authorised(asking, now) is None:
+                    with self._writer.looking() as look:
+                        facts.authorise(look, asking, now, may_remember=True)
+            except HoldfastError as error:  # The command is refused for it where it is decided.
+                if isinstance(error, StoreUnavailableError):
+                    raise
 
     def _remembered(self, submissions: Sequence[Submission]) -> Found:
         if self._cache.outdated:
@@ -140,7 +166,7 @@ class Committer:
 
     def _isolated(self, submissions: Sequence[Submission], error: HoldfastError) -> Batch:
         """One of the commands spoils the transaction: halve it until the culprit is alone."""
-        batch = self._begin(is_careful=True)
+        batch = self._begin(FactBook(self._around.facts), is_careful=True)
         if len(submissions) == 1:
             batch.refuse(submissions[0], error)
             return batch
@@ -156,20 +182,22 @@ class Committer:
         return batch
 
     def _locked(self, submissions: Sequence[Submission]) -> Batch:
-        batch = self._begin(is_careful=True)
         drafts: list[Draft] = []
-        now = batch.now
         try:
             with self._writer.unit() as unit:
                 addresses = list(dict.fromkeys(each.address for each in submissions))
                 # Many do not wait for one that somebody holds, and one that was held before is tried again and again.
                 waits = len(submissions) == 1 and submissions[0].held_since is None
-                found = self._fold(addresses, unit.load(addresses, waits=waits), unit)
-                left = self._settled_before(submissions, found, unit, batch)
-                drafts = batch.decide(left, found)
+                batch, drafts = self._decided(
+                    submissions,
+                    FactBook(self._around.facts, unit.looking()),
+                    lambda: self._fold(addresses, unit.load(addresses, waits=waits), unit),
+                    lambda left, found, batch: self._settled_before(left, found, unit, batch),
+                )
+                now = batch.now
                 changes = _changes(drafts)
                 if changes:
-                    unit.write(changes, now)
+                    unit.write(changes, now, gates=_gates(drafts))
                 _remember(drafts, unit, now)
             used = [*batch.spent, *(claim for draft in drafts for claim in draft.finished)]
             seen = [observation for draft in drafts for observation in draft.observations]
@@ -180,6 +208,27 @@ class Committer:
             raise
         self._keep(drafts, batch)
         return batch
+
+    def _decided(
+        self,
+        submissions: Sequence[Submission],
+        book: FactBook,
+        load: Callable[[], Found],
+        settle: Callable[[Sequence[Submission], Found, Batch], Sequence[Submission]],
+    ) -> tuple[Batch, list[Draft]]:
+        """Decide commands the careful way. Whenever decisions ask for facts, these are read, and everything is decided anew."""
+        for _ in range(_FACT_ROUNDS):
+            batch = self._begin(book, is_careful=True)
+            found = load()
+            drafts = batch.decide(settle(submissions, found, batch), found)
+            if not batch.wanted:
+                return batch, drafts
+            self._forget(drafts)
+            if not book.fill(batch.wanted, batch.now):
+                break
+        asked = ", ".join(sorted({str(key) for _, key in batch.wanted}))
+        told = f"a decision asks for facts that cannot be read here: {asked}; give what it needs with the command"
+        raise CommandError(told, decider=submissions[0].address.definition)
 
     def commit_inside(self, unit: Unit, submission: Submission, known: CachedInstance | None = None) -> Batch:
         """Carry out one command inside a transaction that the caller has open and will commit.
@@ -202,16 +251,19 @@ class Committer:
             ended(submission.passages, error)
 
     def _inside(self, unit: Unit, submission: Submission, known: CachedInstance | None) -> Batch:
-        batch = self._begin(is_careful=True)
+        hands = [known]  # In hand once: a decision that asks for facts may spoil it.
+        batch, drafts = self._decided(
+            [submission],
+            FactBook(self._around.facts, unit.looking(), may_remember=False),
+            lambda: self._found_inside(unit, submission.address, hands.pop() if hands else None),
+            lambda left, found, batch: (
+                left if submission.receipt is None else self._settled_before(left, found, unit, batch)
+            ),
+        )
         now = batch.now
-        found = self._found_inside(unit, submission.address, known)
-        left: Sequence[Submission] = [submission]
-        if submission.receipt is not None:
-            left = self._settled_before(left, found, unit, batch)
-        drafts = batch.decide(left, found)
         changes = _changes(drafts)
-        if changes:
-            unit.write(changes, now)  # The claim is used up with it, or the race is lost.
+        if changes:  # The claim is used up with it, or the race is lost.
+            unit.write(changes, now, gates=_gates(drafts))
         elif submission.claim is not None and unit.void([submission.claim]):
             raise VoidClaimError
         _remember(drafts, unit, now)
@@ -280,13 +332,14 @@ class Committer:
 
     # -- what both share
 
-    def _begin(self, *, is_careful: bool) -> Batch:
+    def _begin(self, book: FactBook, *, is_careful: bool) -> Batch:
         return Batch(
             self._around,
             now=self._clock.now(),
             new_id=self._chance.new_id,
             forget=self._cache.forget,
             is_careful=is_careful,
+            book=book,
         )
 
     def _fold(self, addresses: Sequence[Address], loaded: Sequence[Loaded | None], source: Writer | Unit) -> Found:
@@ -349,6 +402,16 @@ def _changes(drafts: Sequence[Draft]) -> list[Change]:
         raise as_exception(error) from error
     changes.sort(key=_by_id)
     return changes
+
+
+def _gates(drafts: Sequence[Draft]) -> Sequence[Gate]:
+    """The facts that accepted commands were decided on; mostly none."""
+    drafted = [
+        (draft.change, (*draft.gates, *draft.facts.gates))
+        for draft in drafts
+        if (draft.gates or draft.facts.gates) and draft.change.events
+    ]
+    return gates_of(drafted) if drafted else ()
 
 
 def _remember(drafts: Sequence[Draft], unit: Unit, now: datetime) -> None:

@@ -22,6 +22,7 @@ from holdfast.kernel.records import has_begun, taken
 from holdfast.kernel.rows import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
+from holdfast.runtime.commit.facts import DraftFacts
 from holdfast.runtime.commit.header import are_marked_otherwise, merged_search, moved_header
 from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
 from holdfast.runtime.commit.shares import AT_ONCE
@@ -29,6 +30,7 @@ from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Rest, effect_row, rest_of, restored_timer, timer_row
 from holdfast.runtime.pauses import holds_call, holds_timers
+from holdfast.store.facts import Gate
 from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import (
     Change,
@@ -55,7 +57,9 @@ class Draft:
         "before",
         "change",
         "ends",
+        "facts",
         "finished",
+        "gates",
         "header",
         "is_tainted",
         "observations",
@@ -65,8 +69,19 @@ class Draft:
         "timers",
     )
 
-    def __init__(self, around: Surroundings, header: Header, program: Program, before: CachedInstance | None) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        header: Header,
+        program: Program,
+        before: CachedInstance | None,
+        *,
+        facts: DraftFacts,
+    ) -> None:
         self._around = around
+        self.facts = facts
+        self.gates: tuple[Gate, ...] = ()
+        """What the rights of those were based on whose commands were accepted."""
         self.program = program
         self.before = before
         self.header = header
@@ -110,6 +125,8 @@ class Draft:
             pending_timers=NO_TIMERS if not self.timers else self._pending(fired),
             fired_timer=fired,
             fired_due_at=self.timers[fired].due_at if fired else None,
+            asked=submission.asked or submission.request,
+            facts=self.facts,
         )
         answer = self.program.answer(self.state, submission.command, moment)
         if isinstance(answer, Decision):

@@ -93,7 +93,11 @@ class Submission(msgspec.Struct, kw_only=True, eq=False):
     """Names this command in the history; how an unknown outcome is found out."""
     settled: Settled
     request: RequestContext = OWN
-    """For whom it is asked. Whose instance it is about the address tells, whatever tenant is named here."""
+    """For whom it is asked, with the rights that the actor had when it was last decided. Whose instance it is about the address tells, whatever tenant is named here."""
+    asked: RequestContext | None = None
+    """The same as the caller said it; None as long as it was not decided, and for the engine itself."""
+    requires: tuple[str, ...] = ()
+    """Capabilities that the front end demands of the actor, whatever the decider does."""
     comment: str = ""
     receipt: ReceiptKey | None = None
     """Makes the command idempotent for its caller."""

@@ -6,6 +6,7 @@ import logging
 
 from holdfast.errors import PayloadError
 from holdfast.kernel.program import Programs
+from holdfast.runtime.commit.facts import FactSource, NoSource
 from holdfast.runtime.commit.shares import Shares
 from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.companions import Companions
@@ -40,6 +41,8 @@ class Surroundings:
         self.observe = observe
         self.lessee: Lessee | None = None
         """The worker of this process, while it takes work."""
+        self.facts: FactSource = NoSource()
+        """Where facts come from that decisions are based on."""
         self._warned: set[str] = set()
 
     @classmethod
@@ -66,6 +69,7 @@ class Surroundings:
             snapshot_events=self.snapshot_events,
             observe=self.observe,
         )
+        other.facts = self.facts
         other._warned = self._warned
         return other
 

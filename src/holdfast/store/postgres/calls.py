@@ -53,6 +53,7 @@ class _Sql(msgspec.Struct, frozen=True):
     snapshots: str
     observations: str
     raised_letters: str
+    gates: str
 
 
 _sql = read_statements(_Sql, __package__, "commits.sql")

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.history import StoredEvent
+from holdfast.store.facts import Gate
 from holdfast.store.postgres.packing import Row
 from holdfast.store.shapes import (
     Change,
@@ -83,6 +84,11 @@ def finished_parts(claims: Sequence[Claim]) -> Iterator[Part]:
 def receipts_part(receipts: Sequence[Receipt], now: datetime) -> Part:
     """Receipts of commands that changed nothing."""
     return Part("receipts", [_receipt(each) for each in receipts], now)
+
+
+def gates_part(gates: Sequence[Gate]) -> Part:
+    """Facts that decisions were based on; if one of them has another version by now, nothing stands."""
+    return Part("gates", [(*each,) for each in gates])
 
 
 def observations_part(observations: Sequence[Observation]) -> Part:

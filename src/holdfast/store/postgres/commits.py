@@ -8,9 +8,11 @@ from datetime import datetime
 from itertools import chain
 
 from holdfast.kernel.ids import WorkerId
+from holdfast.store.facts import Gate
 from holdfast.store.postgres.calls import accept, run
-from holdfast.store.postgres.commit_parts import finished_parts, observations_part, parts_of
-from holdfast.store.postgres.connections import Line
+from holdfast.store.postgres.commit_parts import finished_parts, gates_part, observations_part, parts_of
+from holdfast.store.postgres.connections import HeldLine, Line
+from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.loading import disown, load
 from holdfast.store.postgres.records import record_parts
 from holdfast.store.postgres.units import PostgresUnit, opened
@@ -35,6 +37,7 @@ class PostgresWriter:
         *,
         finished: Sequence[Claim] = (),
         observations: Sequence[Observation] = (),
+        gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
         """One round trip for everything."""
@@ -45,6 +48,7 @@ class PostgresWriter:
             record_parts(changes, now),
             [observations_part(observations)] if observations else (),
             finished_parts(finished),
+            [gates_part(gates)] if gates else (),
         )
         with self._line.use() as connection:
             run(connection, parts, self._base)
@@ -54,6 +58,12 @@ class PostgresWriter:
         """A transaction that locks."""
         with self._line.use() as connection, opened(connection, self._base) as unit:
             yield unit
+
+    @contextmanager
+    def looking(self) -> Iterator[PostgresFacts]:
+        """Facts as of now."""
+        with self._line.use() as connection:
+            yield PostgresFacts(HeldLine(connection, self._line.url))
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

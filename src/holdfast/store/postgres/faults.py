@@ -15,12 +15,15 @@ from holdfast.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from holdfast.store.port import LostRaceError
+from holdfast.store.port import LostRaceError, StaleFactError
 from holdfast.store.rivals import opened_twice, row_kind
 
-_LOST = ("HF001", "23505", "40001", "40P01", "26000")
-"""The gate of a commit, a unique key, a serialization failure, a deadlock, a prepared statement that was dropped: decide again on what
+_LOST = ("HF001", "HF002", "23505", "40001", "40P01", "26000")
+"""The gate of a commit, that of a fact, a unique key, a serialization failure, a deadlock, a prepared statement that was dropped: decide again on what
 is there now."""
+
+_STALE = "HF002"
+"""A fact that a decision was based on has changed."""
 
 _TAKEN = "23505"
 _HELD = "55P03"
@@ -60,7 +63,7 @@ def translate(error: psycopg.Error, url: str, *, was_sent: bool = False) -> Exce
     if state == _TAKEN and (kind := row_kind(error.diag.table_name or "")):
         return opened_twice(kind)
     if state in _LOST:
-        return LostRaceError(said)
+        return StaleFactError(said) if state == _STALE else LostRaceError(said)
     if state == _HELD:
         return HeldError(f"another transaction holds a row of {url} that is needed ({said}); it must end first")
     if state.startswith(_UNAVAILABLE) or (not state and isinstance(error, psycopg.OperationalError)):

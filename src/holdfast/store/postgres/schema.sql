@@ -351,6 +351,15 @@ create table holdfast.events (
     constraint events_tenant_check CHECK ((tenant <> ''::text))
 ) partition by RANGE (instance);
 
+create table holdfast.fact_versions (
+    tenant text not null,
+    kind text not null,
+    version bigint not null,
+    constraint fact_versions_pkey PRIMARY KEY (tenant, kind),
+    constraint fact_versions_kind_check CHECK ((kind = ANY (ARRAY['access'::text, 'charters'::text]))),
+    constraint fact_versions_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+) with (fillfactor=50);
+
 create table holdfast.human_tasks (
     instance uuid not null,
     number integer not null,
@@ -917,6 +926,7 @@ alter table holdfast.document_versions enable row level security, force row leve
 alter table holdfast.documents enable row level security, force row level security;
 alter table holdfast.effects enable row level security, force row level security;
 alter table holdfast.events enable row level security, force row level security;
+alter table holdfast.fact_versions enable row level security, force row level security;
 alter table holdfast.human_tasks enable row level security, force row level security;
 alter table holdfast.inbox enable row level security, force row level security;
 alter table holdfast.instances enable row level security, force row level security;
@@ -984,6 +994,8 @@ create policy engine on holdfast.effects as permissive for all to holdfast_engin
 create policy tenant on holdfast.effects as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.events as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.events as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.fact_versions as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.fact_versions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.human_tasks as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.human_tasks as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.inbox as permissive for all to holdfast_engine using (true) with check (true);
@@ -1038,6 +1050,18 @@ create policy tenant on holdfast.task_people as permissive for all to holdfast_t
 create policy engine on holdfast.timers as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.timers as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.workers as permissive for all to holdfast_engine using (true) with check (true);
+
+CREATE OR REPLACE FUNCTION holdfast.count_fact()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    insert into holdfast.fact_versions as f (tenant, kind, version)
+    values (case when tg_op = 'DELETE' then old.tenant else new.tenant end, tg_argv[0], 1)
+    on conflict (tenant, kind) do update set version = f.version + 1;
+    return null;
+end $function$
+;
 
 CREATE OR REPLACE FUNCTION holdfast.id_floor(moment timestamp with time zone)
  RETURNS uuid
@@ -1136,6 +1160,17 @@ begin
 end $function$
 ;
 
+CREATE OR REPLACE FUNCTION holdfast.require_facts(hold boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not hold then
+        raise exception 'a fact that the decision was based on has changed' using errcode = 'HF002';
+    end if;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION holdfast.submit(definition text, command text, data text, key text DEFAULT ''::text, instance uuid DEFAULT NULL::uuid, command_id text DEFAULT ''::text, tenant text DEFAULT 'default'::text, actor text DEFAULT CURRENT_USER, comment text DEFAULT ''::text, version integer DEFAULT 1, partition text DEFAULT ''::text)
  RETURNS bigint
  LANGUAGE sql
@@ -1175,6 +1210,10 @@ begin
 end $function$
 ;
 
+CREATE TRIGGER absences_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.absences FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
+CREATE TRIGGER api_keys_fact AFTER DELETE OR UPDATE OF tenant, partition, actor, kind, roles, capabilities, expires_at, revoked_at ON holdfast.api_keys FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
+CREATE TRIGGER api_sessions_fact AFTER UPDATE OF tenant, partition, actor, kind, roles, capabilities, credential, expires_at, ended_at ON holdfast.api_sessions FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
+CREATE TRIGGER api_sessions_gone AFTER DELETE ON holdfast.api_sessions FOR EACH ROW WHEN ((old.ended_at IS NULL)) EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER audit_never_change BEFORE UPDATE ON holdfast.audit FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
 CREATE TRIGGER audit_never_go BEFORE DELETE ON holdfast.audit FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
 CREATE TRIGGER blueprints_default BEFORE UPDATE ON holdfast.blueprints FOR EACH ROW WHEN (old.is_default) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
@@ -1182,8 +1221,10 @@ CREATE TRIGGER blueprints_drafted BEFORE UPDATE OF id, tenant, type, kind, is_de
 CREATE TRIGGER blueprints_frozen BEFORE UPDATE ON holdfast.blueprints FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((old.status <> 'published'::text) OR (new.status <> 'archived'::text) OR (new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.type <> old.type) OR (new.kind <> old.kind) OR (new.version <> old.version) OR (new.is_default <> old.is_default) OR (new.name <> old.name) OR (new.envelope_version <> old.envelope_version) OR (new.content <> old.content) OR (new.hash <> old.hash) OR (new.skeleton IS DISTINCT FROM old.skeleton) OR (new.header IS DISTINCT FROM old.header) OR (new.compiler IS DISTINCT FROM old.compiler) OR (new.graph_hash IS DISTINCT FROM old.graph_hash) OR (new.workflow IS DISTINCT FROM old.workflow) OR (new.envelope IS DISTINCT FROM old.envelope) OR (new.body IS DISTINCT FROM old.body) OR (new.replaces IS DISTINCT FROM old.replaces) OR (new.revision <> old.revision) OR (new.drafted_by <> old.drafted_by) OR (new.comment <> old.comment) OR (new.created_by <> old.created_by) OR (new.created_at <> old.created_at) OR (new.updated_by <> old.updated_by) OR (new.updated_at <> old.updated_at) OR (new.published_by IS DISTINCT FROM old.published_by) OR (new.published_at IS DISTINCT FROM old.published_at)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER blueprints_never_go BEFORE DELETE ON holdfast.blueprints FOR EACH ROW WHEN ((old.status <> 'draft'::text)) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never goes');
 CREATE TRIGGER chains_never_change BEFORE DELETE OR UPDATE ON holdfast.chains FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER charters_fact AFTER INSERT ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('charters');
 CREATE TRIGGER charters_never_change BEFORE DELETE OR UPDATE ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER delegations_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.delegations FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER directory_changes_never_change BEFORE DELETE OR UPDATE ON holdfast.directory_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed in the directory is never rewritten');
 CREATE TRIGGER document_versions_never_change BEFORE UPDATE ON holdfast.document_versions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
 CREATE TRIGGER document_versions_never_go BEFORE DELETE ON holdfast.document_versions FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
@@ -1198,8 +1239,10 @@ CREATE TRIGGER instances_history BEFORE UPDATE OF version ON holdfast.instances 
 CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at, partition ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at) OR (new.partition IS DISTINCT FROM old.partition))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
 CREATE TRIGGER mutations_never_change BEFORE UPDATE ON holdfast.mutations FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER mutations_never_go BEFORE DELETE ON holdfast.mutations FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
+CREATE TRIGGER principals_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.principals FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER publishing_rules_never_change BEFORE UPDATE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 CREATE TRIGGER publishing_rules_never_go BEFORE DELETE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
+CREATE TRIGGER role_grants_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.role_grants FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER seals_never_change BEFORE DELETE OR UPDATE ON holdfast.seals FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF108', 'a seal is never broken');
 CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');
 CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, token, visit, kind, compensates, retry_of ON holdfast.steps FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.number <> old.number) OR (new.tenant <> old.tenant) OR (new.node <> old.node) OR (new.token <> old.token) OR (new.visit <> old.visit) OR (new.kind <> old.kind) OR (new.compensates IS DISTINCT FROM old.compensates) OR (new.retry_of IS DISTINCT FROM old.retry_of))) EXECUTE FUNCTION holdfast.refuse('HF104', 'the identity of a step never changes');
@@ -1268,6 +1311,7 @@ grant select on table holdfast.effects to holdfast_tenant;
 grant delete, insert, select on table holdfast.events to holdfast_engine;
 grant select on table holdfast.events to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.events_default to holdfast_engine;
+grant insert, select, update on table holdfast.fact_versions to holdfast_engine;
 grant delete, insert, select, update on table holdfast.human_tasks to holdfast_engine;
 grant select on table holdfast.human_tasks to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.inbox to holdfast_engine;

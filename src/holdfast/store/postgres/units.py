@@ -15,10 +15,12 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.rows import Record, RowKind
+from holdfast.store.facts import Gate
 from holdfast.store.postgres import loading
 from holdfast.store.postgres.calls import accept, calls_of
-from holdfast.store.postgres.commit_parts import Part, consumed_parts, parts_of, receipts_part
-from holdfast.store.postgres.connections import RETURN, Connection, Loan, check_marker, lent
+from holdfast.store.postgres.commit_parts import Part, consumed_parts, gates_part, parts_of, receipts_part
+from holdfast.store.postgres.connections import RETURN, Connection, HeldLine, Loan, check_marker, lent
+from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.pipeline import Call, Statement, ask, rows_of, send
 from holdfast.store.postgres.prepared import drop_prepared
 from holdfast.store.postgres.records import record_parts
@@ -181,14 +183,19 @@ class PostgresUnit:
         """Which of the causes the histories already name."""
         return loading.causes_known(self.connection, instances, causes)
 
-    def write(self, changes: Sequence[Change], now: datetime) -> None:
+    def looking(self) -> PostgresFacts:
+        """Facts as the transaction sees them."""
+        return PostgresFacts(_UnitLine(self))
+
+    def write(self, changes: Sequence[Change], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
         """Write everything."""
         # Rows may have been locked before the instances were, and the transaction's number is as old as its first lock.
         unknown = [change for change in changes if change.header.id not in self._newest and change.expected]
         known = [self._newest.pop(change.header.id, 0) for change in changes]
         older = loading.newest_position(self.connection, unknown) if unknown else 0
         self.written += [change.header.id for change in changes]
-        self._run(chain(parts_of(changes, now), record_parts(changes, now)), floor=max(self._floor, older, *known))
+        parts = chain(parts_of(changes, now), record_parts(changes, now), [gates_part(gates)] if gates else ())
+        self._run(parts, floor=max(self._floor, older, *known))
 
     def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
         """Put the rows that a history tells in the place of all that there are of these kinds."""
@@ -239,6 +246,19 @@ class PostgresUnit:
     def _first(self) -> list[Call]:
         """What makes a transaction of the statements that follow."""
         return [] if self._is_begun else [_BEGIN]
+
+
+class _UnitLine(HeldLine):
+    """The connection of a unit, which begins its transaction when it is first used."""
+
+    def __init__(self, unit: PostgresUnit) -> None:
+        self.url = ""
+        self._unit = unit
+
+    @contextmanager
+    def use(self) -> Iterator[Connection]:
+        """The connection, inside the transaction."""
+        yield self._unit.connection
 
 
 @cache

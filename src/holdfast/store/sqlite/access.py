@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import datetime
 
 import msgspec
@@ -58,8 +59,7 @@ class SQLiteAccess:
     def key(self, identity: str) -> StoredKey | None:
         """A key by its id."""
         with self._database.reading() as connection:
-            row = connection.execute(_sql.key, (identity,)).fetchone()
-        return None if row is None else _key(row)
+            return key_in(connection, identity)
 
     def keys(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
         """A page of a tenant's keys."""
@@ -95,8 +95,7 @@ class SQLiteAccess:
     def session(self, identity: str) -> StoredSession | None:
         """A session by its id."""
         with self._database.reading() as connection:
-            row = connection.execute(_sql.session, (identity,)).fetchone()
-        return None if row is None else _session(row)
+            return session_in(connection, identity)
 
     def sessions(self, tenant: str, *, actor: str, after: str, limit: int) -> list[StoredSession]:
         """A page of a tenant's sessions."""
@@ -145,6 +144,18 @@ class SQLiteAccess:
         """Forget a request to which nothing was answered."""
         with self._database.writing() as connection:
             connection.execute(_sql.forget_request, (tenant, actor, key))
+
+
+def key_in(connection: sqlite3.Connection, identity: str) -> StoredKey | None:
+    """A key by its id."""
+    row = connection.execute(_sql.key, (identity,)).fetchone()
+    return None if row is None else _key(row)
+
+
+def session_in(connection: sqlite3.Connection, identity: str) -> StoredSession | None:
+    """A session by its id."""
+    row = connection.execute(_sql.session, (identity,)).fetchone()
+    return None if row is None else _session(row)
 
 
 def _request(row: Row) -> StoredRequest:

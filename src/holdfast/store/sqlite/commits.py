@@ -12,6 +12,7 @@ import msgspec
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, id_text
 from holdfast.kernel.rows import Record, RowKind
+from holdfast.store.facts import Gate
 from holdfast.store.port import LostRaceError
 from holdfast.store.rewriting import Rewritten
 from holdfast.store.rivals import VoidClaimError
@@ -38,6 +39,7 @@ from holdfast.store.shapes import (
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.facts import SQLiteFacts, check_gates
 from holdfast.store.sqlite.lending import LentConnection, Loan
 from holdfast.store.sqlite.records import write_records
 from holdfast.store.sqlite.rewriting import emptied, redact
@@ -145,8 +147,13 @@ class SQLiteUnit:
             if look(_sql.cause_is_known, (id_text(instance), cause)).fetchone()
         }
 
-    def write(self, changes: Sequence[Change], now: datetime) -> None:
+    def looking(self) -> SQLiteFacts:
+        """Facts as they are and stay until the transaction ends."""
+        return SQLiteFacts(self.connection)
+
+    def write(self, changes: Sequence[Change], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
         """Write everything."""
+        check_gates(self.connection, gates)
         _write(self.connection, changes, text(now))
 
     def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
@@ -208,15 +215,24 @@ class SQLiteWriter:
         *,
         finished: Sequence[Claim] = (),
         observations: Sequence[Observation] = (),
+        gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
         """One transaction for everything."""
         with self._database.writing() as connection:
+            if gates:
+                check_gates(connection, gates)
             if changes:
                 _write(connection, changes, text(now))
             _consume(connection, finished)
             if observations:
                 connection.executemany(_sql.insert_observation, map(_observation, observations))
+
+    @contextmanager
+    def looking(self) -> Iterator[SQLiteFacts]:
+        """Facts as of the last commit."""
+        with self._database.reading() as connection:
+            yield SQLiteFacts(connection)
 
     @contextmanager
     def unit(self) -> Iterator[SQLiteUnit]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Final
 
 import msgspec
@@ -48,16 +49,21 @@ class SQLiteEditions:
     def get(self, tenant: str, name: str, version: int = 0) -> Edition | None:
         """One version, or the newest."""
         with self._database.reading() as connection:
-            if version:
-                row = connection.execute(self._sql.get, (tenant, name, version)).fetchone()
-            else:
-                row = connection.execute(self._sql.newest, (tenant, name)).fetchone()
+            if not version:
+                return newest_in(connection, self._sql, tenant, name)
+            row = connection.execute(self._sql.get, (tenant, name, version)).fetchone()
         return None if row is None else _edition(row)
 
     def listed(self, tenant: str, *, name: str = "") -> list[Edition]:
         """All versions."""
         with self._database.reading() as connection:
             return [_edition(row) for row in connection.execute(self._sql.listed, (tenant, name))]
+
+
+def newest_in(connection: sqlite3.Connection, statements: Statements, tenant: str, name: str) -> Edition | None:
+    """The newest version."""
+    row = connection.execute(statements.newest, (tenant, name)).fetchone()
+    return None if row is None else _edition(row)
 
 
 def _edition(row: Row) -> Edition:

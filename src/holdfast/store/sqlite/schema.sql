@@ -306,6 +306,13 @@ CREATE TABLE events (
     unique (instance, sequence)
 ) strict;
 
+CREATE TABLE fact_versions (
+    tenant  text not null check (tenant <> '' and tenant <> '*'),
+    kind    text not null check (kind in ('access', 'charters')),
+    version integer not null,
+    primary key (tenant, kind)
+) strict, without rowid;
+
 CREATE TABLE human_tasks (
     instance         text not null,
     number           integer not null,
@@ -860,6 +867,48 @@ CREATE INDEX timers_due on timers (language, type, version, due_at) where held_a
 
 CREATE INDEX timers_held on timers (tenant, definition) where held_at is not null;
 
+CREATE TRIGGER absences_fact_added after insert on absences
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER absences_fact_changed after update on absences
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER absences_fact_gone after delete on absences
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER api_keys_fact_changed after update of tenant, partition, actor, kind, roles, capabilities, expires_at, revoked_at on api_keys
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER api_keys_fact_gone after delete on api_keys
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER api_sessions_fact_changed after update of tenant, partition, actor, kind, roles, capabilities, credential, expires_at, ended_at on api_sessions
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER api_sessions_fact_gone after delete on api_sessions when old.ended_at is null
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
 CREATE TRIGGER audit_never_change before update on audit
 begin select raise(abort, 'HF136 the audit is never rewritten'); end;
 
@@ -899,6 +948,12 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 CREATE TRIGGER chains_never_go before delete on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
+CREATE TRIGGER charters_fact_added after insert on charters
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'charters', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
 CREATE TRIGGER charters_never_change before update on charters
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
@@ -912,6 +967,24 @@ when old.status <> 'draft' and (
     or new.tenant <> old.tenant or new.name <> old.name or new.version <> old.version
 )
 begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER delegations_fact_added after insert on delegations
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER delegations_fact_changed after update on delegations
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER delegations_fact_gone after delete on delegations
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
 
 CREATE TRIGGER directory_changes_never_change before update on directory_changes
 begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
@@ -976,11 +1049,47 @@ CREATE TRIGGER mutations_never_go before delete on mutations
 when not exists (select 1 from retention where instance = old.instance)
 begin select raise(abort, 'HF135 what was done to a document is never rewritten'); end;
 
+CREATE TRIGGER principals_fact_added after insert on principals
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER principals_fact_changed after update on principals
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER principals_fact_gone after delete on principals
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
 CREATE TRIGGER publishing_rules_never_change before update on publishing_rules
 begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
 
 CREATE TRIGGER publishing_rules_never_go before delete on publishing_rules
 begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
+
+CREATE TRIGGER role_grants_fact_added after insert on role_grants
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER role_grants_fact_changed after update on role_grants
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+
+CREATE TRIGGER role_grants_fact_gone after delete on role_grants
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
 
 CREATE TRIGGER seals_never_change before update on seals
 begin select raise(abort, 'HF108 a seal is never broken'); end;

@@ -63,6 +63,13 @@ begin
     end if;
 end $$;
 
+create function holdfast.require_facts(hold boolean) returns void language plpgsql as $$
+begin
+    if not hold then
+        raise exception 'a fact that the decision was based on has changed' using errcode = 'HF002';
+    end if;
+end $$;
+
 create trigger definitions_immutable before update on holdfast.definitions for each row
 when (old.status <> 'draft' and (
     new.source <> old.source or new.media_type <> old.media_type or new.compiled <> old.compiled or new.hash <> old.hash
@@ -1001,6 +1008,46 @@ create table holdfast.api_requests (
 );
 create index api_requests_by_age on holdfast.api_requests (tenant, began_at);
 
+-- Fact versions. A decision is based on facts that lie outside of its instance: who may do what (`access`), and what an organisation says
+-- of its documents (`charters`). Each change of such a fact counts its version up, in the same transaction, whoever makes the change. A
+-- commit names the versions that its decisions were based on, and stands only if they are still the newest. A tenant without a row has
+-- version 0. Rows are never deleted: a version that came twice would prove nothing.
+
+create table holdfast.fact_versions (
+    tenant  text not null check (tenant <> '' and tenant <> '*'),
+    kind    text not null check (kind in ('access', 'charters')),
+    version bigint not null,
+    primary key (tenant, kind)
+) with (fillfactor = 50);
+
+create function holdfast.count_fact() returns trigger language plpgsql as $$
+begin
+    insert into holdfast.fact_versions as f (tenant, kind, version)
+    values (case when tg_op = 'DELETE' then old.tenant else new.tenant end, tg_argv[0], 1)
+    on conflict (tenant, kind) do update set version = f.version + 1;
+    return null;
+end $$;
+
+create trigger principals_fact after insert or update or delete on holdfast.principals for each row
+execute function holdfast.count_fact('access');
+create trigger role_grants_fact after insert or update or delete on holdfast.role_grants for each row
+execute function holdfast.count_fact('access');
+create trigger delegations_fact after insert or update or delete on holdfast.delegations for each row
+execute function holdfast.count_fact('access');
+create trigger absences_fact after insert or update or delete on holdfast.absences for each row
+execute function holdfast.count_fact('access');
+-- A key or a session that is new takes nothing from what was read before; that one was used is no change of what it may do.
+create trigger api_keys_fact
+after update of tenant, partition, actor, kind, roles, capabilities, expires_at, revoked_at or delete on holdfast.api_keys for each row
+execute function holdfast.count_fact('access');
+create trigger api_sessions_fact
+after update of tenant, partition, actor, kind, roles, capabilities, credential, expires_at, ended_at on holdfast.api_sessions for each row
+execute function holdfast.count_fact('access');
+create trigger api_sessions_gone after delete on holdfast.api_sessions for each row
+when (old.ended_at is null) execute function holdfast.count_fact('access');
+create trigger charters_fact after insert on holdfast.charters for each row
+execute function holdfast.count_fact('charters');
+
 -- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
 -- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
 
@@ -1149,4 +1196,5 @@ select holdfast.wall_off('api_keys');
 select holdfast.wall_off('api_sessions');
 select holdfast.wall_off('api_refusals');
 select holdfast.wall_off('api_requests');
-revoke delete on holdfast.api_keys from holdfast_engine;
+select holdfast.wall_off('fact_versions');
+revoke delete on holdfast.api_keys, holdfast.fact_versions from holdfast_engine;

@@ -227,3 +227,18 @@ select * from unnest(
     ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::timestamptz[],
     ?::bytea[], ?::text[]
 ) as u
+
+-- name: gates
+-- The facts that decisions were based on must still be the newest. A version that is not there counts as 0.
+select holdfast.require_facts(not exists (
+    select 1 from unnest(
+        ?::text[], ?::text[], ?::int8[], ?::text[], ?::text[], ?::text[]
+    ) as u (kind, tenant, version, partition, definition, key)
+    where u.version <> coalesce(
+        case when u.kind = 'instance' then (
+            select i.version::int8 from holdfast.instances i where i.tenant = u.tenant and i.key = u.key and i.definition = u.definition
+                and (case when i.partition is null then '' else i.partition end) = u.partition
+        ) else (
+            select f.version from holdfast.fact_versions f where f.tenant = u.tenant and f.kind = u.kind
+        ) end, 0)
+))

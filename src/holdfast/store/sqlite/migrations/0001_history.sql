@@ -967,3 +967,102 @@ create table api_requests (
     primary key (tenant, actor, key)
 ) strict, without rowid;
 create index api_requests_by_age on api_requests (tenant, began_at);
+
+-- Fact versions. A decision is based on facts that lie outside of its instance: who may do what (`access`), and what an organisation says
+-- of its documents (`charters`). Each change of such a fact counts its version up, in the same transaction, whoever makes the change. A
+-- commit names the versions that its decisions were based on, and stands only if they are still the newest. A tenant without a row has
+-- version 0. Rows are never deleted: a version that came twice would prove nothing.
+
+create table fact_versions (
+    tenant  text not null check (tenant <> '' and tenant <> '*'),
+    kind    text not null check (kind in ('access', 'charters')),
+    version integer not null,
+    primary key (tenant, kind)
+) strict, without rowid;
+
+create trigger principals_fact_added after insert on principals
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger principals_fact_changed after update on principals
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger principals_fact_gone after delete on principals
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger role_grants_fact_added after insert on role_grants
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger role_grants_fact_changed after update on role_grants
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger role_grants_fact_gone after delete on role_grants
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger delegations_fact_added after insert on delegations
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger delegations_fact_changed after update on delegations
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger delegations_fact_gone after delete on delegations
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger absences_fact_added after insert on absences
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger absences_fact_changed after update on absences
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger absences_fact_gone after delete on absences
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+-- A key or a session that is new takes nothing from what was read before; that one was used is no change of what it may do.
+create trigger api_keys_fact_changed after update of tenant, partition, actor, kind, roles, capabilities, expires_at, revoked_at on api_keys
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger api_keys_fact_gone after delete on api_keys
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger api_sessions_fact_changed after update of tenant, partition, actor, kind, roles, capabilities, credential, expires_at, ended_at on api_sessions
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger api_sessions_fact_gone after delete on api_sessions when old.ended_at is null
+begin
+    insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;
+create trigger charters_fact_added after insert on charters
+begin
+    insert into fact_versions (tenant, kind, version) values (new.tenant, 'charters', 1)
+    on conflict (tenant, kind) do update set version = version + 1;
+end;

@@ -1,0 +1,171 @@
+"""Where the facts of an engine come from: people, the rules and settings of organisations, documents.
+
+What is remembered is remembered with its version. The commit that relies on it checks that the version is still the newest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from holdfast.app.charters import RULES, SETTINGS, Charters, Data, KeptRules, body_of
+from holdfast.kernel.facts import DocumentFact, Fact, FactKey, FactsNeeded
+from holdfast.people.access import Access, Accesses
+from holdfast.runtime.commit.facts import Asking, Authorised, Place, Read
+from holdfast.runtime.service import Service
+from holdfast.store.facts import FactLook, FoundDocument, Gate
+
+_MOST_DOCUMENTS: Final = 1_000
+_MOST_TENANTS: Final = 1_000
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+Body = KeptRules | Data | None
+
+
+class EngineFacts:
+    """The source of one engine."""
+
+    def __init__(self, accesses: Accesses, charters: Charters) -> None:
+        self.accesses = accesses
+        self._charters = charters
+        self._kept = _Kept()
+
+    def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
+        """Returns a fact from memory; None if it must be read."""
+        if key.kind == "person":
+            access = self.accesses.known(place.tenant)
+            return None if access is None else _remembered(access, key, now)
+        if key.kind == "document":
+            return self._kept.document(place, key)
+        found = self._kept.charter(place.tenant, _charter_of(key))
+        return None if found is None else self._told(place, key, *found)
+
+    def read(
+        self, look: FactLook, place: Place, keys: Sequence[FactKey], now: datetime, *, may_remember: bool
+    ) -> dict[FactKey, Read]:
+        """Reads facts, each behind its version."""
+        found: dict[FactKey, Read] = {}
+        for key in keys:
+            if key.kind == "person":
+                found[key] = _person(self.accesses.read(look, place.tenant, may_remember=may_remember), key, now)
+            elif key.kind == "document":
+                found[key] = self._document(look, place, key, may_remember=may_remember)
+            else:
+                found[key] = self._charter(look, place, key, may_remember=may_remember)
+        return found
+
+    def authorised(self, asking: Asking, now: datetime) -> Authorised | None:
+        """Takes the request at its word."""
+        del now
+        return Authorised(asking.request)
+
+    def authorise(self, look: FactLook, asking: Asking, now: datetime, *, may_remember: bool) -> Authorised:
+        """Takes the request at its word."""
+        del look, now, may_remember
+        return Authorised(asking.request)
+
+    def _document(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
+        row = look.document(*place, key.of, key.name)
+        read = Read(_document_fact(row), (_gate(place, key, 0 if row is None else row.version),))
+        if may_remember:
+            self._kept.keep_document(place, key, read)
+        return read
+
+    def _charter(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
+        version, name = look.versions(place.tenant).charters, _charter_of(key)
+        stored = look.charter(place.tenant, name)
+        body = None if stored is None else body_of(stored)
+        if may_remember:
+            self._kept.keep_charter(place.tenant, name, version, body)
+        return self._told(place, key, version, body)
+
+    def _told(self, place: Place, key: FactKey, version: int, body: Body) -> Read:
+        """What was published, joined by what the application says itself, which has no version."""
+        tenant, told = place.tenant, self._charters
+        gates = (Gate("charters", tenant, version),)
+        if key.kind == "settings":
+            return Read(Fact(told.settings_with(tenant, body), version), gates)
+        return Read(Fact(told.rules_with(tenant, key.of, key.name, body), version), gates)
+
+
+class ReadFacts:
+    """Facts for a question that no commit answers: each is read when it is asked for, on a connection for reading."""
+
+    def __init__(self, service: Service, place: Place) -> None:
+        self._service = service
+        self._place = place
+
+    def get(self, key: FactKey) -> Fact:
+        """Returns a fact as it is now."""
+        source, now = self._service.around.facts, self._service.shared.clock.now()
+        with self._service.store.survey() as parts, parts.writer().looking() as look:
+            found = source.read(look, self._place, [key], now, may_remember=True)
+        if key not in found:
+            raise FactsNeeded(key)
+        return found[key].fact
+
+
+class _Kept:
+    """What is remembered of documents and charters."""
+
+    def __init__(self) -> None:
+        self._documents: OrderedDict[tuple[Place, FactKey], Read] = OrderedDict()
+        self._charters: OrderedDict[str, tuple[int, dict[str, Body]]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def document(self, place: Place, key: FactKey) -> Read | None:
+        return self._documents.get((place, key))
+
+    def keep_document(self, place: Place, key: FactKey, read: Read) -> None:
+        with self._guard:
+            self._documents[place, key] = read
+            self._documents.move_to_end((place, key))
+            if len(self._documents) > _MOST_DOCUMENTS:
+                self._documents.popitem(last=False)
+
+    def charter(self, tenant: str, name: str) -> tuple[int, Body] | None:
+        found = self._charters.get(tenant)
+        return None if found is None or name not in found[1] else (found[0], found[1][name])
+
+    def keep_charter(self, tenant: str, name: str, version: int, body: Body) -> None:
+        with self._guard:
+            found = self._charters.get(tenant)
+            bodies = dict(found[1]) if found is not None and found[0] == version else {}
+            bodies[name] = body
+            self._charters[tenant] = (version, bodies)
+            self._charters.move_to_end(tenant)
+            if len(self._charters) > _MOST_TENANTS:
+                self._charters.popitem(last=False)
+
+
+def _remembered(access: Access, key: FactKey, now: datetime) -> Read | None:
+    try:
+        return _person(access, key, now)
+    except LookupError:
+        return None
+
+
+def _person(access: Access, key: FactKey, now: datetime) -> Read:
+    return Read(Fact(access.fact(key.name, now), access.version), (access.gate,))
+
+
+def _charter_of(key: FactKey) -> str:
+    """Returns the name of the charter that a fact stands in."""
+    return SETTINGS if key.kind == "settings" else f"{RULES}{key.of}"
+
+
+def _document_fact(found: FoundDocument | None) -> Fact:
+    if found is None:
+        return Fact(None, 0)
+    row = found.row
+    fact = DocumentFact(type=row.type, id=row.id, status=row.status, version=row.version, data=_decode(row.data))
+    return Fact(fact, found.version)
+
+
+def _gate(place: Place, key: FactKey, version: int) -> Gate:
+    return Gate("instance", place.tenant, version, place.partition, key.of, key.name)

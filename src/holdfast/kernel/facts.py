@@ -1,0 +1,159 @@
+"""Facts: what a decision reads from outside of its instance, each with the version that it was read at.
+
+A decision stays pure. It asks `moment.facts` for a fact; if the fact is not there, `FactsNeeded` leaves the decider, the runtime reads
+the fact and decides again. The commit checks that every fact which a decision used is still the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, Protocol
+
+import msgspec
+
+FactKind = Literal["person", "rules", "settings", "document"]
+
+
+class FactKey(NamedTuple):
+    """Names a fact of the tenant that the instance belongs to."""
+
+    kind: FactKind
+    of: str = ""
+    """The type of a document, or of those that rules are for; empty for others."""
+    name: str = ""
+    """Id of a person or a document, or the action or transition that rules are for; empty for settings."""
+
+    def __str__(self) -> str:
+        """Returns the key as histories write it, such as `person:ann` or `document:invoice/I-1`."""
+        named = "/".join(filter(None, (self.of, self.name)))
+        return f"{self.kind}:{named}" if named else self.kind
+
+
+SETTINGS_FACT: Final = FactKey("settings")
+"""The settings of the organisation. The value is a dict."""
+
+
+def person_fact(name: str) -> FactKey:
+    """Names what is known of a person. The value is a `PersonFact`."""
+    return FactKey("person", "", name)
+
+
+def rules_fact(type_: str, action: str) -> FactKey:
+    """Names the rules that an action or a transition of documents of a type is judged by. The value is a list of them."""
+    return FactKey("rules", type_, action)
+
+
+def document_fact(type_: str, id_: str) -> FactKey:
+    """Names another document, in the same partition. The value is a `DocumentFact`, or None if there is no such document."""
+    return FactKey("document", type_, id_)
+
+
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """A value that was read, with the version of what it was read from."""
+
+    value: object
+    version: int
+    """Of a person the access version of the tenant, of rules and settings its charter version, of a document its number of events; 0 if there is none."""
+
+
+class PersonFact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the directory knows of a person at the time of the commit, and what that lets them do."""
+
+    id: str
+    is_kept: bool = False
+    """Whether the tenant keeps people in the directory at all. Where it does not, only the request says who may do what."""
+    is_elsewhere: bool = False
+    """Whether the people are in a directory of the host, which no commit can ask: then nothing else is told here. A step asks it by an effect."""
+    is_known: bool = False
+    """Whether the directory has this person."""
+    is_active: bool = True
+    """False if the directory has deactivated them. A person whom the directory does not have counts as active."""
+    is_away: bool = False
+    roles: frozenset[str] = frozenset()
+    """The roles that are granted to them now."""
+    capabilities: frozenset[str] = frozenset()
+    """What the capability resolvers grant to these roles."""
+    is_resolved: bool = False
+    """Whether there are capability resolvers, so that `capabilities` is the whole of what they may do."""
+    stand_ins: tuple[Deputy, ...] = ()
+    """Who may decide in their place now."""
+
+
+class Deputy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A delegation that holds: who stands in, and for what."""
+
+    to: str
+    role: str = ""
+    """Only for what the giver is asked as holder of this role; empty for all."""
+    definition: str = ""
+    """Only in workflows of this name; empty for all."""
+    is_here: bool = True
+    """Whether the receiver is active and not away."""
+
+
+class DocumentFact(msgspec.Struct, frozen=True, kw_only=True):
+    """Another document as it stands."""
+
+    type: str
+    id: str
+    status: str
+    version: int
+    """Counts the changes of its content."""
+    data: Mapping[str, object]
+
+
+class FactsNeeded(Exception):  # noqa: N818 - it is a question, and no error
+    """Leaves a decider that asked for facts which nobody has read yet. The runtime reads them and decides again."""
+
+    def __init__(self, *keys: FactKey) -> None:
+        self.keys = keys
+        super().__init__(", ".join(map(str, keys)))
+
+
+class Facts(Protocol):
+    """Gives the facts that were read for a decision."""
+
+    def get(self, key: FactKey, /) -> Fact:
+        """Returns a fact. Raises FactsNeeded if it has not been read."""
+        ...
+
+
+class GivenFacts:
+    """Facts that somebody supposes: for tests, and for dry runs."""
+
+    def __init__(self, facts: Mapping[FactKey, object] = MappingProxyType({})) -> None:
+        self._facts = facts
+
+    def get(self, key: FactKey) -> Fact:
+        """Returns a fact. Raises FactsNeeded if none was supposed."""
+        if key not in self._facts:
+            raise FactsNeeded(key)
+        return Fact(self._facts[key], 0)
+
+
+NO_FACTS: Final = GivenFacts()
+"""For decisions that nobody reads facts for."""
+
+
+class SupposedFacts(GivenFacts):
+    """Facts of a world in which nothing is known beyond what is supposed: nobody is in a directory, no rules, no settings, no other document."""
+
+    def get(self, key: FactKey) -> Fact:
+        """Returns a fact."""
+        try:
+            return super().get(key)
+        except FactsNeeded:
+            return Fact(_nothing(key), 0)
+
+
+def _nothing(key: FactKey) -> object:
+    match key.kind:
+        case "person":
+            return PersonFact(id=key.name)
+        case "rules":
+            return []
+        case "settings":
+            return {}
+        case "document":
+            return None

@@ -1,0 +1,185 @@
+"""Facts in a commit: who acts, with which rights, and what decisions read from outside of their instance.
+
+The application gives a source. On the quick way a fact may come from memory, because the commit checks its version. On the careful way
+every fact is read anew, in the transaction that writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from holdfast.kernel.actor import RequestContext
+from holdfast.kernel.facts import Fact, FactKey, FactsNeeded
+from holdfast.store.facts import FactLook, Gate
+from holdfast.store.port import StaleFactError
+from holdfast.store.shapes import Change
+
+
+class Place(NamedTuple):
+    """Whose facts are asked for."""
+
+    tenant: str
+    partition: str
+
+
+class Read(NamedTuple):
+    """A fact, and the gates that prove it."""
+
+    fact: Fact
+    gates: tuple[Gate, ...] = ()
+
+
+class Authorised(NamedTuple):
+    """A request whose actor has the rights of this moment, and the gates that prove them."""
+
+    request: RequestContext
+    gates: tuple[Gate, ...] = ()
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """Who wants to have a command carried out, as the caller said it."""
+
+    request: RequestContext
+    tenant: str
+    """Of the instance, whatever the request says."""
+    definition: str = ""
+    """Of the instance; empty if the address does not name it."""
+    requires: tuple[str, ...] = ()
+    """Capabilities that the front end demands, whatever the decider does."""
+
+
+class FactSource(Protocol):
+    """Where the facts of an engine come from. `known` and `authorised` answer from memory, and ask nobody."""
+
+    def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
+        """Returns a fact from memory; None if it must be read."""
+        ...
+
+    def read(
+        self, look: FactLook, place: Place, keys: Sequence[FactKey], now: datetime, *, may_remember: bool
+    ) -> dict[FactKey, Read]:
+        """Reads facts. `may_remember` is False in a transaction that may see what is never committed."""
+        ...
+
+    def authorised(self, asking: Asking, now: datetime) -> Authorised | None:
+        """Returns a request with the actor's present rights, from memory; None if they must be read.
+
+        Raises ForbiddenError if the actor may not act.
+        """
+        ...
+
+    def authorise(self, look: FactLook, asking: Asking, now: datetime, *, may_remember: bool) -> Authorised:
+        """Reads the actor's present rights. Raises ForbiddenError if the actor may not act."""
+        ...
+
+
+class NoSource:
+    """For engines whose commands carry everything: nothing is read, and every actor is as the request says."""
+
+    def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
+        """Returns nothing."""
+        del place, key, now
+        return None
+
+    def read(
+        self, look: FactLook, place: Place, keys: Sequence[FactKey], now: datetime, *, may_remember: bool
+    ) -> dict[FactKey, Read]:
+        """Reads nothing."""
+        del look, place, keys, now, may_remember
+        return {}
+
+    def authorised(self, asking: Asking, now: datetime) -> Authorised | None:
+        """Takes the request at its word."""
+        del now
+        return Authorised(asking.request)
+
+    def authorise(self, look: FactLook, asking: Asking, now: datetime, *, may_remember: bool) -> Authorised:
+        """Takes the request at its word."""
+        del look, now, may_remember
+        return Authorised(asking.request)
+
+
+class FactBook:
+    """The facts of one batch: from memory if nothing is to be read, and otherwise those that were read for it."""
+
+    __slots__ = ("_look", "_may_remember", "_read", "_source")
+
+    def __init__(self, source: FactSource, look: FactLook | None = None, *, may_remember: bool = True) -> None:
+        self._source = source
+        self._look = look
+        self._may_remember = may_remember
+        self._read: dict[tuple[Place, FactKey], Read] = {}
+
+    def get(self, place: Place, key: FactKey, now: datetime) -> Read:
+        """Returns a fact. Raises FactsNeeded if it must be read first."""
+        found = self._read.get((place, key)) if self._look is not None else self._source.known(place, key, now)
+        if found is None:
+            raise FactsNeeded(key)
+        return found
+
+    def authorised(self, asking: Asking, now: datetime) -> Authorised | None:
+        """Returns a request with the rights of this moment; None if they must be read first. Raises ForbiddenError."""
+        if self._look is None:
+            return self._source.authorised(asking, now)
+        return self._source.authorise(self._look, asking, now, may_remember=self._may_remember)
+
+    def fill(self, wanted: Iterable[tuple[Place, FactKey]], now: datetime) -> bool:
+        """Reads facts that decisions have asked for; False if none of them is new."""
+        assert self._look is not None
+        by_place: dict[Place, list[FactKey]] = {}
+        for place, key in wanted:
+            if (place, key) not in self._read:
+                by_place.setdefault(place, []).append(key)
+        for place, keys in by_place.items():
+            found = self._source.read(self._look, place, keys, now, may_remember=self._may_remember)
+            self._read |= {(place, key): read for key, read in found.items()}
+        return any((place, key) in self._read for place, keys in by_place.items() for key in keys)
+
+
+class DraftFacts(msgspec.Struct, gc=False):
+    """The facts that the decisions on one draft can ask for, and the gates of those that they did."""
+
+    book: FactBook
+    tenant: str
+    partition: str
+    now: datetime
+    gates: tuple[Gate, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Whose facts they are."""
+        return Place(self.tenant, self.partition)
+
+    def get(self, key: FactKey) -> Fact:
+        """Returns a fact. Raises FactsNeeded if it must be read first."""
+        found = self.book.get(self.place, key, self.now)
+        self.gates += found.gates
+        return found.fact
+
+
+def gates_of(drafted: Iterable[tuple[Change, Iterable[Gate]]]) -> list[Gate]:
+    """Returns the gates that a commit has to check besides the versions of the instances that it changes itself.
+
+    Raises StaleFactError if a decision was based on another version of one of these.
+    """
+    changes = [change for change, _ in drafted]
+    wanted = {gate for _, gates in drafted for gate in gates}
+    if not any(gate.kind == "instance" for gate in wanted):
+        return list(wanted)
+    own = {
+        (each.header.tenant, each.header.partition, each.header.definition, each.header.key): each.expected
+        for each in changes
+        if each.header.key
+    }
+    left = []
+    for gate in wanted:
+        expected = own.get((gate.tenant, gate.partition, gate.definition, gate.key))
+        if gate.kind != "instance" or expected is None:
+            left.append(gate)
+        elif expected != gate.version:
+            raise StaleFactError(f"{gate.definition}/{gate.key} has changed since it was read")
+    return left

@@ -1,0 +1,68 @@
+"""Facts that decisions are based on, read on a connection that is in use."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import cast
+
+import msgspec
+
+from holdfast.kernel.document_records import DOCUMENTS
+from holdfast.store.access import StoredKey, StoredSession
+from holdfast.store.editions import Edition
+from holdfast.store.facts import FactVersions, FoundDocument
+from holdfast.store.postgres.access import PostgresAccess
+from holdfast.store.postgres.connections import HeldLine
+from holdfast.store.postgres.directory import PostgresDirectory, PostgresPeople
+from holdfast.store.postgres.editions import CHARTERS, PostgresEditions
+from holdfast.store.postgres.records import reading
+from holdfast.store.postgres.rows import Row
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    versions: str
+    document: str
+
+
+_sql = read_numbered(_Sql, __package__, "facts.sql")
+_read = reading(DOCUMENTS)
+
+
+class PostgresFacts:
+    """Reads facts."""
+
+    def __init__(self, line: HeldLine) -> None:
+        self._line = line
+
+    def versions(self, tenant: str) -> FactVersions:
+        """Returns the newest versions."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.versions, [tenant, tenant], binary=True).fetchone()
+        assert row is not None
+        return FactVersions(*cast("tuple[int, int]", row))
+
+    def people(self, tenant: str) -> AbstractContextManager[PostgresDirectory]:
+        """Returns a look at the people of a tenant."""
+        return PostgresPeople(self._line).looking(tenant)
+
+    def key(self, identity: str) -> StoredKey | None:
+        """Returns an API key."""
+        return PostgresAccess(self._line).key(identity)
+
+    def session(self, identity: str) -> StoredSession | None:
+        """Returns a session."""
+        return PostgresAccess(self._line).session(identity)
+
+    def charter(self, tenant: str, name: str) -> Edition | None:
+        """Returns the newest version of a charter."""
+        return PostgresEditions(self._line, CHARTERS).get(tenant, name)
+
+    def document(self, tenant: str, partition: str, type_: str, id_: str) -> FoundDocument | None:
+        """Returns a document."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.document, [tenant, type_, id_, partition], binary=True).fetchone()
+        if row is None:
+            return None
+        found = cast("Row", row)
+        return FoundDocument(_read(found[:-1]), found[-1])
