@@ -20,6 +20,7 @@ from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.kernel.vocabulary import is_whole
+from holdfast.machine.graphs.findings import empty_words
 from holdfast.people.authority import authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
@@ -396,6 +397,16 @@ def checked_text(given: object, what: str) -> str:
     if not isinstance(given, str):
         raise PayloadError(f"the {what} must be text, not {brief(given)}")
     check_text(given, what)
+    return given
+
+
+def checked_some(given: Sequence[T] | None, what: str, *, then: str) -> Sequence[T]:
+    """A list that says what something is done to; () if it is left out. Whoever gives an empty one does not mean all: PayloadError."""
+    if given is None:
+        return ()
+    several: object = given  # What a caller without types gave.
+    if isinstance(several, Sequence) and not len(several):
+        raise PayloadError(empty_words(f"`{what}`", then))
     return given
 
 

@@ -86,7 +86,7 @@ class Press:
         names = {
             node.run_as
             for patch in body.slots.values()
-            for node in patch.nodes
+            for node in patch.nodes or ()
             if isinstance(node, Action) and node.run_as != "actor"
         }
         if names:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_key
+from holdfast.app.desk import Desk, checked_key, checked_some
 from holdfast.app.invariants.evidence import Evidence
 from holdfast.app.invariants.looks import differences
 from holdfast.app.invariants.patrol import evidences, findings, program_of
@@ -72,8 +72,9 @@ def check_redactor(desk: Desk) -> None:
         raise ForbiddenError(reason=NOT_ALLOWED, message=told)
 
 
-def checked_fields(given: Sequence[str]) -> list[str]:
-    """The names of fields that a caller gives."""
+def checked_fields(given: Sequence[str] | None) -> list[str]:
+    """The names of fields that a caller gives; none if they are left out."""
+    given = checked_some(given, "fields", then="nothing would be redacted")
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise PayloadError(f"fields are a list of names, not {given!r:.200}")
     return [checked_key(each, "field") for each in given]

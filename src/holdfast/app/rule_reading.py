@@ -13,6 +13,7 @@ from holdfast.expressions import Options, Spelling, Type, parse
 from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.document import DocumentSpec, Field
 from holdfast.machine.graphs.document_checks import actions_of
+from holdfast.machine.graphs.findings import some_findings
 from holdfast.machine.graphs.kinds.rule import DocumentRule, Effect, rule_findings
 
 Data = dict[str, object]
@@ -21,6 +22,12 @@ Stored = dict[str, object]
 MOST_RULES: Final = 200
 """Of one type and organisation: each change is judged by all of them."""
 _OPTIONS: Final = Options(namespaces=frozenset({"entity", "actor", "org", "now"}))
+_SOME: Final = {
+    "on": "it would never be judged",
+    "to": "nobody would be told",
+    "channels": "nobody would be told",
+}
+"""The lists of a rule, and what an empty one would come to."""
 _TEXTS: Final = ("subject", "body", "url")
 _PLAIN: Final = {
     "string": Type("string"),
@@ -47,16 +54,16 @@ class GivenRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     effect: Effect
     when: str = ""
     """The condition under which it has its effect; empty means always."""
-    on: list[str] = []
-    """The actions and transitions that it is about; none named means all of them."""
+    on: list[str] | None = None
+    """The actions and transitions that it is about; without it, all of them."""
     field: str = ""
     value: object = None
     """What `set_field` sets the field to: an expression, or a value that is no text."""
     reason: str = ""
-    to: list[str] = []
+    to: list[str] | None = None
     subject: str = ""
     body: str = ""
-    channels: list[str] = []
+    channels: list[str] | None = None
     url: str = ""
     secret: str = ""
 
@@ -99,7 +106,11 @@ class _Reader:
         except msgspec.ValidationError as error:
             self.find("document_rule", f"{position}: {error}; correct it", position)
             return None
-        for name in sorted(set(rule.on) - self._actions):
+        for listed, then in _SOME.items():
+            named: list[str] | None = getattr(rule, listed)
+            if named is not None:
+                self.found += some_findings(position, "document_rule", f"`{listed}` of {position!r}", named, then=then)
+        for name in sorted(set(rule.on or ()) - self._actions):
             known = ", ".join(sorted(self._actions))
             self.find("document_rule", f"{position!r} is about {name!r}; there are {known}", position)
         if rule.field and rule.field not in self._spec.fields:
@@ -114,7 +125,7 @@ class _Reader:
         if rule.effect == "outcome":
             self.find("document_rule", f"{position!r} has an outcome, which only nodes have; block, or warn", position)
         texts = {name: str(getattr(rule, name)) for name in _TEXTS} | {
-            f"to.{at}": each.removeprefix("role:") for at, each in enumerate(rule.to)
+            f"to.{at}": each.removeprefix("role:") for at, each in enumerate(rule.to or ())
         }
         made = DocumentRule(
             name=rule.name,
@@ -123,11 +134,11 @@ class _Reader:
             field=rule.field,
             value=self._value(rule, position),
             reason=rule.reason,
-            on=tuple(rule.on),
-            to=tuple(rule.to),
+            on=tuple(rule.on or ()),
+            to=tuple(rule.to or ()),
             subject=rule.subject,
             body=rule.body,
-            channels=tuple(rule.channels),
+            channels=tuple(rule.channels or ()),
             url=rule.url,
             secret=rule.secret,
             templates={

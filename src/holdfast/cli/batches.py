@@ -101,12 +101,12 @@ def begin_batch(  # noqa: PLR0913 - the options of a command
     with place.calls() as calls:
         found = calls.batches.begin(
             verb,
-            runs,
-            letters=letters,
-            inputs=() if inputs is None else inputs,  # type: ignore[arg-type]  # The engine says if it is no list.
+            runs or None,
+            letters=letters or None,
+            inputs=inputs,  # type: ignore[arg-type]  # The engine says if it is no list.
             definition=definition,
             version=version,
-            status=status,
+            status=status or None,
             cause=cause,
             reason=reason,
             per_second=rate,

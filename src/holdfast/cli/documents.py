@@ -373,7 +373,7 @@ def redact_document(
 ) -> None:
     """Take the values of fields out of a document and its history for good."""
     with place.calls() as calls:
-        found = calls.documents.redact(kind, document, fields, reason=reason)
+        found = calls.documents.redact(kind, document, fields or None, reason=reason)
     if as_json:
         print_json(found)
         return

@@ -125,7 +125,7 @@ class RemoteDocuments(Missing):
     def page(self, type: str, id: str, version: int | None = None) -> str:
         return self._client.get_document_page(type, id, self.get(type, id).version if version is None else version)
 
-    def redact(self, type: str, id: str, fields: Sequence[str] = (), *, reason: str) -> Redaction:
+    def redact(self, type: str, id: str, fields: Sequence[str] | None = None, *, reason: str) -> Redaction:
         return self._client.redact_document(type, id, fields=fields, reason=reason)
 
     def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:

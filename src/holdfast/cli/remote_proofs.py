@@ -80,7 +80,7 @@ class RemoteWorkflows(Missing):
         to: str,
         *,
         nodes: Mapping[str, str] | None = None,
-        documents: Sequence[str] = (),
+        documents: Sequence[str] | None = None,
         reason: str,
         dry_run: bool = False,
         cursor: InstanceId | None = None,

@@ -113,7 +113,7 @@ def move(  # noqa: PLR0913 - what can be said of a move, by name
                 workflow,
                 to,
                 nodes=dict(pair_of(each) for each in nodes),
-                documents=list(documents),
+                documents=list(documents) or None,
                 reason=reason,
                 dry_run=dry_run,
                 cursor=cursor,

@@ -1562,7 +1562,7 @@ class AsyncCalls:
         )
 
     async def redact_document(
-        self, type: str, document: str, *, reason: str, fields: Sequence[str] = (), idempotency_key: str = ""
+        self, type: str, document: str, *, reason: str, fields: list[str] | None = None, idempotency_key: str = ""
     ) -> Redaction:
         """Take the values of fields out of a document and its history for good: hashes stand in their place."""
         return await self._line.ask(
@@ -1570,7 +1570,7 @@ class AsyncCalls:
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
                 answer=Redaction,
-                body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+                body=said({"fields": fields, "reason": reason}, {"fields": None}),
                 key=idempotency_key,
             )
         )
@@ -2038,7 +2038,7 @@ class AsyncCalls:
         to: str,
         reason: str,
         nodes: dict[str, str] | None = None,
-        documents: Sequence[str] = (),
+        documents: list[str] | None = None,
         dry_run: bool = False,
         cursor: UUID | None = None,
         limit: int = 100,
@@ -2061,7 +2061,7 @@ class AsyncCalls:
                         "cursor": cursor,
                         "limit": limit,
                     },
-                    {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
+                    {"nodes": None, "documents": None, "dry_run": False, "cursor": None, "limit": 100},
                 ),
                 key=idempotency_key,
             )
@@ -3228,12 +3228,12 @@ class AsyncCalls:
         self,
         *,
         verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "discard", "start"],
-        runs: Sequence[UUID] = (),
-        letters: Sequence[int] = (),
-        inputs: Sequence[dict[str, object]] = (),
+        runs: list[UUID] | None = None,
+        letters: list[int] | None = None,
+        inputs: list[dict[str, object]] | None = None,
         definition: str = "",
         version: str = "",
-        status: Sequence[str] = (),
+        status: list[str] | None = None,
         cause: str = "",
         reason: str = "",
         per_second: float = 0.0,
@@ -3263,12 +3263,12 @@ class AsyncCalls:
                         "batch_id": batch_id,
                     },
                     {
-                        "runs": (),
-                        "letters": (),
-                        "inputs": (),
+                        "runs": None,
+                        "letters": None,
+                        "inputs": None,
                         "definition": "",
                         "version": "",
-                        "status": (),
+                        "status": None,
                         "cause": "",
                         "reason": "",
                         "per_second": 0.0,

@@ -1550,7 +1550,7 @@ class Calls:
         )
 
     def redact_document(
-        self, type: str, document: str, *, reason: str, fields: Sequence[str] = (), idempotency_key: str = ""
+        self, type: str, document: str, *, reason: str, fields: list[str] | None = None, idempotency_key: str = ""
     ) -> Redaction:
         """Take the values of fields out of a document and its history for good: hashes stand in their place."""
         return self._line.ask(
@@ -1558,7 +1558,7 @@ class Calls:
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
                 answer=Redaction,
-                body=said({"fields": fields, "reason": reason}, {"fields": ()}),
+                body=said({"fields": fields, "reason": reason}, {"fields": None}),
                 key=idempotency_key,
             )
         )
@@ -2020,7 +2020,7 @@ class Calls:
         to: str,
         reason: str,
         nodes: dict[str, str] | None = None,
-        documents: Sequence[str] = (),
+        documents: list[str] | None = None,
         dry_run: bool = False,
         cursor: UUID | None = None,
         limit: int = 100,
@@ -2043,7 +2043,7 @@ class Calls:
                         "cursor": cursor,
                         "limit": limit,
                     },
-                    {"nodes": None, "documents": (), "dry_run": False, "cursor": None, "limit": 100},
+                    {"nodes": None, "documents": None, "dry_run": False, "cursor": None, "limit": 100},
                 ),
                 key=idempotency_key,
             )
@@ -3194,12 +3194,12 @@ class Calls:
         self,
         *,
         verb: Literal["cancel", "abort", "pause", "resume", "retry", "requeue", "discard", "start"],
-        runs: Sequence[UUID] = (),
-        letters: Sequence[int] = (),
-        inputs: Sequence[dict[str, object]] = (),
+        runs: list[UUID] | None = None,
+        letters: list[int] | None = None,
+        inputs: list[dict[str, object]] | None = None,
         definition: str = "",
         version: str = "",
-        status: Sequence[str] = (),
+        status: list[str] | None = None,
         cause: str = "",
         reason: str = "",
         per_second: float = 0.0,
@@ -3229,12 +3229,12 @@ class Calls:
                         "batch_id": batch_id,
                     },
                     {
-                        "runs": (),
-                        "letters": (),
-                        "inputs": (),
+                        "runs": None,
+                        "letters": None,
+                        "inputs": None,
                         "definition": "",
                         "version": "",
-                        "status": (),
+                        "status": None,
                         "cause": "",
                         "reason": "",
                         "per_second": 0.0,

@@ -137,7 +137,8 @@ def way(text: str, **fields: object) -> Plain:
 
 def patch(nodes: Sequence[Plain], edges: Sequence[Plain | str] = (), **fields: object) -> Plain:
     """A patch."""
-    return {"nodes": list(nodes), "edges": [way(each) if isinstance(each, str) else each for each in edges], **fields}
+    steps = {"nodes": list(nodes)} if nodes else {}
+    return {**steps, "edges": [way(each) if isinstance(each, str) else each for each in edges], **fields}
 
 
 def body_data(slots: Mapping[str, Plain], **fields: object) -> Plain:

@@ -209,7 +209,8 @@ def _random_patch(dice: Random, slot: Plain) -> Plain:
     edges = [*writer.edges, *({**each, "to": "out"} for each in ends)]
     if dice.random() < 0.3:  # A join that is left out.
         edges, writer.nodes = _without_last_join(edges, writer.nodes)
-    return {"nodes": writer.nodes, "edges": edges, "entry": "branch", "exit": "join"}
+    steps: Plain = {"nodes": writer.nodes} if writer.nodes else {}
+    return {**steps, "edges": edges, "entry": "branch", "exit": "join"}
 
 
 def _without_last_join(edges: list[Plain], nodes: list[Plain]) -> tuple[list[Plain], list[Plain]]:

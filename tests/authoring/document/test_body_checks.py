@@ -463,7 +463,7 @@ def test_all_problems_come_together_in_one_order() -> None:
     assert all(each == seen[0] for each in seen)
     assert {code for code, *_ in seen[0]} == {
         "window_loosened",
-        "approvers",
+        "empty",
         "unknown_action",
         "expression",
         "wait",

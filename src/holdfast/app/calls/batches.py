@@ -14,7 +14,16 @@ import msgspec
 from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus, batch_of, items_of
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.start import check_right
-from holdfast.app.desk import Desk, checked_after, checked_id, checked_key, checked_last, checked_limit, checked_text
+from holdfast.app.desk import (
+    Desk,
+    checked_after,
+    checked_id,
+    checked_key,
+    checked_last,
+    checked_limit,
+    checked_some,
+    checked_text,
+)
 from holdfast.app.kept import Kept
 from holdfast.app.letter_groups import fingerprint
 from holdfast.app.references import (
@@ -59,13 +68,13 @@ class FutureBatches:
     def begin(  # noqa: PLR0913 - all that can be said of a batch, by name
         self,
         verb: BatchVerb,
-        runs: Sequence[InstanceLike] = (),
+        runs: Sequence[InstanceLike] | None = None,
         *,
-        letters: Sequence[LetterLike] = (),
-        inputs: Sequence[object] = (),
+        letters: Sequence[LetterLike] | None = None,
+        inputs: Sequence[object] | None = None,
         definition: DefinitionLike = "",
         version: str | int = "",
-        status: str | Sequence[str] = (),
+        status: str | Sequence[str] | None = None,
         cause: str = "",
         reason: str = "",
         per_second: float = 0,
@@ -79,15 +88,16 @@ class FutureBatches:
         `cause`, which is the fingerprint that `dead_letters.groups` tells; `start` starts the `definition` once for each of the
         `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
         of `follow` after the last one was tried it is looked what became of those that were taken: an item is done when it is as it was
-        wanted, and not before. `batch_id` makes the call safe to repeat.
+        wanted, and not before. A list that is given is not empty: nothing named never means all. `batch_id` makes the call safe to repeat.
         """
 
         def act() -> Batch:
             self._kept.check(MANAGE_BATCHES, "begin batches")
             if verb not in get_args(BatchVerb):
                 raise PayloadError(f"a batch does one of {', '.join(get_args(BatchVerb))}, not {brief(verb)}")
+            named = _named(runs=runs, letters=letters, inputs=inputs, status=status)
             asked = _Asked(
-                self._desk.looked_up(), verb, definition=definition, version=version, status=status, cause=cause
+                self._desk.looked_up(), verb, definition=definition, version=version, status=status or (), cause=cause
             )
             order = w.Order(
                 verb="requeue" if verb == "retry" else verb,
@@ -100,10 +110,10 @@ class FutureBatches:
             )
             made = checked_id(batch_id, "batch id", may_be_empty=True)
             if made:
-                order = msgspec.structs.replace(order, said=asked.said(runs, letters, inputs))
+                order = msgspec.structs.replace(order, said=asked.said(*named))
                 if (known := self._begun(made, order)) is not None:
                     return known  # What it was about may be at work by now, so that it cannot be chosen again.
-            items = asked.items(runs, letters, inputs)
+            items = asked.items(*named)
             shared = self._desk.service.shared
             name = made or str(shared.chance.new_id(shared.clock.now()))
             self._kept.send(name, w.BeginBatch(id=name, order=order, items=items), made, may_create=True)
@@ -347,6 +357,23 @@ class _Asked:
             )
         is_unwanted = letter.source == "effect" and letter.reason == RECALLED
         return "nobody wants it any more: its instance took it back while it ran; discard it" if is_unwanted else ""
+
+
+def _named(
+    *,
+    runs: Sequence[InstanceLike] | None,
+    letters: Sequence[LetterLike] | None,
+    inputs: Sequence[object] | None,
+    status: str | Sequence[str] | None,
+) -> tuple[Sequence[InstanceLike], Sequence[LetterLike], Sequence[object]]:
+    """The lists of a batch. Whoever gives an empty one means nothing, and not all: PayloadError."""
+    then = "the batch would do nothing"
+    checked_some(status, "status", then=then)
+    return (
+        checked_some(runs, "runs", then=then),
+        checked_some(letters, "letters", then=then),
+        checked_some(inputs, "inputs", then=then),
+    )
 
 
 def _rate(given: object) -> float:

@@ -321,11 +321,11 @@ class FutureDocuments:
         self,
         type: str,  # noqa: A002 - the word that everybody uses for it
         id: str,  # noqa: A002 - the word that everybody uses for it
-        fields: Sequence[str] = (),
+        fields: Sequence[str] | None = None,
         *,
         reason: str,
     ) -> Reply[Redaction]:
-        """Take the values of fields out of a document for good, of all that are sensitive if none is named: hashes stand in their place.
+        """Take the values of fields out of a document for good, of all that are sensitive without `fields`: hashes stand in their place.
 
         It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
         that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else

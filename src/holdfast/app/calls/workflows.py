@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from holdfast.app.blueprint_refusals import DESIGN, PUBLISH, permit
 from holdfast.app.blueprint_views import WorkflowSuspension
-from holdfast.app.desk import Desk, checked_flag, checked_key, checked_limit, checked_text
+from holdfast.app.desk import Desk, checked_flag, checked_key, checked_limit, checked_some, checked_text
 from holdfast.app.document_views import DocumentMoves
 from holdfast.app.moving import Asked, Moving
 from holdfast.app.references import InstanceLike, checked_instance
@@ -79,7 +79,7 @@ class FutureWorkflows:
         to: str,
         *,
         nodes: Mapping[str, str] | None = None,
-        documents: Sequence[str] = (),
+        documents: Sequence[str] | None = None,
         reason: str,
         dry_run: bool = False,
         cursor: InstanceLike | None = None,
@@ -133,7 +133,8 @@ def _nodes(given: object) -> dict[str, str]:
     return dict(cast("Mapping[str, str]", given))
 
 
-def _ids(given: object) -> frozenset[str]:
+def _ids(asked: Sequence[str] | None) -> frozenset[str]:
+    given = checked_some(asked, "documents", then="no document would be moved")
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise PayloadError(f"`documents` is a list of ids, not {given!r:.200}")
     return frozenset(checked_key(each, "document id") for each in given)

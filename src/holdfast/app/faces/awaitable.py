@@ -670,8 +670,8 @@ class AsyncDocuments:
             idempotency_key=idempotency_key,
         )
 
-    async def redact(self, type: str, id: str, fields: Sequence[str] = (), *, reason: str) -> Redaction:
-        """Take the values of fields out of a document for good, of all that are sensitive if none is named: hashes stand in their place.
+    async def redact(self, type: str, id: str, fields: Sequence[str] | None = None, *, reason: str) -> Redaction:
+        """Take the values of fields out of a document for good, of all that are sensitive without `fields`: hashes stand in their place.
 
         It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
         that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else
@@ -1461,7 +1461,7 @@ class AsyncWorkflows:
         to: str,
         *,
         nodes: Mapping[str, str] | None = None,
-        documents: Sequence[str] = (),
+        documents: Sequence[str] | None = None,
         reason: str,
         dry_run: bool = False,
         cursor: InstanceLike | None = None,
@@ -2211,13 +2211,13 @@ class AsyncBatches:
     async def begin(
         self,
         verb: BatchVerb,
-        runs: Sequence[InstanceLike] = (),
+        runs: Sequence[InstanceLike] | None = None,
         *,
-        letters: Sequence[LetterLike] = (),
-        inputs: Sequence[object] = (),
+        letters: Sequence[LetterLike] | None = None,
+        inputs: Sequence[object] | None = None,
         definition: DefinitionLike = "",
         version: str | int = "",
-        status: str | Sequence[str] = (),
+        status: str | Sequence[str] | None = None,
         cause: str = "",
         reason: str = "",
         per_second: float = 0,
@@ -2231,7 +2231,7 @@ class AsyncBatches:
         `cause`, which is the fingerprint that `dead_letters.groups` tells; `start` starts the `definition` once for each of the
         `inputs`. At most 10,000 items; `per_second` bounds how fast they are tried. For the time
         of `follow` after the last one was tried it is looked what became of those that were taken: an item is done when it is as it was
-        wanted, and not before. `batch_id` makes the call safe to repeat.
+        wanted, and not before. A list that is given is not empty: nothing named never means all. `batch_id` makes the call safe to repeat.
         """
         return await self._futures.begin(
             verb,

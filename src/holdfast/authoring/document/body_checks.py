@@ -21,9 +21,11 @@ from holdfast.authoring.document.scenario_format import MOST_SCENARIOS
 from holdfast.authoring.files.parsing import parse, shown
 from holdfast.authoring.files.reading import EnoughError, Findings, Reader
 from holdfast.authoring.files.schema import schema_of
+from holdfast.authoring.files.values import empties
 from holdfast.errors import DefinitionError
 from holdfast.expressions import Type
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.findings import empty_words
 
 TITLE: Final = "Holdfast slot patches"
 UNKNOWN_SLOT: Final = "SLOT_UNKNOWN"
@@ -123,7 +125,7 @@ class _Examination:
 
     def _fits(self, patch: b.Patch) -> bool:
         """Whether a patch is small enough to be looked at: what else is wrong with a larger one would take for ever to find."""
-        sizes = (("nodes", len(patch.nodes), b.MOST_NODES), ("edges", len(patch.edges), b.MOST_EDGES))
+        sizes = (("nodes", len(patch.nodes or ()), b.MOST_NODES), ("edges", len(patch.edges), b.MOST_EDGES))
         for what, count, most in sizes:
             if count > most:
                 told = f"the patch has {count} {what}; use at most {most}"
@@ -132,6 +134,12 @@ class _Examination:
 
     def _patch(self, name: str, draft: Draft, drafts: Mapping[str, Draft]) -> Checked | None:
         self._slot = name
+        for field, then in empties(draft.patch):
+            self._report("empty", empty_words(f"`{field}` of {shown(name)}", then), part=draft.patch, field=field)
+        for full, node in draft.nodes.items():
+            for field, then in empties(node):
+                told = empty_words(f"`{field}` of {shown(full)}", then)
+                self._report("empty", told, node=full, part=node, field=field)
         shape = check_shape(draft, self._report)
         check_nodes(draft, self._envelope.contract, self._report)
         outside = declared(self._body.context)

@@ -8,11 +8,22 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from holdfast.authoring.document.contract_format import Window
 from holdfast.authoring.document.scenario_format import MOST_SCENARIOS, NodeId, Scenario
-from holdfast.authoring.files.values import SLOT, WORD, Capability, Condition, Duration, Formula, Name, Plain, Text
+from holdfast.authoring.files.values import (
+    SLOT,
+    WORD,
+    Capability,
+    Condition,
+    Duration,
+    Formula,
+    Name,
+    Plain,
+    Text,
+    some,
+)
 
 MOST_NODES: Final = 200
 """Nodes of one patch."""
@@ -103,16 +114,23 @@ class Action(_Node, frozen=True, kw_only=True, tag="action"):
 class Approval(_Node, frozen=True, kw_only=True, tag="approval"):
     """Asks people, who see the document as it is now. Left by `approved`, `rejected`, `timeout`, `error`."""
 
-    approvers: Annotated[list[Approver], Meta(description="Who is asked.")] = []
+    approvers: Annotated[list[Approver], some("Who is asked.", empty="nobody could decide")] | UnsetType = UNSET
     chain: Annotated[Name | None, Meta(description="The approval chain that says who is asked, stage by stage.")] = None
     agree: Annotated[
         Literal["any", "all", "n", "weight"] | None,
         Meta(description="How many of them have to be for it; `n` and `weight` take `least`."),
     ] = None
     least: Annotated[int, Meta(ge=0, le=1_000_000, description="How many, or how much weight.")] = 0
-    covers: Annotated[
-        list[Name], Meta(description="The fields that it is about: an edit of others leaves it valid; without it, all.")
-    ] = []
+    covers: (
+        Annotated[
+            list[Name],
+            some(
+                "The fields that it is about: an edit of others leaves it valid; without it, all.",
+                empty="it would be about nothing",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     shows: Annotated[dict[str, Formula], Meta(description="What the question shows besides, by name.")] = {}
     requires_reason: Annotated[bool, Meta(description="Whether a rejection needs a reason.")] = True
     self_approval: Annotated[
@@ -121,9 +139,13 @@ class Approval(_Node, frozen=True, kw_only=True, tag="approval"):
             description="Whether whoever wrote the document or asks may decide too, if the contract lets them; without it, as that says."
         ),
     ] = None
-    distinct_from: Annotated[
-        list[NodeId], Meta(description="Approvals of this patch whose deciders may not decide here.")
-    ] = []
+    distinct_from: (
+        Annotated[
+            list[NodeId],
+            some("Approvals of this patch whose deciders may not decide here.", empty="it would keep nobody apart"),
+        ]
+        | UnsetType
+    ) = UNSET
     distinct_approvers: Annotated[bool, Meta(description="Whether nobody may decide who has decided before.")] = False
     delegable: Annotated[bool, Meta(description="Whether somebody may decide in their place.")] = True
     capability: Annotated[Capability | None, Meta(description="What is needed to decide.")] = None
@@ -135,7 +157,12 @@ class Approval(_Node, frozen=True, kw_only=True, tag="approval"):
     calendar: Annotated[
         Name | None, Meta(description="The organisation's calendar: all its times count working days and hours.")
     ] = None
-    channels: Annotated[list[Name], Meta(description="How they are told that they are asked, such as email.")] = []
+    channels: (
+        Annotated[
+            list[Name], some("How they are told that they are asked, such as email.", empty="nobody would be told")
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ConditionNode(_Node, frozen=True, kw_only=True, tag="condition"):
@@ -233,7 +260,9 @@ class Notification(_Node, frozen=True, kw_only=True, tag="notification"):
     to: Annotated[list[Name], Meta(min_length=1, description="Users, addresses, role:<name>; texts with holes.")]
     subject: Annotated[Name, Meta(description="A text with holes.")]
     body: Annotated[Text, Meta(description="A text with holes.")] = ""
-    channels: Annotated[list[Name], Meta(description="How, such as email; without it, in_app.")] = []
+    channels: (
+        Annotated[list[Name], some("How, such as email; without it, in_app.", empty="nobody would be told")] | UnsetType
+    ) = UNSET
     waits: Annotated[bool, Meta(description="Whether the workflow waits until they are told.")] = field(
         name="await", default=False
     )
@@ -315,7 +344,7 @@ class PatchEdge(_Part, frozen=True, kw_only=True):
 class Patch(_Part, frozen=True, kw_only=True):
     """What an organisation puts into one slot."""
 
-    nodes: Annotated[list[PatchNode], Meta(description="The steps.")] = []
+    nodes: Annotated[list[PatchNode], some("The steps.", empty="nothing would be done there")] | UnsetType = UNSET
     edges: Annotated[
         list[PatchEdge],
         Meta(description="The ways between them; from `in` and to `out` they are added where they are clear."),

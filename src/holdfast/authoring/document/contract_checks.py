@@ -22,6 +22,7 @@ from holdfast.authoring.document.contract_format import (
     LifecycleTransition,
     ListField,
     ObjectField,
+    Policy,
     Slot,
 )
 from holdfast.authoring.document.envelope import direct_edges
@@ -29,14 +30,14 @@ from holdfast.authoring.document.formulas import RESERVED, Language, schema_type
 from holdfast.authoring.document.windows import is_stricter
 from holdfast.authoring.files.parsing import shown
 from holdfast.authoring.files.reading import Findings, Reader
-from holdfast.authoring.files.values import Formula, milliseconds
+from holdfast.authoring.files.values import Formula, empties, milliseconds
 from holdfast.errors import Diagnostic, ExpressionError
 from holdfast.expressions import Expression
 from holdfast.expressions.suggestions import suggestion
 from holdfast.expressions.values import Kind
 from holdfast.machine.graphs.document import Field as MachineField
 from holdfast.machine.graphs.document_checks import DEEPEST_FIELDS, in_order
-from holdfast.machine.graphs.findings import name_findings, time_findings, work_findings
+from holdfast.machine.graphs.findings import empty_words, name_findings, time_findings, work_findings
 from holdfast.machine.graphs.forms import form_findings
 from holdfast.machine.graphs.work import Work
 from holdfast.machine.runs.fields import value_faults
@@ -106,6 +107,7 @@ class ContractChecks:
             return
         if self._faults(name_findings(name, "field", "the name of a field with those around it", name), field):
             return
+        self._empties(name, field)
         match field:
             case ListField(items=items) if items is not None:
                 self._field(f"{name}[]", items, depth + 1)
@@ -343,6 +345,7 @@ class ContractChecks:
         known += [f"{self._contract.entity_type}.{each.name}" for each in self._life.transitions]
         for policy in self._contract.policies:
             self._faults(name_findings(policy.name, "policy", "the name of a policy", policy.name), policy, "name")
+            self._empties(policy.name, policy)
             for name in policy.actions:
                 if not any(fnmatchcase(each, name) for each in known):
                     told = suggestion(name, known) or f"; there are {', '.join(known)}"
@@ -353,6 +356,11 @@ class ContractChecks:
                 self._expression(read, f"the condition of {shown(policy.name)}", policy, "when")
 
     # -- findings
+
+    def _empties(self, name: str, part: Field | Policy) -> None:
+        """Lists of roles that hold none: they would let nobody, and must not let everybody."""
+        for field, then in empties(part):
+            self._find("empty", empty_words(f"`{field}` of {shown(name)}", then), part, field)
 
     def _expression(self, read: Callable[[], object], what: str, part: object, field: str) -> None:
         try:

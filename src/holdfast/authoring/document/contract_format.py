@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from holdfast.authoring.files.values import (
     SLOT,
@@ -22,6 +22,7 @@ from holdfast.authoring.files.values import (
     Name,
     Plain,
     Text,
+    some,
 )
 
 Window = Literal["editable", "amend_only", "locked"]
@@ -47,9 +48,13 @@ class _Field(_Part, frozen=True, kw_only=True, tag_field="type"):
     sensitive: Annotated[
         bool, Meta(description="Whether comparisons and messages say only that it changed, never from what to what.")
     ] = False
-    visible_to: Annotated[
-        list[Name], Meta(description="Roles that see it; without them, everybody who sees the document.")
-    ] = []
+    visible_to: (
+        Annotated[
+            list[Name],
+            some("Roles that see it; without it, everybody who sees the document.", empty="nobody could see it"),
+        ]
+        | UnsetType
+    ) = UNSET
     default: Annotated[Plain, Meta(description="What a new document has if nobody says otherwise.")] = None
 
 
@@ -255,7 +260,9 @@ class Policy(_Part, frozen=True, kw_only=True):
     actions: Annotated[
         list[Name], Meta(min_length=1, description="What it allows: names of actions, and patterns such as invoice.*.")
     ]
-    roles: Annotated[list[Name], Meta(description="To whom; without them, to everybody.")] = []
+    roles: Annotated[list[Name], some("To whom; without it, to everybody.", empty="nobody could do it")] | UnsetType = (
+        UNSET
+    )
     when: Annotated[Condition | None, Meta(description="Under which condition, over entity., actor., org., now.")] = (
         None
     )

@@ -47,7 +47,8 @@ class _Reader(msgspec.Struct, frozen=True):
         """Whether the values of a field are not shown."""
         if field is None:
             return False
-        is_hidden = bool(field.visible_to) and self.roles is not None and not self.roles & set(field.visible_to)
+        seers = set(field.visible_to or ())
+        is_hidden = bool(seers) and self.roles is not None and not self.roles & seers
         return field.sensitive or is_hidden
 
 

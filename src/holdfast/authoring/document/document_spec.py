@@ -90,7 +90,7 @@ def _field(field: Field, language: Language, *, is_system: bool = False) -> d.Fi
         times=_times(field, language),
         per=field.per if isinstance(field, ComputedField) else 1,
         sensitive=field.sensitive,
-        visible_to=tuple(field.visible_to),
+        visible_to=tuple(field.visible_to or ()),
         default=field.default,
         system=is_system,
     )
@@ -141,7 +141,7 @@ def _policies(contract: Contract) -> tuple[d.DocumentPolicy, ...]:
                 for name in known
                 if any(fnmatchcase(f"{contract.entity_type}.{name}", pattern) for pattern in policy.actions)
             ),
-            roles=tuple(policy.roles),
+            roles=tuple(policy.roles or ()),
             when=None if policy.when is None else language.condition(policy.when),
         )
         for policy in contract.policies

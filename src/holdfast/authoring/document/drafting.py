@@ -77,7 +77,7 @@ class Draft:
     # -- nodes
 
     def _name_nodes(self) -> None:
-        for node in self.patch.nodes:
+        for node in self.patch.nodes or ():
             name = self.full(node.id)
             wrong = "" if node.id not in {IN, OUT} else "it is the name of an end of the slot; take another"
             wrong = wrong or self._wrong_id(name)

@@ -102,7 +102,7 @@ def _mappings(node: b.PatchNode) -> Iterator[Formula]:
         yield from (Formula(f"{field}.{name}", field, node, each, "mapping") for name, each in given.items())
     match node:
         case b.Approval():
-            for place, each in enumerate(node.approvers):
+            for place, each in enumerate(node.approvers or ()):
                 if each.expression is not None:
                     yield Formula(f"approvers.{place}", "expression", each, each.expression, "mapping")
         case b.Action(target=str(target)):

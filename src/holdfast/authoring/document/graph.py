@@ -208,7 +208,7 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
                 subject=written.subject,
                 body=written.body,
                 templates=templates,
-                channels=tuple(written.channels) or ("in_app",),
+                channels=tuple(written.channels or ()) or ("in_app",),
                 wait=written.waits,
             )
         case b.WebhookOut():
@@ -250,19 +250,19 @@ def _approval(contract: Contract, node: Node, written: b.Approval) -> g.Human:
         subject=written.title,
         template=node.formulas.get("title"),
         shows=_under(node, "shows."),
-        asks=tuple(_ask(node, place, each) for place, each in enumerate(written.approvers)),
+        asks=tuple(_ask(node, place, each) for place, each in enumerate(written.approvers or ())),
         chain=written.chain or "",
         agree=written.agree,
         least=written.least,
         requires_reason=written.requires_reason,
         self_approval=allowed,
-        distinct_from=tuple(written.distinct_from),
+        distinct_from=tuple(written.distinct_from or ()),
         distinct_approvers=written.distinct_approvers,
         delegable=written.delegable,
         times=_times(written),
-        channels=tuple(written.channels),
+        channels=tuple(written.channels or ()),
         pins=True,
-        covers=tuple(written.covers),
+        covers=tuple(written.covers or ()),
     )
 
 

@@ -132,21 +132,23 @@ class _NodeChecks:
             self._find("undo", message, name, node, "undo")
 
     def _approval(self, name: str, node: b.Approval) -> None:
-        if bool(node.approvers) is (node.chain is not None):
+        if node.approvers != [] and bool(node.approvers) is (
+            node.chain is not None
+        ):  # An empty list is found elsewhere.
             told = (
                 "both `approvers` and `chain`; keep one"
                 if node.approvers
                 else "neither `approvers` nor `chain`; give one"
             )
             self._find("approvers", f"{shown(name)} has {told}", name, node, "chain" if node.approvers else "")
-        for each in node.approvers:
+        for each in node.approvers or ():
             self._approver(name, each)
         self._agreement(name, node)
         if node.self_approval and not self._contract.self_approval:
             message = f"{shown(name)} lets whoever asks decide too, and the contract does not; drop `self_approval`"
             self._find("self_approval", message, name, node, "self_approval")
         self._covers(name, node)
-        for other in node.distinct_from:
+        for other in node.distinct_from or ():
             if (
                 not isinstance(self._draft.nodes.get(self._draft.full(other)), b.Approval)
                 or self._draft.full(other) == name
@@ -159,7 +161,7 @@ class _NodeChecks:
                 self._find("form", wrong.message, name, node, "form")
 
     def _covers(self, name: str, node: b.Approval) -> None:
-        for field in node.covers:
+        for field in node.covers or ():
             if field not in self._contract.fields:
                 told = suggestion(field, self._contract.fields)
                 message = f"{shown(name)} covers {shown(field)}, which the contract does not have{told}; correct it"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Final, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, Struct, inspect
 
 from holdfast.kernel.durations import duration_of
 
@@ -50,6 +52,40 @@ Plain: TypeAlias = object
 """Anything that JSON can say."""
 Condition: TypeAlias = str | dict[str, Plain]
 """An expression, or the same as an object with field, operator and value."""
+
+
+EMPTY: Final = "empty"
+"""In the metadata of a list: what an empty one would come to."""
+
+
+def some(description: str, *, empty: str) -> Meta:
+    """Describe a list of people, roles or parts. It names at least one of them or is left out: an empty one never stands for all.
+
+    `empty` completes the finding: "`approvers` of … is empty, so <empty>".
+    """
+    return Meta(description=description, extra={EMPTY: empty})
+
+
+def empties(part: Struct) -> Iterator[tuple[str, str]]:
+    """The lists of a part that were written and hold nothing: the name of each, and what it would come to."""
+    for attribute, name, then in _some_of(type(part)):
+        if getattr(part, attribute) == []:
+            yield name, then
+
+
+@cache
+def _some_of(kind: type[Struct]) -> tuple[tuple[str, str, str], ...]:
+    """The lists of a struct that `some` describes."""
+    found = []
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    for each in info.fields:
+        held = each.type
+        while isinstance(held, inspect.Metadata):
+            if held.extra and EMPTY in held.extra:
+                found.append((each.name, each.encode_name, held.extra[EMPTY]))
+            held = held.type
+    return tuple(found)
 
 
 def milliseconds(duration: str | None) -> int | None:

@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.authoring.files.parsing import shown
 from holdfast.authoring.files.reading import EnoughError, Findings, Reader
 from holdfast.authoring.files.tree import Fields, Mark, Scalar, Tree
-from holdfast.authoring.files.values import Condition, Formula
+from holdfast.authoring.files.values import Condition, Formula, empties
 from holdfast.authoring.process import formulas as f
 from holdfast.authoring.process.format import (
     Action,
@@ -27,6 +27,7 @@ from holdfast.authoring.process.format import (
 from holdfast.authoring.process.outline import AGAIN, EXPIRED, FAILED, Asking, Calling, Outline
 from holdfast.errors import ExpressionError
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.findings import empty_words
 from holdfast.machine.graphs.graph import Stored
 
 ASSIGNED: Final = ("role", "user", "expression", "resolver")
@@ -70,6 +71,8 @@ class Checks:
         """Find all that is wrong."""
         self._names()
         for step in self._workflow.steps:
+            for field, then in empties(step):
+                self._find("empty", empty_words(f"`{field}` of {shown(step.id)}", then), step, field)
             match step:
                 case Action() | Approval():
                     self._asking(step)
@@ -138,9 +141,9 @@ class Checks:
         if len(given) > 1:
             message = f"{shown(step.id)} says by {' and '.join(f'`{each}`' for each in given)} who is asked; keep one"
             self._find("assignee", message, step, given[-1])
-        for each in [step.assignee, *step.assignees] if step.assignee else step.assignees:
+        for each in [*([step.assignee] if step.assignee else []), *(step.assignees or [])]:
             self._assignee(each)
-        for name in step.distinct_from:
+        for name in step.distinct_from or ():
             self._step(name, f"`distinct_from` of {shown(step.id)}", step, "distinct_from")
 
     def _assignee(self, each: Assignee) -> None:
@@ -209,7 +212,7 @@ class Checks:
             read = partial(f.mapping_of, step.until, "given")
             self._expression(read, "`until`", self._reader.at(step, "until"))
         self._awaited(step)
-        for each in step.events:
+        for each in step.events or ():
             self._awaited(each)
         self._expiring(step)
 

@@ -120,7 +120,7 @@ class _Compiler:
         op = g.Human(
             outcomes=outcomes,
             form=step.form,
-            form_for=tuple(step.form_for),
+            form_for=tuple(step.form_for or ()),
             subject=step.title,
             role=role,
             asks=asks,
@@ -130,7 +130,7 @@ class _Compiler:
             approves=APPROVED if APPROVED in outcomes else "",
             requires_reason=step.requires_reason,
             self_approval=step.self_approval,
-            distinct_from=tuple(step.distinct_from),
+            distinct_from=tuple(step.distinct_from or ()),
             lays_over=True,
             signs={event: name for event, name in SIGNS.items() if event in outcomes},
             times=None if step.timeout is None else g.Times(due_ms=milliseconds(step.timeout)),

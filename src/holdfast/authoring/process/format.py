@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
-from holdfast.authoring.files.values import Capability, Condition, Duration, Formula, Name, Plain, Text
+from holdfast.authoring.files.values import Capability, Condition, Duration, Formula, Name, Plain, Text, some
 
 SDK: Final = "sdk"
 """The invoker that calls a handler of the application."""
@@ -114,7 +114,9 @@ class _Asking(_Step, frozen=True, kw_only=True):
     assignee: Annotated[Assignee | None, Meta(description="Who is asked; without it, whoever has the capability.")] = (
         None
     )
-    assignees: Annotated[list[Assignee], Meta(description="Who is asked, where that is several.")] = []
+    assignees: (
+        Annotated[list[Assignee], some("Who is asked, where that is several.", empty="nobody could answer")] | UnsetType
+    ) = UNSET
     chain: Annotated[Name | None, Meta(description="The approval chain that says who is asked, stage by stage.")] = None
     agree: Annotated[
         Literal["any", "all", "n", "weight"] | None,
@@ -123,15 +125,28 @@ class _Asking(_Step, frozen=True, kw_only=True):
     least: Annotated[int, Meta(ge=0, le=1_000_000, description="How many, or how much weight.")] = 0
     requires_reason: Annotated[bool, Meta(description="Whether a rejection needs a comment.")] = False
     self_approval: Annotated[bool, Meta(description="Whether whoever started the workflow may answer too.")] = True
-    distinct_from: Annotated[list[Target], Meta(description="Steps whose deciders may not decide this one.")] = []
+    distinct_from: (
+        Annotated[
+            list[Target],
+            some("Steps whose deciders may not decide this one.", empty="it would keep nobody apart"),
+        ]
+        | UnsetType
+    ) = UNSET
     capability: Annotated[Capability | None, Meta(description="What is needed to answer.")] = None
     form: Annotated[
         dict[str, Plain] | None,
         Meta(description="What is to be given with the answer: a JSON Schema of an object, with titles, and `order`."),
     ] = None
-    form_for: Annotated[
-        list[Name], Meta(description="The events that the form must be filled in for; without it, all but a rejection.")
-    ] = []
+    form_for: (
+        Annotated[
+            list[Name],
+            some(
+                "The events that the form must be filled in for; without it, all but a rejection.",
+                empty="nobody would have to fill it in",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     timeout: Annotated[Duration | None, Meta(description="How long the answer is waited for.")] = None
     on_timeout: Annotated[Target | None, Meta(description="Where to go then; without it, where the workflow says.")] = (
         None
@@ -199,9 +214,15 @@ class Wait(_Step, frozen=True, kw_only=True, tag="wait"):
     condition: Annotated[
         Condition | None, Meta(description="Which of the events of this key, over workflow. and event.")
     ] = None
-    events: Annotated[
-        list[Awaited], Meta(description="The published events that are waited for, where that is several.")
-    ] = []
+    events: (
+        Annotated[
+            list[Awaited],
+            some(
+                "The published events that are waited for, where that is several.", empty="nothing would end the wait"
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     need: Annotated[
         Literal["all", "any"],
         Meta(description="Whether every one of several events has to come, or the first is enough."),

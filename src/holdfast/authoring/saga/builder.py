@@ -351,8 +351,10 @@ class Branch(Waits):
             self._parts.find("branch", f"a way of {name!r} would be built by a {given}; {remedy}", name)
             return branch
         build(branch)
-        if not branch.is_begun and loose[0][1] == BRANCH:
-            self._parts.find("empty_branch", f"a branch of {name!r} has no steps", name)
+        outcome = loose[0][1]
+        if not branch.is_begun and outcome != FALSE:  # Where a condition does not hold, nothing need follow.
+            way = f"a branch of {name!r}" if outcome == BRANCH else f"the way of {name!r} for {outcome!r}"
+            self._parts.find("empty_branch", f"{way} has no steps; add one, or leave it out", name)
         return branch
 
     def _check_name(self, name: object) -> None:

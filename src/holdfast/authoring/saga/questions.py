@@ -11,6 +11,7 @@ from holdfast.authoring.saga.expressions import read_data, text_of
 from holdfast.authoring.saga.parts import Parts
 from holdfast.expressions.tree import Variable
 from holdfast.machine.graphs.asks import RULE, Agree, Ask, Pick
+from holdfast.machine.graphs.findings import some_findings
 from holdfast.machine.graphs.graph import ABSTAINED, CONFIRMED, REJECTED, Human, OnReject, Plain
 
 REFUSALS: Final[tuple[OnReject, ...]] = get_args(OnReject)
@@ -56,19 +57,24 @@ def ask(who: str, *, weight: int = 1, pick: Pick = "any") -> Ask:
 def question(parts: Parts, name: str, *, subject: str, on_reject: OnReject | None, options: AskOptions) -> Human:
     """What the node of a human step does; what is wrong with it becomes a finding."""
     text, template = text_of(parts, name, subject)
+    for option in ("role", "chain"):
+        if options.get(option) == "":
+            parts.find(
+                "asks", f"`{option}` of {name!r} is '', so nobody could decide; give a name, or leave it out", name
+            )
     agree, least = _agreement(parts, name, options)
     return Human(
         outcomes=(CONFIRMED, REJECTED, ABSTAINED) if options.get("abstain", False) else (CONFIRMED, REJECTED),
         subject=text,
         template=template,
         role=options.get("role", ""),
-        asks=_asks(parts, name, options.get("ask", ())),
+        asks=_asks(parts, name, options["ask"]) if "ask" in options else (),
         chain=options.get("chain", ""),
         agree=agree,
         least=least,
         requires_reason=options.get("requires_reason", False),
         self_approval=options.get("self_approval", True),
-        distinct_from=_names(parts, name, options.get("distinct_from", ())),
+        distinct_from=_names(parts, name, options["distinct_from"]) if "distinct_from" in options else (),
         distinct_approvers=options.get("distinct_approvers", False),
         delegable=options.get("delegable", True),
         shows=_shown(parts, name, options.get("shows", ())),
@@ -104,8 +110,7 @@ def _agreement(parts: Parts, name: str, options: AskOptions) -> tuple[Agree | No
 def _asks(parts: Parts, name: str, given: object) -> tuple[Ask, ...]:
     """Those who are asked; the text of a rule becomes an expression."""
     several = list(given) if isinstance(given, list | tuple) else [given]
-    if isinstance(given, list | tuple) and not given:
-        return ()
+    parts.findings += some_findings(name, "asks", f"`ask` of {name!r}", several, then="nobody could decide")
     found = []
     for each in several:
         made = ask(each) if isinstance(each, str) and each.strip() else each
@@ -124,6 +129,8 @@ def _names(parts: Parts, name: str, given: object) -> tuple[str, ...]:
     """Names of other steps."""
     several = (given,) if isinstance(given, str) else given
     if isinstance(several, list | tuple) and all(isinstance(each, str) for each in several):
+        then = "it would keep nobody apart"
+        parts.findings += some_findings(name, "distinct_from", f"`distinct_from` of {name!r}", several, then=then)
         return tuple(several)
     parts.find("distinct_from", f"{name!r} is to be distinct from {given!r}; give names of human steps", name)
     return ()

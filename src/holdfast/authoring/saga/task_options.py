@@ -12,6 +12,7 @@ from holdfast.authoring.saga.options import Duration, milliseconds
 from holdfast.authoring.saga.parts import Parts
 from holdfast.authoring.saga.questions import AskOptions
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.findings import some_findings
 from holdfast.machine.graphs.graph import Human, Plain, Rung, Times
 from holdfast.machine.graphs.kinds.notice import ROLE
 
@@ -21,6 +22,10 @@ _NO_TIMES = Times()
 _USER = "user:"
 _FOUND = ("manager", "rule", "chain")
 """What `ask` finds people by, and an escalation cannot."""
+
+
+_SOME = {"form_for": "nobody would have to fill it in", "notify": "nobody would be told"}
+"""Options that are lists, and what an empty one would come to."""
 
 
 class Escalation(msgspec.Struct, frozen=True):
@@ -62,6 +67,10 @@ def with_options(parts: Parts, name: str, op: Human, options: TaskOptions) -> Hu
         told = suggestion(unknown, known) or f"; there are {', '.join(known)}"
         message = f"{name!r} has the option {unknown!r}, which does not exist{told}"
         parts.find("unknown_option", message, name)
+    for listed, then in _SOME.items():
+        if listed in options:
+            given = texts(cast("Sequence[str]", options[listed]))  # type: ignore[literal-required]
+            parts.findings += some_findings(name, listed, f"`{listed}` of {name!r}", given, then=then)
     times = Times(
         due_ms=_optional(options.get("due")),
         reminders_ms=tuple(milliseconds(each) for each in _several(options.get("remind", ()))),

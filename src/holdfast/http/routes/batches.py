@@ -19,14 +19,14 @@ class BeginBatch(Given, frozen=True, kw_only=True):
     """What is to be done to many."""
 
     verb: BatchVerb
-    runs: list[UUID] = msgspec.field(default_factory=list)
-    letters: list[Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]] = msgspec.field(default_factory=list)
-    inputs: list[dict[str, object]] = msgspec.field(default_factory=list)
+    runs: list[UUID] | None = None
+    letters: list[Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]] | None = None
+    inputs: list[dict[str, object]] | None = None
     """Of a start: each is one run."""
     definition: str = ""
     """What is started; or, where nothing else is named, whose runs or dead letters are meant."""
     version: str = ""
-    status: list[str] = msgspec.field(default_factory=list)
+    status: list[str] | None = None
     """Which runs of the definition; those that have not ended if this is left out."""
     cause: str = ""
     """Of a requeue or a discard: all dead letters with this fingerprint, which `/api/v1/dead-letters/groups` tells."""

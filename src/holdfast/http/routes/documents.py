@@ -87,8 +87,8 @@ class AmendDocument(Given, frozen=True, kw_only=True):
 class RedactDocument(Given, frozen=True, kw_only=True):
     """Whose values are taken out of a document, and why."""
 
-    fields: list[str] = msgspec.field(default_factory=list)
-    """All that are sensitive if this is empty."""
+    fields: list[str] | None = None
+    """All that are sensitive if this is left out."""
     reason: str
 
 

@@ -39,8 +39,8 @@ class Move(Given, frozen=True, kw_only=True):
     reason: str
     nodes: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
     """What nodes are called there that are called otherwise now."""
-    documents: list[str] = []  # noqa: RUF012 - every struct gets one of its own
-    """Their ids; all that are under way if it is empty."""
+    documents: list[str] | None = None
+    """Their ids; all that are under way without it."""
     dry_run: bool = False
     """Whether it is only told what would be."""
     cursor: UUID | None = None

@@ -41,6 +41,17 @@ def name_findings(position: str, code: str, what: str, text: object) -> Iterator
         yield Diagnostic("hidden_character", f"{what} holds {describe(hidden)}; remove it", position)
 
 
+def empty_words(what: str, then: str) -> str:
+    """Say of a list that somebody has written, and that holds nothing, what it would come to; it never stands for all."""
+    return f"{what} is empty, so {then}; name at least one, or leave it out"
+
+
+def some_findings(position: str, code: str, what: str, given: Collection[object], *, then: str) -> Iterator[Diagnostic]:
+    """A list of people, roles, capabilities or parts that was written: an empty one would ask nobody, and must not ask everybody."""
+    if not given:
+        yield Diagnostic(code, empty_words(what, then), position)
+
+
 def word_findings(position: str, code: str, what: str, value: str, *, words: Collection[str]) -> Iterator[Diagnostic]:
     """One of a few fixed words."""
     if value not in words:

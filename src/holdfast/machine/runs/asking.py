@@ -201,10 +201,12 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
         error = f"{len(asked)} people are to be asked, and {MOST_PEOPLE} is the most that one question can ask"
         asked = []
     left_out = [place for place, each in enumerate(asked) if _is_left_out(turn, step, each)]
+    found = why if question.stages else [*question.why, *why]
     trouble = (
-        f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why=why)
+        f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why=found)
     )
-    told = PeopleAsked(step=step.number, people=asked, left_out=left_out, why=why, trouble=trouble)
+    missing = len(_unmanned(found)) if question.agree == "all" else 0
+    told = PeopleAsked(step=step.number, people=asked, left_out=left_out, why=why, trouble=trouble, missing=missing)
     turn.emit(told)
     if trouble:
         turn.pause(NO_APPROVER, trouble)
@@ -225,6 +227,8 @@ def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence
     given = [(seat.person.weight, vote_of(op, seat.given.outcome)) for _, seat in question.asked if seat.given]
     if not asked and not given:
         return f"nobody can decide {step.node!r}: nobody was found who is to be asked{_notes(why)}"
+    if question.agree == "all" and (lost := _unmanned(why)):
+        return f"nobody can decide {step.node!r}: it takes all of them, and {', '.join(lost)} is nobody{_notes(why)}"
     fit = [(each.weight, None) for place, each in enumerate(asked) if place not in left_out]
     if verdict([*given, *fit], question.agree, question.least) != "against":
         return ""
@@ -234,6 +238,11 @@ def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence
     needed = agreement_in_words(question.agree, question.least)
     able = f"; {len(given)} have decided, and {len(fit)} others" if given else f", and {len(fit)}"
     return f"nobody can decide {step.node!r}: it takes {needed}{able} can be asked"
+
+
+def _unmanned(why: list[Data]) -> list[str]:
+    """The parts of a question that nobody was found for: a rule, a resolver or a role without anybody."""
+    return [f"{each['resolver']}:{each['of']}".rstrip(":") for each in why if each.get("result") == []]
 
 
 def _notes(why: list[Data]) -> str:

@@ -82,6 +82,8 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Whether the engine has been sent to find those who are to be asked."""
     trouble: str = ""
     """Why it cannot be decided by those who are asked; empty if it can."""
+    missing: int = 0
+    """How many places nobody was found for, where all have to agree: others have to be added first."""
     why: list[dict[str, object]] = []
     """How those were found whom it has asked so far; kept as long as more is to be told of that: while people are sought, and for a chain."""
 

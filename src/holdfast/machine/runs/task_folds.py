@@ -94,6 +94,8 @@ def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> Non
     left_out = set(event.left_out)
     question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]
     question.is_looking, question.trouble = False, event.trouble
+    if not event.stays:
+        question.missing = event.missing
     question.why = [*question.why, *event.why] if question.stages else []
 
 
@@ -138,10 +140,12 @@ def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
         question.claimed_by = ""
         if isinstance(event, e.TaskDelegated):
             heir.hands = [*before.hands, event.by]
+    elif question.missing:
+        question.missing -= 1
     question.seats.append(heir)
     op = routes.node(state.open[event.step].node).op
     assert isinstance(op, Human)
-    if not is_beyond_reach(op, question):
+    if not question.missing and not is_beyond_reach(op, question):
         question.trouble = ""
 
 

@@ -42,6 +42,8 @@ class PeopleAsked(Happening, frozen=True, kw_only=True):
     """For each part of the question: what was asked, and what came of it."""
     trouble: str = ""
     """Why they cannot decide it, or why nobody was found; empty if they can."""
+    missing: int = 0
+    """How many parts of a question that takes all of them found nobody: it is not decided before as many others were added."""
     stays: bool = False
     """Whether those are still asked who were: it was only found out that they cannot decide."""
 

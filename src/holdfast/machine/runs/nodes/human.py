@@ -250,7 +250,7 @@ def _shared(outcome: str, given: Sequence[Given | TaskDecided]) -> May | None:
 def _is_enough(op: Human, question: Question) -> bool:
     """Whether one decision settles a question: nobody else is waited for, and it does not take more than who is asked."""
     count = sum(1 for _ in question.counted)
-    return count == 0 or (count == 1 and not is_beyond_reach(op, question))
+    return not question.missing and (count == 0 or (count == 1 and not is_beyond_reach(op, question)))
 
 
 def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAnswered) -> _Tally:
@@ -262,6 +262,7 @@ def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAns
         (weight, vote if place == decided.seat else each)
         for (place, _), (weight, each) in zip(question.counted, votes_of(op, question), strict=True)
     ]
+    votes += [(1, None)] * question.missing  # Somebody has to be found for these first.
     came_to = verdict(votes, question.agree, question.least)
     if came_to == "against" and vote != "against" and is_beyond_reach(op, question):
         came_to = None  # Too few were asked to begin with: what they say is kept for when others are asked as well.
