@@ -25,6 +25,7 @@ from holdfast import (
     Decision,
     EffectContext,
     Moment,
+    Notice,
     PayloadError,
     RejectedError,
     RetryPolicy,
@@ -555,8 +556,9 @@ def _looks_of_the_collector(live: Live, settings: Settings) -> object:
 
 THERE = 65535
 """Stands for the port of the server of the scene."""
-ONCE = RetryPolicy(max_attempts=1)
+ONCE = timedelta(0)
 MAIL: Mapping[str, object] = {
+    "notice_retry_for": ONCE,
     "mail_host": "127.0.0.1",
     "mail_port": THERE,
     "mail_from": "h@example.com",
@@ -565,13 +567,29 @@ MAIL: Mapping[str, object] = {
 ARRIVED = [("h@example.com", "")]
 
 
+def _attempts_to_deliver(live: Live, settings: Settings) -> int:
+    """How often a channel is asked in a day that never delivers."""
+    asked: list[str] = []
+
+    def refuse(notice: Notice) -> None:
+        asked.append(notice.to)
+        raise OSError("the line is dead")
+
+    saga = Saga("s").notify("tell", to="ann", subject="x", channel="post").build()
+    with driven(live, settings).register(saga).channel("post", refuse) as engine:
+        engine.start("s")
+        engine.advance(timedelta(days=1))
+        assert len(engine.dead_letters.list()) == 1
+    return len(asked)
+
+
 def _what_becomes_of_a_mail(live: Live, settings: Settings) -> object:
     """From whom and signed in as whom it arrives, or why it does not."""
     with mail_server(must_sign_in=bool(settings.mail_user)) as server, TemporaryDirectory() as folder:
         (Path(folder) / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
         where = settings.mail_password_from.replace("FOLDER", folder)
         port = server.port if settings.mail_port == THERE else settings.mail_port
-        whole = msgspec.structs.replace(settings, mail_port=port, mail_password_from=where, retry=ONCE)
+        whole = msgspec.structs.replace(settings, mail_port=port, mail_password_from=where)
         saga = Saga("s").notify("tell", to="ann@example.com", subject="x", channel="email").build()
         with driven(live, whole).register(saga) as engine:
             run = engine.start("s")
@@ -662,7 +680,7 @@ CASES = {
         {"retry": policy(1)},
     ),
     "people_timeout": Case(
-        _longest_delivery_that_counts, [(15 * SECOND, "failed"), (25 * SECOND, "completed")], {"retry": policy(1)}
+        _longest_delivery_that_counts, [(15 * SECOND, "failed"), (25 * SECOND, "completed")], {"notice_retry_for": ONCE}
     ),
     "charter_refresh": Case(_seconds_until_rules_are_heard_of, [(2 * SECOND, 2), (5 * SECOND, 5)]),
     "handler_role": Case(
@@ -725,6 +743,7 @@ CASES = {
         [((), []), (("pager:ann", "pager:role:ops"), ["ann", "ops"])],
         {"stuck_after": timedelta(minutes=5)},
     ),
+    "notice_retry_for": Case(_attempts_to_deliver, [(ONCE, 1), (3 * SECOND, 3), (timedelta(hours=1), 14)]),
     "mail_host": Case(_what_becomes_of_a_mail, [("", ["Fail"]), ("127.0.0.1", ARRIVED)], without(MAIL, "mail_host")),
     "mail_port": Case(
         _what_becomes_of_a_mail, [(1, ["ConnectionRefusedError"]), (THERE, ARRIVED)], without(MAIL, "mail_port")

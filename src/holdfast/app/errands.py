@@ -7,13 +7,17 @@ many of them hang, steps find threads, and so do errands of other kinds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TypeVar, cast
 
+from holdfast.kernel.retry import lasting
 from holdfast.machine.runs.errands import NOTICE_HANDLER, OWN_HANDLER, PEOPLE_HANDLER
 from holdfast.runtime.handlers import EffectContext, Fail, Handlers
 from holdfast.runtime.settings import Settings
 
 T = TypeVar("T")
+_SOON, _SELDOM = timedelta(seconds=1), timedelta(minutes=15)
+"""The shortest and the longest wait before a notice is sent again."""
 Run = Callable[[EffectContext, T], object]
 """Does an errand; what it returns is a command for the run, or None."""
 
@@ -25,8 +29,9 @@ class Errands:
         self._runs: dict[type, Run[object]] = {}
         handlers.register(OWN_HANDLER, self._run)
         few = max(1, settings.threads // 4)
-        for name in (PEOPLE_HANDLER, NOTICE_HANDLER):
-            handlers.register(name, self._run, concurrency=few, timeout=settings.people_timeout)
+        again = lasting(settings.notice_retry_for, delay=_SOON, cap=_SELDOM)
+        for name, retry in ((PEOPLE_HANDLER, None), (NOTICE_HANDLER, again)):
+            handlers.register(name, self._run, concurrency=few, timeout=settings.people_timeout, retry=retry)
 
     def add(self, kind: type[T], run: Run[T]) -> None:
         """Have errands of a type done."""

@@ -21,6 +21,7 @@ from holdfast.kernel.program import Program
 from holdfast.kernel.records import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredTask
 from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.graph import Graph, Node, WaitEvent, WaitEvents
+from holdfast.machine.runs.errands import NOTICE_HANDLER
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.repair import OF_A_STEP
 from holdfast.machine.runs.state import State, Step
@@ -241,6 +242,8 @@ class _Look:
             "compensation": "dead_letters.retry_compensation({}) tries it again; if you undid it by hand, dead_letters.discard({}) forgets it",
         }
         for letter in self._letters:
+            if letter.name == NOTICE_HANDLER:
+                continue  # Nobody waits for it; `untold` says whom it did not reach.
             what = f"{letter.name!r}" if letter.source == "step" else f"the {letter.source} {letter.name!r}"
             calls = "1 call" if letter.attempts == 1 else f"{letter.attempts} calls"
             yield Reason(

@@ -142,8 +142,8 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
         """The command that tells the instance that an effect gave up; None leaves it to the dead letters alone."""
         return None
 
-    def leaves_letter(self, effect: Effect) -> bool:  # noqa: ARG002 - the default leaves none
-        """Whether an effect that gave up becomes a dead letter also where `effect_failed` tells the instance of it."""
+    def keeps_letter(self, effect: Effect) -> bool:  # noqa: ARG002 - the default keeps none
+        """Whether an effect that gave up is a dead letter although its instance is told of it, so that it can be put back to work."""
         return False
 
     def step_of(self, effect: Effect) -> str:

@@ -77,6 +77,18 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 return _power(self.factor, failures - 1)
 
 
+def lasting(period: timedelta, *, delay: timedelta, cap: timedelta) -> RetryPolicy:
+    """A policy that goes on for a period: the waits double from `delay` to `cap`, and the last call is made when the period is over."""
+    waited, attempts = timedelta(0), 1
+    while waited < period:
+        reached = delay * 2 ** (attempts - 1)
+        if reached >= cap:  # From here on all waits are the same.
+            attempts += -((waited - period) // cap)
+            break
+        waited, attempts = waited + reached, attempts + 1
+    return RetryPolicy(max_attempts=attempts, delay=delay, cap=cap)
+
+
 def _is_count(number: float) -> bool:
     return isinstance(number, int) and 0 <= number <= _MOST_ATTEMPTS
 

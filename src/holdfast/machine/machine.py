@@ -117,9 +117,10 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
             was_called=failure.was_called,
         )
 
-    def leaves_letter(self, effect: RunEffect) -> bool:
-        """A notification that could not be sent is for an operator to send again: its run has gone on, and does not wait for one."""
-        return isinstance(effect, RunStep) and effect.is_detached
+    def keeps_letter(self, effect: RunEffect) -> bool:
+        """A notice that nobody waits for is a dead letter when it gave up: an operator sees it, and has it sent once its channel is back."""
+        is_detached = isinstance(effect, RunStep) and effect.is_detached
+        return is_detached or (isinstance(effect, Notify) and not effect.waits) or isinstance(effect, Post)
 
     def handler_missing(self, effect: RunEffect, handler: str) -> Command | None:
         """The history tells that a step waits for a handler that nobody has; errands are run by every worker."""

@@ -105,6 +105,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long nothing may have happened to a run that nothing can ever wake before listeners, the log, metrics, health and alerts tell of it."""
     alerts: tuple[str, ...] = ()
     """Who is told of such runs, each once a day, as `channel:recipient`: `email:ops@example.com`, `pager:role:operators`; the channels are those of notices."""
+    notice_retry_for: timedelta = timedelta(days=3)
+    """How long a notice is tried again that its channel cannot deliver, such as a mail while the server is away: after a second, then twice
+    as long each time, up to a quarter of an hour. After that it is a dead letter. 0 means that it is tried once."""
     mail_host: str = ""
     """The SMTP server by which notices go to the channel `email`; empty means that there is no such channel."""
     mail_port: int = 587
@@ -236,6 +239,7 @@ _DURATIONS = (
     "keep_receipts",
     "keep_finished",
     "stuck_after",
+    "notice_retry_for",
     "compress_after",
     "projection_pause",
     "longest_projection_pause",

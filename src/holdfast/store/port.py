@@ -215,8 +215,8 @@ class Effects(Protocol):
         """Give effects back untried: the attempt does not count. How many were given back."""
         ...
 
-    def bury(self, claim: EffectClaim, letter: DeadLetter) -> bool:
-        """Move the effect to the dead letters; False if the claim is void."""
+    def bury(self, claim: EffectClaim, letter: DeadLetter, told: StoredMessage | None = None) -> bool:
+        """Move the effect to the dead letters, and put what its instance is told of that into the inbox; False if the claim is void."""
         ...
 
     def wake(self, now: datetime | None) -> tuple[list[str], datetime | None]:

@@ -34,7 +34,7 @@ from support.mailing import mail_server
 from support.waiting import LONG_SECONDS, eventually
 
 ANN, BOB = person("ann", "clerk"), person("bob")
-PATIENT = Settings(retry=RetryPolicy(max_attempts=3, jitter=0))
+PATIENT = Settings(retry=RetryPolicy(max_attempts=3, jitter=0), notice_retry_for=timedelta(seconds=3))
 
 
 class Post:
@@ -119,7 +119,7 @@ def test_values_mean_nothing_in_html_but_themselves(place: Place) -> None:
 
 
 def test_nobody_waits_for_a_channel_that_fails(place: Place) -> None:
-    """The saga ends, the notice is tried again, and when all tries are used up the history tells it, although the saga has ended."""
+    """The saga ends, the notice is tried again, and when its time is over the history tells it, and it is a dead letter that can be requeued."""
     post = Post(*[OSError("the line is dead")] * 9)
     engine = place.engine(PATIENT).channel("post", post).register(telling())
     instance = run(engine, "telling", {"n": 1})
@@ -131,6 +131,13 @@ def test_nobody_waits_for_a_channel_that_fails(place: Place) -> None:
     assert (failed.step_name, failed.data["to"], failed.data["channel"]) == ("tell", "ann", "post")
     assert failed.error == "OSError: the line is dead"
     assert status(engine, instance) == "completed"
+    (letter,) = engine.dead_letters.list()
+    assert (letter.source, letter.instance, letter.attempts) == ("effect", instance, 3)
+    assert "the line is dead" in letter.error
+    post.errors = []
+    engine.dead_letters.requeue(letter)
+    engine.drain()
+    assert [each.to for each in post.notices] == ["ann"]
     assert engine.dead_letters.list() == []
 
 
@@ -153,7 +160,32 @@ def test_a_mail_server_that_is_dead_holds_nobody_up(place: Place) -> None:
         engine.advance(hours=1)
         (failed,) = history(engine, instance, "notification_failed")
         assert "refused" in failed.error.lower()
-    assert (status(engine, instance), engine.dead_letters.list()) == ("completed", [])
+    assert (status(engine, instance), len(engine.dead_letters.list())) == ("completed", 1)
+
+
+@pytest.mark.row("EC-33")
+def test_a_mail_server_that_is_away_for_two_days_loses_nothing(place: Place) -> None:
+    """The mail goes out when the server is back, and the step behind a notice that is waited for is called then; nothing gave up."""
+    away = {"is": True}
+
+    def send(notice: Notice) -> None:
+        if away["is"]:
+            raise ConnectionRefusedError("nothing listens")
+        sent.append(notice.to)
+
+    sent: list[str] = []
+    engine = place.engine().channel("post", send)
+    loose = Saga("loose").notify("tell", to="ann", subject="x", channel="post").build()
+    tight = Saga("tight").notify("tell", to="bob", subject="x", channel="post", wait=True).step("go", "go").build()
+    engine.register(loose).register(tight).handle("go", lambda: sent.append("the step behind it"))
+    runs = [engine.start("loose"), engine.start("tight")]
+    engine.advance(days=2)
+    assert (sent, engine.dead_letters.list()) == ([], [])
+    away["is"] = False
+    engine.advance(minutes=20)
+    assert sorted(sent) == ["ann", "bob", "the step behind it"]
+    assert [each.describe().status for each in runs] == ["completed"] * 2
+    assert engine.dead_letters.list() == []
 
 
 def test_a_channel_that_recovers_delivers(place: Place) -> None:

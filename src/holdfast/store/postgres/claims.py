@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int4, Int8
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Due
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.calls import bury
+from holdfast.store.postgres.calls import accept, bury
 from holdfast.store.postgres.commit_parts import effect_key
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Integers, Texts, columns_of
@@ -93,10 +93,13 @@ class PostgresEffects:
             columns = columns_of(_sql.release_effects, [effect_key(claim) for claim in claims])
             return connection.execute(_sql.release_effects, columns).rowcount
 
-    def bury(self, claim: EffectClaim, letter: DeadLetter) -> bool:
-        """Move the effect to the dead letters."""
+    def bury(self, claim: EffectClaim, letter: DeadLetter, told: StoredMessage | None = None) -> bool:
+        """Move the effect to the dead letters, and put what its instance is told into the inbox."""
         with self._line.transaction() as connection:
-            return _move(connection, _sql.take_effect, _key(claim), letter)
+            is_moved = _move(connection, _sql.take_effect, _key(claim), letter)
+            if is_moved and told is not None:
+                accept(connection, [told], letter.created_at)
+            return is_moved
 
     def wake(self, now: datetime | None) -> tuple[list[str], datetime | None]:
         """Make parked effects claimable whose time has come."""

@@ -24,6 +24,7 @@ from holdfast.store.shapes import (
 )
 from holdfast.store.skipping import LEFT_ALONE, readable
 from holdfast.store.sqlite import rows
+from holdfast.store.sqlite.commits import accept
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.records import bury
 from holdfast.store.sqlite.rows import instant, instant_or_none, text, text_or_none
@@ -135,10 +136,13 @@ class SQLiteEffects:
         with self._database.writing() as connection:
             return connection.executemany(_sql.release_effect, map(_key, claims)).rowcount if claims else 0
 
-    def bury(self, claim: EffectClaim, letter: DeadLetter) -> bool:
-        """Move the effect to the dead letters."""
+    def bury(self, claim: EffectClaim, letter: DeadLetter, told: StoredMessage | None = None) -> bool:
+        """Move the effect to the dead letters, and put what its instance is told into the inbox."""
         with self._database.writing() as connection:
-            return _move(connection, _sql.take_effect, _key(claim), letter)
+            is_moved = _move(connection, _sql.take_effect, _key(claim), letter)
+            if is_moved and told is not None:
+                accept(connection, [told], letter.created_at)
+            return is_moved
 
     def wake(self, now: datetime | None) -> tuple[list[str], datetime | None]:
         """Make parked effects claimable whose time has come."""
