@@ -126,7 +126,7 @@ class RemoteDocuments(Missing):
         return self._client.get_document_page(type, id, self.get(type, id).version if version is None else version)
 
     def redact(self, type: str, id: str, fields: Sequence[str] | None = None, *, reason: str) -> Redaction:
-        return self._client.redact_document(type, id, fields=fields, reason=reason)
+        return self._client.redact_document(type, id, fields=None if fields is None else list(fields), reason=reason)
 
     def diff(self, type: str, id: str, old: int, new: int) -> builtins.list[FieldDifference]:
         return self._client.diff_document(type, id, old=old, new=new).fields

@@ -131,11 +131,11 @@ class RemoteBatches(Missing):
         return self._client.begin_batch(
             verb=verb,
             runs=None if runs is None else [run_of(each) for each in runs],
-            letters=letters,
+            letters=None if letters is None else list(letters),
             inputs=None if inputs is None else _objects(inputs),
             definition=definition,
             version=version,
-            status=status,
+            status=None if status is None else list(status),
             cause=cause,
             reason=reason,
             per_second=per_second,

@@ -91,7 +91,7 @@ class RemoteWorkflows(Missing):
             workflow=workflow,
             to=to,
             nodes=dict(nodes or {}),
-            documents=documents,
+            documents=None if documents is None else list(documents),
             reason=reason,
             dry_run=dry_run,
             cursor=cursor,
