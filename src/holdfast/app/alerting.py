@@ -52,6 +52,7 @@ class Alerting:
         about = alert.about
         notice = Notice(
             key=f"{context.instance}/{alert.to}",
+            occasion=str(context.instance),
             tenant=context.tenant,
             kind="role" if to.startswith(_ROLE) else "user",
             to=to.removeprefix(_ROLE),

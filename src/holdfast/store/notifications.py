@@ -20,6 +20,13 @@ class Recipient(NamedTuple):
     name: str
 
 
+class Reader(NamedTuple):
+    """Who looks at lists: their own, and those of their roles."""
+
+    name: str
+    roles: tuple[str, ...] = ()
+
+
 class NewNotification(msgspec.Struct, frozen=True, kw_only=True):
     """Something to be told."""
 
@@ -34,6 +41,8 @@ class NewNotification(msgspec.Struct, frozen=True, kw_only=True):
     body: str
     partition: str = ""
     """The part of the tenant that the instance is in."""
+    occasion: str = ""
+    """Names what is told, whomever and however: whoever is told by name and by roles finds it once. Empty if it is like no other."""
 
 
 class StoredNotification(NewNotification, frozen=True, kw_only=True):
@@ -53,13 +62,16 @@ class Notifications(Protocol):
         ...
 
     def page(
-        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int, partition: str = ""
+        self, tenant: str, of: Recipient, *, who: Reader, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
-        """A page of a list, newest first, of those with an id below this one; the reader says what of a role's list was read."""
+        """A page of a list, newest first, of those with an id below this one, without what another list of the reader had before.
+
+        The reader says what of a role's list was read.
+        """
         ...
 
-    def count_unread(self, tenant: str, of: Recipient, *, reader: str, partition: str = "") -> int:
-        """How many of a list were not read, of a role's by this reader."""
+    def count_unread(self, tenant: str, of: Recipient, *, who: Reader, partition: str = "") -> int:
+        """How many of a list were not read, of a role's by this reader, without what another list of the reader had before."""
         ...
 
     def mark_read(

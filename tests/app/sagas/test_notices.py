@@ -33,7 +33,7 @@ from support.engines import QUICK, Live, Place
 from support.mailing import mail_server
 from support.waiting import LONG_SECONDS, eventually
 
-ANN, BOB = person("ann", "clerk"), person("bob")
+ANN, BOB, CLERK = person("ann", "clerk"), person("bob"), person("cleo", "clerk")
 PATIENT = Settings(retry=RetryPolicy(max_attempts=3, jitter=0), notice_retry_for=timedelta(seconds=3))
 
 
@@ -70,16 +70,16 @@ def telling(stage: Stage | None = None, **options: object) -> SagaDefinition:
 
 @pytest.mark.row("R-057")
 def test_a_notice_is_told_once_and_the_saga_goes_on(place: Place) -> None:
-    """Texts are filled in from the data, users and roles each find it in their lists, and the next step does not wait for it."""
+    """Texts are filled in from the data, each finds it once in their lists, and the next step does not wait for it."""
     stage = Stage()
     engine = place.engine().register(telling(stage, to=["ann", "role:clerk", "{mail}"], channel="in_app"))
     instance = run(engine, "telling", {"n": 7, "mail": "bob@example.com"})
     assert stage.calls == ["go on"]
     found = engine.acting(ANN).notifications.mine()
     assert [(each.to, each.subject, each.body) for each in found] == [
-        ("role:clerk", "Order 7", "It is 7."),
         ("ann", "Order 7", "It is 7."),
     ]
+    assert [each.to for each in engine.acting(CLERK).notifications.mine()] == ["role:clerk"]
     assert (found[0].instance, found[0].step_number) == (instance, 1)
     assert [each.subject for each in engine.acting("bob@example.com").notifications.mine()] == ["Order 7"]
     assert engine.acting(BOB).notifications.mine() == []
@@ -310,7 +310,7 @@ def test_people_are_reached_under_the_addresses_of_the_directory(place: Place) -
     instance = run(engine, "telling", {"n": 1})
     assert {each.to: each.addresses for each in letters.notices} == {
         "max": ("max@example.com",),
-        "boss": ("eve@example.com", "max@example.com"),
+        "boss": ("eve@example.com",),  # Max has one of his own.
         "zed@example.com": ("zed@example.com",),
     }
     (failed,) = history(engine, instance, "notification_failed")
@@ -408,7 +408,8 @@ def test_everything_is_told_once_wherever_the_process_dies(new_store: NewStore) 
     def outcome(engine: ManualEngine) -> object:
         (found,) = engine.runs.list().items
         delivered = len(history(engine, found.id, "notification_delivered"))
-        return found.status, delivered, [each.to for each in engine.acting(ANN).notifications.mine()]
+        told = [each.to for who in (ANN, CLERK) for each in engine.acting(who).notifications.mine()]
+        return found.status, delivered, told
 
     report = tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store)
     assert isinstance(report.outcome, tuple)
@@ -433,9 +434,11 @@ def test_a_notice_to_a_role_is_read_by_each_who_has_it(place: Place) -> None:
 
 def test_lists_are_paged_counted_and_read(place: Place) -> None:
     """Newest first over all of somebody's lists; what was read is not counted, and nobody reads for somebody else."""
-    engine = place.engine().register(telling(to=["ann", "role:clerk"], channel="in_app"))
+    engine = place.engine().register(telling(to=["role:clerk"], channel="in_app"))
+    engine.register(Saga("by name").notify("tell", to="ann", subject="Order {n}").build())
     for number in range(3):
         run(engine, "telling", {"n": number})
+        run(engine, "by name", {"n": number})
     mine = engine.acting(ANN).notifications
     everything = mine.mine()
     assert [each.subject for each in everything] == [f"Order {n}" for n in (2, 2, 1, 1, 0, 0)]
@@ -552,3 +555,44 @@ def test_a_channel_that_hangs_has_failed_when_its_time_is_over(live: Live) -> No
     finally:
         gate.set()
     assert len(calls) == 2
+
+
+@pytest.mark.row("EC-33")
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_one_notice_reaches_a_person_once(place: Place, is_awaited: bool) -> None:  # noqa: FBT001 - a parameter
+    """However many names and roles lead to somebody: one mail to each address, and one entry in the list of each person."""
+    post = Post()
+    post.needs_address = True  # type: ignore[attr-defined]
+    engine = place.engine().channel("post", post)
+    for name, roles in {"ann": ("clerk", "boss"), "bob": ("clerk",), "cat": ("boss",)}.items():
+        engine.directory.put(name, email=f"{name.title()}@example.com")
+        for role in roles:
+            engine.directory.grant(name, role)
+    to = ["role:clerk", "role:boss", "ann", "ann@example.com"]
+    engine.register(telling(to=to, channel=["post", "in_app"], wait=is_awaited))
+    instance = run(engine, "telling", {"n": 1})
+    assert status(engine, instance) == "completed"
+    addresses = [address for each in post.notices for address in each.addresses]
+    assert sorted(addresses) == ["Ann@example.com", "Bob@example.com", "Cat@example.com"]
+    for name in ("ann", "bob", "cat"):
+        mine = engine.acting(name).notifications
+        assert (len(mine.mine()), mine.count_unread()) == (1, 1), name
+        assert mine.mark_all_read() == 1
+        assert mine.count_unread() == 0
+
+
+def test_a_question_to_a_person_by_name_and_role_is_one_mail(place: Place) -> None:
+    """Those who are asked are told once each, and reminded once each."""
+    post = Post()
+    engine = place.engine().channel("post", post)
+    engine.directory.put("ann", email="ann@example.com")
+    engine.directory.grant("ann", "clerk")
+    engine.register(
+        Saga("s")
+        .human("q", ask=["user:ann", "role:clerk"], agree="any", notify="post", remind=timedelta(hours=1))
+        .build()
+    )
+    run(engine, "s", {})
+    assert [each.addresses for each in post.notices] == [("ann@example.com",)]
+    engine.advance(hours=2)
+    assert [each.subject.startswith("Reminder") for each in post.notices] == [False, True]

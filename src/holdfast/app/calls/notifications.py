@@ -10,7 +10,7 @@ from holdfast.app.authorities import authority_at
 from holdfast.app.desk import Desk, checked_after, checked_limit
 from holdfast.errors import NotFoundError
 from holdfast.runtime.replies import Reply
-from holdfast.store.notifications import Recipient
+from holdfast.store.notifications import Reader, Recipient
 from holdfast.store.port import Parts
 
 _LAST = 2**63 - 1
@@ -32,11 +32,11 @@ class FutureNotifications:
             last = after.id if isinstance(after, views.Notification) else after
             before = _LAST if last is None else checked_after(last)
             most, tenant, within = checked_limit(limit), self._desk.tenant, self._desk.request.partition
-            lists, reader = self._lists(), self._desk.request.actor.id
+            lists, who = self._lists()
             found = self._desk.service.survey(
                 lambda parts: [
                     parts.notifications().page(
-                        tenant, each, reader=reader, unread=unread, before=before, limit=most, partition=within
+                        tenant, each, who=who, unread=unread, before=before, limit=most, partition=within
                     )
                     for each in lists
                 ]
@@ -50,13 +50,8 @@ class FutureNotifications:
         """How much the actor was told and has not read."""
 
         def count() -> int:
-            lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
-            within = self._desk.request.partition
-            return self._desk.service.survey(
-                lambda parts: sum(
-                    parts.notifications().count_unread(tenant, each, reader=reader, partition=within) for each in lists
-                )
-            )
+            lists, who = self._lists()
+            return self._desk.service.survey(lambda parts: self._unread(parts, lists, who))
 
         return self._desk.consult(count)
 
@@ -66,12 +61,14 @@ class FutureNotifications:
         def mark() -> None:
             number = checked_after(notification.id if isinstance(notification, views.Notification) else notification)
             now = self._desk.service.shared.clock.now()
-            lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
-            within = self._desk.request.partition
+            tenant, within = self._desk.tenant, self._desk.request.partition
+            lists, who = self._lists()
 
             def is_there(parts: Parts) -> bool:
                 side = parts.notifications()
-                return any(side.mark_read(tenant, each, number, now, reader=reader, partition=within) for each in lists)
+                return any(
+                    side.mark_read(tenant, each, number, now, reader=who.name, partition=within) for each in lists
+                )
 
             if not self._desk.service.operate(is_there, may_repeat=True):
                 raise NotFoundError("notification", number)
@@ -83,18 +80,26 @@ class FutureNotifications:
 
         def mark() -> int:
             now = self._desk.service.shared.clock.now()
-            lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
-            within = self._desk.request.partition
-            return self._desk.service.operate(
-                lambda parts: sum(
-                    parts.notifications().mark_all_read(tenant, each, now, reader=reader, partition=within)
-                    for each in lists
-                )
-            )
+            tenant, within = self._desk.tenant, self._desk.request.partition
+            lists, who = self._lists()
+
+            def all_of(parts: Parts) -> int:
+                count = self._unread(parts, lists, who)
+                for each in lists:
+                    parts.notifications().mark_all_read(tenant, each, now, reader=who.name, partition=within)
+                return count
+
+            return self._desk.service.operate(all_of)
 
         return self._desk.consult(mark)
 
-    def _lists(self) -> list[Recipient]:
-        """The lists of the actor and of the roles that the request and the directory give."""
+    def _unread(self, parts: Parts, lists: list[Recipient], who: Reader) -> int:
+        tenant, within = self._desk.tenant, self._desk.request.partition
+        side = parts.notifications()
+        return sum(side.count_unread(tenant, each, who=who, partition=within) for each in lists)
+
+    def _lists(self) -> tuple[list[Recipient], Reader]:
+        """The lists of the actor and of the roles that the request and the directory give, and who reads them."""
         actor = authority_at(self._desk).actor
-        return [Recipient("user", actor.id), *(Recipient("role", each) for each in sorted(actor.roles))]
+        roles = tuple(sorted(actor.roles))
+        return [Recipient("user", actor.id), *(Recipient("role", each) for each in roles)], Reader(actor.id, roles)

@@ -97,6 +97,10 @@ class Notify(_Errand, frozen=True, kw_only=True):
     html: str = ""
     waits: bool = False
     """Whether the step waits until it is delivered."""
+    occasion: str = ""
+    """What the run tells them of: the same for all recipients and channels."""
+    told: list[tuple[Literal["user", "role"], str]] = []
+    """Who is told the same by the same channel in notices of their own: whoever is among them gets no second one."""
 
 
 class Post(_Errand, frozen=True, kw_only=True):

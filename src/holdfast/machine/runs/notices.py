@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored
@@ -47,11 +47,16 @@ def send(
     occasion: str,
     waits: bool = False,
 ) -> list[str]:
-    """Have each of these people told by each of these channels; the keys of the notices. The place is a step, by number and node."""
+    """Have each of these people told once by each of these channels; the keys of the notices. The place is a step, by number and node.
+
+    People and roles may lead to the same person: each notice names those before it, who are not told again.
+    """
     keys = []
     number, node = place
+    named = sorted(people, key=lambda each: each.kind == "role")  # Whoever is named gets a notice of their own.
     for channel in dict.fromkeys(channels):
-        for person in people:
+        told: list[tuple[Literal["user", "role"], str]] = []
+        for person in named:
             keys.append(f"{number}/{occasion}/{channel}/{person.kind}:{person.name}")
             turn.send_out(
                 Notify(
@@ -65,8 +70,11 @@ def send(
                     body=words.body[:LONGEST_BODY],
                     html=words.html[:LONGEST_BODY],
                     waits=waits,
+                    occasion=f"{number}/{occasion}",
+                    told=list(told),
                 )
             )
+            told.append((person.kind, person.name))
     return keys
 
 

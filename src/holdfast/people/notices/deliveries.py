@@ -20,6 +20,7 @@ from holdfast.people.notices.manners import Manners, Wants, is_muted, occasion_o
 from holdfast.people.notices.notice import Addresses, Channel, Notice
 from holdfast.people.notices.webhook import Webhook
 from holdfast.runtime.handlers import EffectContext, Fail
+from holdfast.store.notifications import Recipient
 
 IN_APP: Final = "in_app"
 EMAIL: Final = "email"
@@ -68,8 +69,15 @@ class Deliveries:
     def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
         """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""
         channel, notice, muted = self._mannered(self._notice(context, errand), errand)
-        left_undone = self.deliver(channel, notice, but=muted)
+        left_undone = self.deliver(channel, notice, but=muted | self._told(context.tenant, channel, errand))
         return _ended(errand, left_undone) if errand.waits or left_undone else None
+
+    def _told(self, tenant: str, channel: str, errand: Notify) -> frozenset[str]:
+        """The addresses of those who are told the same by the same channel in another notice. In the application readers find it once."""
+        if channel == IN_APP:
+            return frozenset()
+        others = (Recipient(kind, name) for kind, name in errand.told)
+        return frozenset(address for each in others for address in self.addresses(tenant, each))
 
     def _mannered(self, notice: Notice, errand: Notify) -> tuple[str, Notice, frozenset[str]]:
         """By which channel something is told, in the words and the language that fit, and the addresses of those who do not want it there.
@@ -95,12 +103,14 @@ class Deliveries:
     def deliver(self, name: str, notice: Notice, *, but: frozenset[str] = frozenset()) -> str:
         """Send a notice by a channel, or raise; what was left undone, if nobody knows where its recipient is reached.
 
-        `but` are addresses of those who do not want it.
+        `but` are addresses of those who do not want it, or have it already; where nobody else is left, nothing is sent.
         """
         channel = self._channels.get(name)
         if channel is None:
             raise Fail(f"there is no channel {name!r} here; {_remedy(name)}")
-        found = self._addressed(name, notice, but)
+        found, is_left = self._addressed(name, notice, but)
+        if not is_left:
+            return ""
         if getattr(channel, "needs_address", False) and not found.addresses:
             self._send(self._channels[IN_APP], found)
             return f"nobody knows an address of {found.kind} {found.to!r}; told in the application only"
@@ -122,15 +132,20 @@ class Deliveries:
             node=errand.node,
             at=self._clock(),
             partition=context.partition,
+            occasion=f"{context.instance}/{errand.occasion}" if errand.occasion else "",
         )
 
-    def _addressed(self, channel: str, notice: Notice, but: frozenset[str]) -> Notice:
+    def _addressed(self, channel: str, notice: Notice, but: frozenset[str]) -> tuple[Notice, bool]:
+        """The notice with the addresses that are left, and whether anybody is."""
         if channel == IN_APP:  # Everybody is reached there, and nobody is looked up for it.
-            return notice
-        found = tuple(
-            each for each in dict.fromkeys(self.addresses(notice.tenant, notice.recipient)) if each not in but
-        )
-        return notice if not found else msgspec.structs.replace(notice, addresses=found)
+            return notice, True
+        known: dict[str, str] = {}
+        for each in self.addresses(notice.tenant, notice.recipient):
+            known.setdefault(each.casefold(), each)
+        spared = {each.casefold() for each in but}
+        found = tuple(each for place, each in known.items() if place not in spared)
+        is_left = bool(found) or not known
+        return (msgspec.structs.replace(notice, addresses=found) if found else notice), is_left
 
     @staticmethod
     def _send(channel: Channel | Sending, notice: Notice) -> None:

@@ -26,5 +26,6 @@ class InApp:
             subject=notice.subject,
             body=notice.body,
             partition=notice.partition,
+            occasion=notice.occasion,
         )
         self._write(told)

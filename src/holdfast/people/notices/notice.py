@@ -39,6 +39,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """When this attempt is made."""
     partition: str = ""
     """The part of the tenant that the instance is in; empty if it is in none."""
+    occasion: str = ""
+    """Names what is told, whomever and by whichever channel: the same for all recipients of one occasion."""
 
     @property
     def recipient(self) -> Recipient:

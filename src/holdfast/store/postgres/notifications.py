@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 from psycopg.types.numeric import Int4, Int8
 
-from holdfast.store.notifications import NewNotification, Recipient, StoredNotification
+from holdfast.store.notifications import NewNotification, Reader, Recipient, StoredNotification
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Line
 from holdfast.store.statements import read_numbered
@@ -37,6 +37,7 @@ _COLUMNS = (
     "subject",
     "body",
     "partition",
+    "occasion",
     "created_at",
     "read_at",
 )
@@ -55,20 +56,20 @@ class PostgresNotifications:
             return connection.execute(_sql.add, [*msgspec.structs.astuple(told), now]).rowcount == 1
 
     def page(
-        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int, partition: str = ""
+        self, tenant: str, of: Recipient, *, who: Reader, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
         """A page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._line.use() as connection:
-            found = connection.execute(
-                statement, [reader, tenant, partition, *of, Int8(before), Int8(limit)]
-            ).fetchall()
+            values = [who.name, tenant, partition, *of, Int8(before), who.name, list(who.roles), Int8(limit)]
+            found = connection.execute(statement, values).fetchall()
         return [_notification(cast("rows.Row", row)) for row in found]
 
-    def count_unread(self, tenant: str, of: Recipient, *, reader: str, partition: str = "") -> int:
+    def count_unread(self, tenant: str, of: Recipient, *, who: Reader, partition: str = "") -> int:
         """How many were not read."""
+        values = [who.name, tenant, partition, *of, who.name, list(who.roles)]
         with self._line.use() as connection:
-            row = connection.execute(_sql.count_unread, [reader, tenant, partition, *of]).fetchone()
+            row = connection.execute(_sql.count_unread, values).fetchone()
         return int(cast("rows.Row", row)[0])
 
     def mark_read(

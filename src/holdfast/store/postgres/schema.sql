@@ -494,6 +494,7 @@ create table holdfast.notifications (
     instance uuid not null,
     step integer not null,
     partition text not null,
+    occasion text not null,
     subject text not null,
     body text not null,
     created_at timestamp with time zone not null,
@@ -888,7 +889,7 @@ CASE
     WHEN (partition IS NULL) THEN ''::text
     ELSE partition
 END), status, GREATEST(id)) WHERE ((kind = 'process'::text) AND (created_at <> '-infinity'::timestamp with time zone));
-CREATE INDEX notifications_by_instance ON holdfast.notifications USING btree (instance);
+CREATE INDEX notifications_by_instance ON holdfast.notifications USING btree (instance, occasion);
 CREATE INDEX notifications_by_recipient ON holdfast.notifications USING btree (tenant, kind, recipient, id);
 CREATE INDEX notifications_unread ON holdfast.notifications USING btree (tenant, kind, recipient, id) WHERE (read_at IS NULL);
 CREATE INDEX observations_by_instance ON holdfast.observations USING btree (instance, id);

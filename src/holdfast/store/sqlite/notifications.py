@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 import msgspec
 
-from holdfast.store.notifications import NewNotification, Recipient, StoredNotification
+from holdfast.store.notifications import NewNotification, Reader, Recipient, StoredNotification
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import text
@@ -41,18 +42,20 @@ class SQLiteNotifications:
             return connection.execute(_sql.add, (*values, text(now))).rowcount == 1
 
     def page(
-        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int, partition: str = ""
+        self, tenant: str, of: Recipient, *, who: Reader, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
         """A page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._database.reading() as connection:
-            found = connection.execute(statement, (reader, tenant, partition, *of, before, limit)).fetchall()
+            values = (who.name, tenant, partition, *of, before, who.name, json.dumps(who.roles), limit)
+            found = connection.execute(statement, values).fetchall()
         return [_notification(row) for row in found]
 
-    def count_unread(self, tenant: str, of: Recipient, *, reader: str, partition: str = "") -> int:
+    def count_unread(self, tenant: str, of: Recipient, *, who: Reader, partition: str = "") -> int:
         """How many were not read."""
         with self._database.reading() as connection:
-            return int(connection.execute(_sql.count_unread, (reader, tenant, partition, *of)).fetchone()[0])
+            values = (who.name, tenant, partition, *of, who.name, json.dumps(who.roles))
+            return int(connection.execute(_sql.count_unread, values).fetchone()[0])
 
     def mark_read(
         self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str, partition: str = ""
@@ -85,6 +88,7 @@ def _notification(row: rows.Row) -> StoredNotification:
         subject=row[7],
         body=row[8],
         partition=row[9],
-        created_at=rows.instant(row[10]),
-        read_at=rows.instant_or_none(row[11]),
+        occasion=row[10],
+        created_at=rows.instant(row[11]),
+        read_at=rows.instant_or_none(row[12]),
     )

@@ -430,6 +430,7 @@ CREATE TABLE notifications (
     instance   text not null,
     step       integer not null,
     partition  text not null,
+    occasion   text not null,
     subject    text not null,
     body       text not null,
     created_at text not null,
@@ -828,7 +829,7 @@ CREATE INDEX instances_of_partition on instances (tenant, partition, kind, defin
 
 CREATE INDEX instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
 
-CREATE INDEX notifications_by_instance on notifications (instance);
+CREATE INDEX notifications_by_instance on notifications (instance, occasion);
 
 CREATE INDEX notifications_by_recipient on notifications (tenant, kind, recipient, id);
 

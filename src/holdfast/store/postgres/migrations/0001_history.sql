@@ -697,6 +697,7 @@ create table holdfast.notifications (
     instance   uuid not null,
     step       integer not null,
     partition  text not null,
+    occasion   text not null,
     subject    text not null,
     body       text not null,
     created_at timestamptz not null,
@@ -705,7 +706,7 @@ create table holdfast.notifications (
 );
 create index notifications_by_recipient on holdfast.notifications (tenant, kind, recipient, id);
 create index notifications_unread on holdfast.notifications (tenant, kind, recipient, id) where read_at is null;
-create index notifications_by_instance on holdfast.notifications (instance);
+create index notifications_by_instance on holdfast.notifications (instance, occasion);
 
 -- Who has read what a role was told; what a user was told says so itself.
 create table holdfast.notification_reads (

@@ -1,22 +1,39 @@
 -- name: add
-insert into holdfast.notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, created_at)
-values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::timestamptz) on conflict do nothing
+insert into holdfast.notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, occasion, created_at)
+values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::timestamptz) on conflict do nothing
 
 -- name: page
--- What was told to a role has been read by those who have read it; what was told to a user, by that user.
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.created_at, coalesce(n.read_at, r.read_at)
+-- What was told to a role has been read by those who have read it; what was told to a user, by that user. Whoever was told the same on one
+-- occasion by name and by roles finds it once: where it came first.
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.created_at, coalesce(n.read_at, r.read_at)
 from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
-where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8 order by n.id desc limit ?::int8
+where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8
+    and not exists (
+        select 1 from holdfast.notifications o
+        where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
+            and ((o.kind = 'user' and o.recipient = ?::text) or (o.kind = 'role' and o.recipient = any(?::text[])))
+    )
+order by n.id desc limit ?::int8
 
 -- name: unread_page
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.created_at, coalesce(n.read_at, r.read_at)
 from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
 where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8 and n.read_at is null and r.read_at is null
+    and not exists (
+        select 1 from holdfast.notifications o
+        where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
+            and ((o.kind = 'user' and o.recipient = ?::text) or (o.kind = 'role' and o.recipient = any(?::text[])))
+    )
 order by n.id desc limit ?::int8
 
 -- name: count_unread
 select count(*) from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
 where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.read_at is null and r.read_at is null
+    and not exists (
+        select 1 from holdfast.notifications o
+        where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
+            and ((o.kind = 'user' and o.recipient = ?::text) or (o.kind = 'role' and o.recipient = any(?::text[])))
+    )
 
 -- name: mark_read
 update holdfast.notifications set read_at = coalesce(read_at, ?::timestamptz)

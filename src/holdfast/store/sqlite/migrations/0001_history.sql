@@ -652,6 +652,7 @@ create table notifications (
     instance   text not null,
     step       integer not null,
     partition  text not null,
+    occasion   text not null,
     subject    text not null,
     body       text not null,
     created_at text not null,
@@ -660,7 +661,7 @@ create table notifications (
 ) strict;
 create index notifications_by_recipient on notifications (tenant, kind, recipient, id);
 create index notifications_unread on notifications (tenant, kind, recipient, id) where read_at is null;
-create index notifications_by_instance on notifications (instance);
+create index notifications_by_instance on notifications (instance, occasion);
 
 -- Who has read what a role was told; what a user was told says so itself.
 create table notification_reads (

@@ -1,22 +1,39 @@
 -- name: add
-insert into notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, created_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing;
+insert into notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, occasion, created_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing;
 
 -- name: page
--- What was told to a role has been read by those who have read it; what was told to a user, by that user.
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.created_at, coalesce(n.read_at, r.read_at)
+-- What was told to a role has been read by those who have read it; what was told to a user, by that user. Whoever was told the same on one
+-- occasion by name and by roles finds it once: where it came first.
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.created_at, coalesce(n.read_at, r.read_at)
 from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
-where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id < ? order by n.id desc limit ?;
+where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id < ?
+    and not exists (
+        select 1 from notifications o
+        where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
+            and ((o.kind = 'user' and o.recipient = ?) or (o.kind = 'role' and o.recipient in (select value from json_each(?))))
+    )
+order by n.id desc limit ?;
 
 -- name: unread_page
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.created_at, coalesce(n.read_at, r.read_at)
 from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
 where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id < ? and n.read_at is null and r.read_at is null
+    and not exists (
+        select 1 from notifications o
+        where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
+            and ((o.kind = 'user' and o.recipient = ?) or (o.kind = 'role' and o.recipient in (select value from json_each(?))))
+    )
 order by n.id desc limit ?;
 
 -- name: count_unread
 select count(*) from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
-where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.read_at is null and r.read_at is null;
+where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.read_at is null and r.read_at is null
+    and not exists (
+        select 1 from notifications o
+        where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
+            and ((o.kind = 'user' and o.recipient = ?) or (o.kind = 'role' and o.recipient in (select value from json_each(?))))
+    );
 
 -- name: mark_read
 update notifications set read_at = coalesce(read_at, ?)
