@@ -21,7 +21,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.findings import empty_words
-from holdfast.people.authority import authority
+from holdfast.people.authority import Authority, authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
@@ -38,6 +38,7 @@ from holdfast.store.port import Keeper
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, Header, ReceiptKey
 
+R = TypeVar("R")
 T = TypeVar("T")
 _STEPS: Final = frozenset({".", ".."})
 
@@ -75,6 +76,8 @@ class Desk:
         """Whether the roles of the actor are those of the directory too."""
         self.request = with_capabilities(resolvers, checked_request(request))
         """For whom these calls are made, with what the resolvers of capabilities grant them."""
+        self.authority = Authority(actor=self.request.actor)
+        """What the directory knows of the actor, if it was asked; else what the request says."""
         self.tenant = request.tenant
         self._connection = connection
         """With an open transaction of the caller's, in which commands are carried out; None for one of the engine's own."""
@@ -105,17 +108,28 @@ class Desk:
     @property
     def may_hold_more(self) -> bool:
         """Whether the directory may know of roles of the actor that somebody has granted capabilities to."""
-        if not self._resolvers or self._is_looked_up or self.request.actor.kind == "system":
+        return bool(self._resolvers) and self.may_have_roles
+
+    @property
+    def may_have_roles(self) -> bool:
+        """Whether the directory may know of roles of the actor that these calls do not know of."""
+        if self._is_looked_up or self.request.actor.kind == "system":
             return False
         return not self.directory.is_known_empty(self.tenant, self.service.shared.clock.now())
 
     def looked_up(self) -> Desk:
         """The desk of the same request with the roles that the directory has for its actor, and what these may do; it asks the directory."""
-        if not self.may_hold_more:
+        return self.with_roles() if self.may_hold_more else self
+
+    def with_roles(self) -> Desk:
+        """The same, also where roles grant no capabilities: fields may be visible to them. ForbiddenError if the actor is deactivated."""
+        if not self.may_have_roles:
             return self
         check_haste()
-        known = authority(self.directory, self.request, self.service.shared.clock.now()).actor
-        return self._another(replace(self.request, actor=known), self._connection, is_looked_up=True)
+        known = authority(self.directory, self.request, self.service.shared.clock.now())
+        desk = self._another(replace(self.request, actor=known.actor), self._connection, is_looked_up=True)
+        desk.authority = replace(known, actor=desk.request.actor)
+        return desk
 
     def known(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
         """Have a call made by the actor as the directory knows them, where that makes a difference."""
@@ -280,6 +294,45 @@ class Desk:
     def facts(self, header: Header) -> ReadFacts:
         """What decisions about an instance can read from outside of it, for questions that no commit answers."""
         return ReadFacts(self.service, Place(header.tenant, header.partition))
+
+    def look_for(self, question: Callable[[Desk, Reader], T], *, needs_roles: Callable[[Reader], bool]) -> Reply[T]:
+        """Ask the database several things for the actor. The directory is asked for their roles only if these matter, and before the database is open."""
+        if not self.may_have_roles:
+            return self.look(lambda reader: question(self, reader))
+
+        def look(reader: Reader) -> tuple[T] | None:
+            return None if needs_roles(reader) else (question(self, reader),)
+
+        def look_with_roles() -> T:
+            desk = self.with_roles()
+            with desk.reader.look() as reader:
+                return question(desk, reader)
+
+        def go_on(found: tuple[T] | None) -> Reply[T]:
+            return self.consult(look_with_roles) if found is None else Reply.of(found[0])
+
+        return followed(self.look(look), go_on, self.reply())
+
+    def read_for(
+        self,
+        question: Callable[[], R],
+        answer: Callable[[R, Desk], T],
+        *,
+        needs_roles: Callable[[R], bool],
+        is_patient: bool = False,
+    ) -> Reply[T]:
+        """Ask the database, and make the answer for the actor of this desk. The directory is asked for their roles only if these matter.
+
+        `is_patient` if the question itself may wait for the directory.
+        """
+
+        def go_on(found: R) -> Reply[T]:
+            if self.may_have_roles and needs_roles(found):
+                return self.consult(lambda: answer(found, self.with_roles()))
+            return answered(Reply(), lambda: answer(found, self))
+
+        found = self.consult(question) if is_patient else self.read(question)
+        return followed(found, go_on, self.reply())
 
     def folded(self, reader: Reader, address: Address) -> CachedInstance | None:
         """An instance as its events tell it; None if there is none."""

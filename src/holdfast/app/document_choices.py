@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from holdfast.app.desk import Desk
 from holdfast.app.document_views import AskedCondition, DocumentChoice
 from holdfast.app.documents import Found, type_spec
-from holdfast.app.visibility import unshown
+from holdfast.app.visibility import is_for, unshown
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.history import StoredEvent
@@ -18,7 +18,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Condition, Node, Script
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged
-from holdfast.machine.runs.namespaces import ENTITY, RELATED, Asked, namespaces_of
+from holdfast.machine.runs.namespaces import CONTEXT, ENTITY, RELATED, Asked, namespaces_of
 from holdfast.machine.runs.state import State, Token
 from holdfast.store.reading import Reader
 
@@ -45,6 +45,8 @@ def _hidden(desk: Desk, known: Found) -> frozenset[str]:
         other = type_spec(desk, spec.fields[field].of)
         kept = set(names) if other is None else unshown(other, actor)
         hidden |= {f"{RELATED}.{field}.{name}" for name in kept}
+    held = known.machine.routes_of(known.state).audiences.names
+    hidden |= {f"{CONTEXT}.{name}" for name, each in held.items() if not is_for(each.audience, actor)}
     return frozenset(hidden)
 
 

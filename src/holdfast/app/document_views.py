@@ -11,9 +11,6 @@ from holdfast.kernel.document_records import MutationKind
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs.document import Window
 
-MASKED = "***"
-"""What stands for a value that is not shown."""
-
 
 class TransitionChoice(msgspec.Struct, frozen=True, kw_only=True):
     """A transition that leads on from the status of a document."""

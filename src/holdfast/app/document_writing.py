@@ -122,7 +122,7 @@ def _read(reader: Reader, type_: str, id_: object, names: Sequence[str]) -> Data
 def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, *, version: str = "") -> DocumentView:
     """Carry out one command in the transaction that the caller has open; the document as it is there, before he commits."""
     name, key = reference
-    address, own = address_of(desk, name, key), desk.looked_up()
+    address, own = address_of(desk, name, key), desk.with_roles()
 
     def write(joint: Joint) -> DocumentView:
         if not version and joint.look(address) is None:
@@ -179,7 +179,7 @@ def amend(
     """
     name, key = reference
     _, version = workflow_in_force(desk, name)
-    own, address = desk.looked_up(), address_of(desk, name, key)
+    own, address = desk.with_roles(), address_of(desk, name, key)
     receipt = receipt_key(address, repeated)
     said = said_of(desk, command if asked is None else asked)
     made = (asked.new_id if asked is not None else "") or made_id(desk, (name, key), repeated)
@@ -257,7 +257,7 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
             f"the handler of {command.action!r} is called in a transaction of the engine's own, and not in one of yours"
         )
         raise ConfigurationError(f"{told}; do it outside of `within`, or give the changes yourself")
-    own, address = desk.looked_up(), address_of(desk, name, key)
+    own, address = desk.with_roles(), address_of(desk, name, key)
     receipt = receipt_key(address, repeated)
     if (
         receipt is not None

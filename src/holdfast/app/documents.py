@@ -35,6 +35,7 @@ from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 from holdfast.machine.runs.document_folds import AUDITED
+from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.fields import is_same
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.namespaces import actor_names
@@ -153,15 +154,13 @@ def _in_hand(header: Header, program: Program, state: State) -> Found:
 
 
 def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
-    """Whoever wants a document may read it, who is asked about it, and who may look at all runs."""
+    """Whoever wants a document may read it, who is asked about it or stands in for somebody who is, and who may look at all runs."""
     actor = desk.request.actor
     if actor.may(READ) or row.requester in {actor.id, actor.on_behalf_of}:
         return
-    for person in reader.rows(TASK_PEOPLE, row.instance):
-        named = person.name in {actor.id, actor.on_behalf_of} if person.kind == "user" else person.name in actor.roles
-        if named:
-            return
-    check_reader(desk, row.requester, what=f"look at the document {row.id!r}")
+    asked = [Person(kind=each.kind, name=each.name) for each in reader.rows(TASK_PEOPLE, row.instance)]
+    if not desk.authority.is_one_of(asked, definition=row.type):
+        check_reader(desk, row.requester, what=f"look at the document {row.id!r}")
 
 
 def type_spec(desk: Desk, name: str) -> DocumentSpec | None:
@@ -169,6 +168,12 @@ def type_spec(desk: Desk, name: str) -> DocumentSpec | None:
     program = desk.registry.library.recent(desk.tenant, name)
     machine = None if program is None else program.decider
     return machine.graph.document if isinstance(machine, GraphMachine) else None
+
+
+def depends_on_roles(desk: Desk, name: object) -> bool:
+    """Whether what the actor sees of the documents of a type depends on roles that the directory may have for them."""
+    spec = type_spec(desk, name) if isinstance(name, str) and desk.may_have_roles else None
+    return spec is not None and (bool(spec.policies) or bool(unseen(spec, spec.fields, desk.request.actor)))
 
 
 # -- what a caller sees

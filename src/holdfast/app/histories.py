@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 import msgspec
 
 from holdfast.app import views
+from holdfast.app.masking import Mask
 from holdfast.app.visibility import said
 from holdfast.app.words import words_of
 from holdfast.app.workflow_views import HistoryEntry
@@ -72,10 +73,12 @@ class _Fact(NamedTuple):
 class Teller:
     """Tells events one after the other to somebody: of documents only what is for their eyes."""
 
-    def __init__(self, program: Program, graph: Graph | None, actor: Actor) -> None:
+    def __init__(self, program: Program, graph: Graph | None, actor: Actor, mask: Mask | None = None) -> None:
         self._program = program
         self._graph = graph
         self._actor = actor
+        self._mask = mask
+        self._document = None if graph is None else graph.document
         self._words = words_of("" if graph is None else graph.kind)
         self._names: dict[int, str] = {}
         self._undone: dict[int, int] = {}
@@ -150,12 +153,14 @@ class Teller:
         number = self._learn(own, data) if own is not None else None
         calls = self._count(event.type, own, data) if own is not None else 0
         status = self._status_after(event.type, number, data, is_undoing=own in self._undone, calls=calls)
+        name = self._names.get(number or 0, "")
+        told = said(self._document, event.type, data, self._actor)
         return HistoryEntry(
             sequence=event.sequence,
             event_type=self._words.event_name(event.type, data),
             instance=event.instance,
             step_number=number,
-            step_name=self._names.get(number or 0, ""),
+            step_name=name,
             status=status,
             retry_count=calls,
             error=str(data.get("error", "")),
@@ -164,7 +169,7 @@ class Teller:
             on_behalf_of=event.on_behalf_of,
             trace=event.trace,
             comment=event.comment,
-            data=said(None if self._graph is None else self._graph.document, event.type, data, self._actor),
+            data=told if self._mask is None else self._mask.event(name, told),
         )
 
     def _learn(self, own: int, data: Mapping[str, object]) -> int:

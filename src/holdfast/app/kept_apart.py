@@ -22,11 +22,16 @@ from holdfast.store.shapes import Header
 from holdfast.store.tasks import TaskQuery
 
 
-def open_to(desk: Desk, reader: Reader, queries: Sequence[TaskQuery], after: HumanTask | None) -> list[HumanTask]:
-    """A page of the open questions that one of these asks for, without those that the actor of the desk is kept out of."""
+def open_to(
+    desk: Desk, reader: Reader, queries: Sequence[TaskQuery], after: HumanTask | None, *, seen_by: Actor
+) -> list[HumanTask]:
+    """A page of the open questions that one of these asks for, without those that the actor of the desk is kept out of.
+
+    `seen_by` is that actor with the roles that the directory has for them.
+    """
     found, limit = list[HumanTask](), queries[0].limit
     while True:
-        page = tasks_of(reader, queries, after)
+        page = tasks_of(reader, queries, after, seen_by)
         found += _allowed(desk, reader, page)
         if len(page) < limit or len(found) >= limit:
             return found[:limit]

@@ -8,7 +8,7 @@ from holdfast.app.office import Office
 from holdfast.app.registry import Registry
 from holdfast.outbound.http import Outbound
 from holdfast.outbound.secrets import secret_of
-from holdfast.people.notices.addresses import addresses_in, principals_in
+from holdfast.people.notices.addresses import addresses_in, principals_in, roles_in
 from holdfast.people.notices.deliveries import EMAIL, Deliveries
 from holdfast.people.notices.in_app import InApp
 from holdfast.people.notices.log import Log
@@ -30,6 +30,7 @@ def deliveries_of(service: Service, office: Office, outbound: Outbound, registry
         InApp(write), clock=clock.now, addresses=addresses_in(directory, clock.now), outbound=outbound
     )
     deliveries.people, deliveries.manners = principals_in(directory, clock.now), registry.charters.manners
+    deliveries.roles = roles_in(directory, clock.now)
     deliveries.add("log", Log())
     if settings.mail_host:
         deliveries.add(EMAIL, _mail(settings))

@@ -64,7 +64,7 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
         open=[each.node for each in state.open.values()],
         ended=[each.node for each in state.executed.values()],
         data={name: token.data for name, token in tokens.items()},
-        result=state.result,
+        result=state.result if state.document is None else None,
     )
 
 

@@ -9,9 +9,9 @@ from typing import cast
 import msgspec
 
 from holdfast.app.desk import Desk
-from holdfast.app.document_views import MASKED
 from holdfast.app.documents import Found, kept_version
 from holdfast.app.visibility import printed, unseen
+from holdfast.machine.graphs.audiences import MASKED
 from holdfast.store.reading import Reader
 
 Data = dict[str, object]

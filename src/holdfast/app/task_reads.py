@@ -12,6 +12,7 @@ from holdfast.app.authorities import open_people
 from holdfast.app.desk import Desk
 from holdfast.app.workflow_reads import graph_of, workflow_row
 from holdfast.errors import NotFoundError, PayloadError
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import (
     TASK_COMMENTS,
@@ -66,12 +67,19 @@ def mine_of(authority: Authority, query: TaskQuery, part: Part) -> list[TaskQuer
     return [structs.replace(query, definition=name, people=inboxes(authority, name, part=part)) for name in ("", *some)]
 
 
-def tasks_of(reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTask | None) -> list[views.HumanTask]:
-    """A page of the open questions that one of these asks for."""
+def tasks_of(
+    reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTask | None, actor: Actor
+) -> list[views.HumanTask]:
+    """A page of the open questions that one of these asks for, as somebody may see them."""
+    return [views.listed_task(each, actor) for each in rows_of(reader, queries, after)]
+
+
+def rows_of(reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTask | None) -> list[ListedTask]:
+    """The rows of such a page."""
     place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
     found = [each for query in queries for each in reader.open_tasks(structs.replace(query, after=place))]
     once = {(each.task.instance, each.task.number): each for each in sorted(found, key=_place, reverse=True)}
-    return [views.listed_task(each) for each in sorted(once.values(), key=_place)[: queries[0].limit]]
+    return sorted(once.values(), key=_place)[: queries[0].limit]
 
 
 def told_for_whom(reader: Reader, authority: Authority, tasks: Sequence[views.HumanTask]) -> list[views.HumanTask]:
@@ -128,12 +136,13 @@ def found_task(desk: Desk, reader: Reader, instance: InstanceId, number: int) ->
     )
 
 
-def detailed(found: FoundTask) -> views.TaskDetails:
-    """A question as callers see it."""
+def detailed(found: FoundTask, actor: Actor) -> views.TaskDetails:
+    """A question as somebody may see it."""
     op = found.node.op if found.node is not None and isinstance(found.node.op, Human) else Human(outcomes=())
     return views.task_details(
         found.task,
         found.header,
+        actor,
         outcomes=list(op.outcomes),
         form=op.form,
         people=[views.task_person(each) for each in found.people],

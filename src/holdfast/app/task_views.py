@@ -8,12 +8,16 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.app.visibility import is_for
 from holdfast.app.workflow_views import step_id
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import StoredComment, StoredDecision, StoredPerson
-from holdfast.kernel.records import StoredTask
+from holdfast.kernel.records import GuardedTask, StoredTask
 from holdfast.store.shapes import Header
 from holdfast.store.tasks import ListedDecision, ListedTask
+
+_decode_guarded = msgspec.json.Decoder(GuardedTask).decode
 
 
 class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,20 +155,21 @@ class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many of all these, each counted once, should have been answered by now."""
 
 
-def human_task(task: StoredTask, header: Header) -> HumanTask:
-    """A question of a run."""
-    return HumanTask(**_told(task, definition=header.definition, key=header.key))  # type: ignore[arg-type]
+def human_task(task: StoredTask, header: Header, actor: Actor) -> HumanTask:
+    """A question of a run, as somebody may see it."""
+    return HumanTask(**_told(task, actor, definition=header.definition, key=header.key))  # type: ignore[arg-type]
 
 
-def listed_task(listed: ListedTask) -> HumanTask:
-    """A question in a list."""
-    told = _told(listed.task, definition=listed.definition, key=listed.key)
+def listed_task(listed: ListedTask, actor: Actor) -> HumanTask:
+    """A question in a list, as somebody may see it."""
+    told = _told(listed.task, actor, definition=listed.definition, key=listed.key)
     return HumanTask(**{**told, "asked_at": listed.asked_at, "stands_for": listed.stands_for})  # type: ignore[arg-type]
 
 
 def task_details(
     task: StoredTask,
     header: Header,
+    actor: Actor,
     *,
     outcomes: list[str],
     form: dict[str, object] | None,
@@ -175,7 +180,7 @@ def task_details(
     """A question with all that belongs to it."""
     resolution = [] if task.resolution is None else msgspec.json.decode(task.resolution, type=list[object])
     return TaskDetails(
-        **_told(task, definition=header.definition, key=header.key),  # type: ignore[arg-type]
+        **_told(task, actor, definition=header.definition, key=header.key),  # type: ignore[arg-type]
         outcomes=outcomes,
         form=form,
         people=people,
@@ -185,9 +190,9 @@ def task_details(
     )
 
 
-def decided_task(listed: ListedDecision) -> DecidedTask:
-    """A decision that somebody has given."""
-    return DecidedTask(task=listed_task(listed.task), decision=task_decision(listed.decision))
+def decided_task(listed: ListedDecision, actor: Actor) -> DecidedTask:
+    """A decision that somebody has given, as they may see it."""
+    return DecidedTask(task=listed_task(listed.task, actor), decision=task_decision(listed.decision))
 
 
 def task_person(person: StoredPerson) -> TaskPerson:
@@ -233,7 +238,8 @@ def task_comment(comment: StoredComment) -> TaskComment:
     )
 
 
-def _told(task: StoredTask, *, definition: str, key: str) -> Mapping[str, object]:
+def _told(task: StoredTask, actor: Actor, *, definition: str, key: str) -> Mapping[str, object]:
+    subject, data = _seen(task, actor)
     return {
         "step_id": step_id(task.instance, task.number),
         "instance": task.instance,
@@ -242,9 +248,9 @@ def _told(task: StoredTask, *, definition: str, key: str) -> Mapping[str, object
         "definition": definition,
         "key": key,
         "requester": task.requester,
-        "subject": task.subject,
+        "subject": subject,
         "role": task.role,
-        "data": _shown_data(task.data),
+        "data": data,
         "agreement": task.agreement,
         "stage": task.stage,
         "status": task.status,
@@ -258,6 +264,17 @@ def _told(task: StoredTask, *, definition: str, key: str) -> Mapping[str, object
         "asked_at": task.opened_at,
         "decided_at": task.closed_at,
     }
+
+
+def _seen(task: StoredTask, actor: Actor) -> tuple[str, dict[str, object]]:
+    """What a question asks and shows, with the values that are for this actor."""
+    subject, data = task.subject, _shown_data(task.data)
+    if task.guarded is None:
+        return subject, data
+    more = _decode_guarded(task.guarded)
+    if more.subject is not None and is_for(more.subject.audience, actor):
+        subject = str(more.subject.value)
+    return subject, data | {name: each.value for name, each in more.data.items() if is_for(each.audience, actor)}
 
 
 def _shown_data(data: bytes | None) -> dict[str, object]:

@@ -7,10 +7,10 @@ from typing import cast
 
 import msgspec
 
-from holdfast.app.document_views import MASKED
 from holdfast.errors import ForbiddenError, PayloadError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.machine.graphs.audiences import MASKED, Audience
 from holdfast.machine.graphs.document import DocumentSpec, Field
 from holdfast.machine.runs.fields import holds_any, masked
 
@@ -22,10 +22,15 @@ _RELATED = "related"
 """The name under which events hold what was read of other documents."""
 
 
+def is_for(audience: Audience, actor: Actor) -> bool:
+    """Whether somebody may see what is for an audience."""
+    return all(actor.is_one_of(frozenset(roles)) for roles in audience)
+
+
 def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
     """The content, with the values masked that are for others' eyes. It is the caller's own: lists and objects in it are new."""
     fields = {} if spec is None else spec.fields
-    hides = _hidden_from(actor)
+    hides = hidden_from(actor)
     shown = {
         name: masked(fields[name], value, hides, MASKED) if name in fields else value for name, value in data.items()
     }
@@ -42,7 +47,7 @@ def listed(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) 
 
 def changes_shown(spec: DocumentSpec, changes: Mapping[str, object], actor: Actor) -> Data:
     """What a mutation has changed, each field with its values before and after."""
-    hides = _hidden_from(actor)
+    hides = hidden_from(actor)
     return {name: _pair_shown(spec.fields.get(name), value, hides) for name, value in changes.items()}
 
 
@@ -93,7 +98,7 @@ def said(spec: DocumentSpec | None, event: str, data: Data, actor: Actor) -> Dat
 
 def refuse_masks(spec: DocumentSpec, given: Mapping[str, object], actor: Actor) -> None:
     """PayloadError if somebody gives back what they were shown in the place of a value: it would be written over that."""
-    hides = _hidden_from(actor)
+    hides = hidden_from(actor)
     for name, value in given.items():
         field = spec.fields.get(name)
         if field is not None and holds_any(field, hides) and _holds_mask(field, value, hides):
@@ -103,7 +108,7 @@ def refuse_masks(spec: DocumentSpec, given: Mapping[str, object], actor: Actor) 
 
 def unseen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> list[str]:
     """The fields of a content that are for others' eyes, or a part of them is."""
-    hides = _hidden_from(actor)
+    hides = hidden_from(actor)
     return sorted(name for name in data if name in spec.fields and holds_any(spec.fields[name], hides))
 
 
@@ -126,10 +131,11 @@ def _holds_mask(field: Field, value: object, hides: Callable[[Field], bool]) -> 
     return False
 
 
-def _hidden_from(actor: Actor) -> Callable[[Field], bool]:
+def hidden_from(actor: Actor) -> Callable[[Field], bool]:
+    """Tells which fields somebody may not see."""
     return lambda field: bool(field.visible_to) and not actor.is_one_of(frozenset(field.visible_to))
 
 
 def _unshown_to(actor: Actor) -> Callable[[Field], bool]:
-    hides = _hidden_from(actor)
+    hides = hidden_from(actor)
     return lambda field: field.sensitive or hides(field)

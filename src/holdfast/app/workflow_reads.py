@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast, get_args
 
 import msgspec
 
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
+from holdfast.app.masking import mask_for
 from holdfast.app.paused import holds_on, told
 from holdfast.app.reasons import Circumstances, Why, why
 from holdfast.app.rights import check_reader
@@ -27,10 +28,12 @@ from holdfast.machine.runs.document_commands import Mutate, RequestTransition
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
+from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
 S = TypeVar("S", bound=Record)
+T = TypeVar("T")
 
 LARGEST_PAGE = 1000
 _LOOK_SECONDS = 1.0
@@ -64,6 +67,16 @@ def check_readable(desk: Desk, reader: Reader, identity: InstanceId) -> None:
         check_reader(desk, workflow_row(reader, identity).started_by)
 
 
+def look_at_run(desk: Desk, identity: InstanceId, question: Callable[[Desk, Reader], T]) -> Reply[T]:
+    """Ask about a run: of a document only what is visible to the actor."""
+
+    def hides_something(reader: Reader) -> bool:
+        header = workflow_row(reader, identity)
+        return mask_for(desk, header.kind, header.definition, header.definition_version) is not None
+
+    return desk.look_for(question, needs_roles=hides_something)
+
+
 def folded_workflow(desk: Desk, reader: Reader, identity: InstanceId) -> CachedInstance:
     """A workflow's instance as its events tell it."""
     tracked = desk.folded(reader, desk.address(instance=identity))
@@ -82,7 +95,7 @@ def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.Workflo
     state = cast("State", tracked.state)
     held_by = holds_on(desk, header, state)
     requests = reader.resume_requests(header.id)
-    return views.workflow_instance(
+    shown = views.workflow_instance(
         header,
         state,
         given=given,
@@ -91,6 +104,11 @@ def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.Workflo
         requests=requests,
         graph=graph_of(desk, header),
     )
+    mask = mask_for(desk, header.kind, header.definition, header.definition_version)
+    if mask is None:
+        return shown
+    context = cast("dict[str, object]", mask.data(shown.context))
+    return msgspec.structs.replace(shown, context=context, result=mask.data(shown.result))
 
 
 def begun(reader: Reader, headers: Sequence[Header]) -> set[InstanceId]:
@@ -106,7 +124,14 @@ def shown_steps(desk: Desk, reader: Reader, header: Header, rows: Sequence[Store
     called = views.called_steps(effects, desk.registry.library.speaker)
     letters = reader.dead_letters(instance=header.id, source="step", limit=LARGEST_PAGE)
     dead = {letter.number for letter in letters}
-    return views.steps(rows, words_of(header.kind), called=called, dead=dead, is_paused=header.status == "paused")
+    steps = views.steps(rows, words_of(header.kind), called=called, dead=dead, is_paused=header.status == "paused")
+    mask = mask_for(desk, header.kind, header.definition, header.definition_version)
+    if mask is None:
+        return steps
+    return [
+        msgspec.structs.replace(each, input=mask.data(each.input), output=mask.output(each.name, each.output))
+        for each in steps
+    ]
 
 
 def explained(desk: Desk, identity: InstanceId) -> Why:

@@ -90,6 +90,21 @@ TaskStatus = Literal["open", "info_requested", "decided", "withdrawn", "expired"
 """`info_requested` while somebody who is asked waits for an answer of the requester; the question is open all the same."""
 
 
+class GuardedValue(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A value that only some may see."""
+
+    value: object
+    audience: tuple[tuple[str, ...], ...]
+    """Sets of roles; a reader needs one role of each."""
+
+
+class GuardedTask(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What a question shows to some alone."""
+
+    subject: GuardedValue | None = None
+    data: dict[str, GuardedValue] = {}
+
+
 class TaskOpened(Record, frozen=True, kw_only=True, gc=False):
     """Somebody is asked to decide. Name and key of the workflow are written beside it."""
 
@@ -111,6 +126,8 @@ class TaskOpened(Record, frozen=True, kw_only=True, gc=False):
     claimed_by: str = ""
     due_at: datetime | None = None
     data: bytes | None = None
+    guarded: bytes | None = None
+    """A `GuardedTask` as JSON: what subject and data hold instead of masks, and who may see it. None if everybody may see all of it."""
     resolution: bytes | None = None
     """Why those are asked who are, as JSON: each part of the question, and what came of it; None if the definition names them."""
     document_version: str | None = None

@@ -10,9 +10,10 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, EVE, FINANCE, GIVEN, active, approve, asking, graph, opened, submitted
 from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings, StepContext
-from holdfast.app.document_views import MASKED, DocumentView
+from holdfast.app.document_views import DocumentView
 from holdfast.authoring.definition import Definition
 from holdfast.errors import HoldfastError, ReusedIdError
+from holdfast.machine.graphs.audiences import MASKED
 from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.runtime.commit.joint import Joint

@@ -12,8 +12,8 @@ from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER, body, register
 from app.documents.test_outward import ALLOWED, SLOT
 from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError
-from holdfast.app.document_views import MASKED
 from holdfast.app.visibility import printed
+from holdfast.machine.graphs.audiences import MASKED
 from holdfast.machine.graphs.document import Field
 from people.test_webhook import Receiver, receiver
 from support.engines import Place

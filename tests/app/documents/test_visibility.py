@@ -10,7 +10,7 @@ import pytest
 
 from app.documents.blueprints import of
 from holdfast import Actor, ForbiddenError, PayloadError, Settings
-from holdfast.app.document_views import MASKED
+from holdfast.machine.graphs.audiences import MASKED
 from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, Receiver, receiver
 from support.engines import Place

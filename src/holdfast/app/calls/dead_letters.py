@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, nothing
 from holdfast.app.letter_groups import LetterGroups, grouped
+from holdfast.app.masking import DOCUMENTS, Mask, mask_for
 from holdfast.app.operator_views import DeadLetter, dead_letter
 from holdfast.app.references import InstanceLike, LetterLike, checked_instance, checked_letter
 from holdfast.app.rights import check_reader, check_repairer
@@ -48,11 +49,11 @@ class FutureDeadLetters:
     ) -> Reply[builtins.list[DeadLetter]]:
         """What gave up, oldest first; give the last id as `after` for the next page. `key` is the business key of the instance."""
 
-        def read() -> list[DeadLetter]:
+        def read() -> builtins.list[shapes.DeadLetter]:
             check_reader(self._desk)
             identity = None if instance is None else checked_instance(instance)
             _check_filters(definition, source, key)
-            found = self._desk.reader.dead_letters(
+            return self._desk.reader.dead_letters(
                 instance=identity,
                 definition=definition,
                 source=source,
@@ -60,9 +61,12 @@ class FutureDeadLetters:
                 after=checked_after(after),
                 limit=checked_limit(limit),
             )
-            return [self._shown(each) for each in found]
 
-        return self._desk.read(read)
+        return self._desk.read_for(
+            read,
+            lambda found, desk: [_shown(desk, each) for each in found],
+            needs_roles=lambda found: any(_mask(self._desk, each) is not None for each in found),
+        )
 
     def count(
         self,
@@ -106,11 +110,15 @@ class FutureDeadLetters:
     def get(self, letter: LetterLike) -> Reply[DeadLetter]:
         """One dead letter."""
 
-        def read() -> DeadLetter:
+        def read() -> shapes.DeadLetter:
             check_reader(self._desk)
-            return self._shown(self._letter(letter))
+            return self._letter(letter)
 
-        return self._desk.read(read)
+        return self._desk.read_for(
+            read,
+            lambda found, desk: _shown(desk, found),
+            needs_roles=lambda found: _mask(self._desk, found) is not None,
+        )
 
     def requeue(self, letter: LetterLike, input: object = None) -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
         """Put what gave up back to work, with its attempts reset. A step may be given another input to work on, also as JSON."""
@@ -185,9 +193,6 @@ class FutureDeadLetters:
             told = f"nothing of this name is published{suggestion(definition, published)}"
             raise NotFoundError("workflow", definition, hint=told)
 
-    def _shown(self, letter: shapes.DeadLetter) -> DeadLetter:
-        return dead_letter(letter, self._desk.registry.codec)
-
     def _letter(self, letter: LetterLike) -> shapes.DeadLetter:
         number = checked_letter(letter)
         found = self._desk.reader.dead_letter(number)
@@ -234,3 +239,16 @@ def _check_filters(definition: object, source: object, key: object) -> None:
     checked_key(definition, "definition", may_be_empty=True)
     checked_key("" if source is None else source, "source", may_be_empty=True)
     checked_key(key, "key", may_be_empty=True)
+
+
+def _mask(desk: Desk, letter: shapes.DeadLetter) -> Mask | None:
+    return mask_for(desk, DOCUMENTS, letter.definition, letter.definition_version)
+
+
+def _shown(desk: Desk, letter: shapes.DeadLetter) -> DeadLetter:
+    """A dead letter; of a document only what is visible to the actor of the desk."""
+    shown, mask = dead_letter(letter, desk.registry.codec), _mask(desk, letter)
+    if mask is None:
+        return shown
+    is_step = letter.source in {"step", "compensation"}
+    return msgspec.structs.replace(shown, payload=mask.data(shown.payload) if is_step else mask.whole(shown.payload))

@@ -254,12 +254,13 @@ class FutureDirectory:
         desk = self._desk
 
         def read() -> builtins.list[HumanTask]:
+            actor = desk.with_roles().request.actor
             with desk.directory.looking(desk.tenant) as rows:
                 lost = stranded(Look(rows, desk.service.shared.clock.now()))
             with desk.reader.look() as reader:
                 named = (*(Asked("role", role) for role in lost.roles), *(Asked("user", each) for each in lost.people))
                 found = reader.open_tasks(TaskQuery(people=named, limit=_MOST_TASKS)) if named else []
-                return [listed_task(each) for each in found if _is_held_up(reader, each.task, lost)]
+                return [listed_task(each, actor) for each in found if _is_held_up(reader, each.task, lost)]
 
         return desk.consult(read)
 

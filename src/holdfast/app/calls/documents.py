@@ -54,6 +54,7 @@ from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
+from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
@@ -193,7 +194,7 @@ class FutureDocuments:
         def check(desk: Desk, reader: Reader) -> EditCheck:
             return checked_edit(desk, d.found(desk, reader, type, id, is_own=True), command)
 
-        return self._desk.known(lambda desk: desk.look(lambda reader: check(desk, reader)))
+        return self._desk.look_for(check, needs_roles=lambda _: True)
 
     @aside
     def notify_mutation(
@@ -348,7 +349,7 @@ class FutureDocuments:
 
     def get(self, type: str, id: str) -> Reply[DocumentView]:  # noqa: A002 - the words that everybody uses for it
         """A document as it is, its window, and what the caller can ask for from here. Who wants it may look, who is asked, and who may look at all runs."""
-        return self._look(type, id, lambda _, known: d.view_of(self._desk, known))
+        return self._look(type, id, lambda desk, _, known: d.view_of(desk, known))
 
     def versions(
         self,
@@ -359,21 +360,21 @@ class FutureDocuments:
         limit: int | None = None,
     ) -> Reply[builtins.list[DocumentVersion]]:
         """Every version that a document had, the first one first; with a limit so many of them, behind the number of the last page's last one."""
-        return self._look(type, id, lambda reader, known: d.versions_of(self._desk, reader, known, (after, limit)))
+        return self._look(type, id, lambda desk, reader, known: d.versions_of(desk, reader, known, (after, limit)))
 
     def version(self, type: str, id: str, version: int) -> Reply[DocumentVersion]:  # noqa: A002 - see get
         """One version of a document, exactly as it was: what an approver of that version decides on."""
         return self._look(
             type,
             id,
-            lambda reader, known: d.version_of(self._desk, reader, known, d.number(version, "version")),
+            lambda desk, reader, known: d.version_of(desk, reader, known, d.number(version, "version")),
         )
 
     def page(self, type: str, id: str, version: int | None = None) -> Reply[str]:  # noqa: A002 - see get
         """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
 
-        def read(reader: Reader, known: d.Found) -> str:
-            return page_of(self._desk, reader, known, None if version is None else d.number(version, "version"))
+        def read(desk: Desk, reader: Reader, known: d.Found) -> str:
+            return page_of(desk, reader, known, None if version is None else d.number(version, "version"))
 
         return self._look(type, id, read)
 
@@ -382,30 +383,30 @@ class FutureDocuments:
         return self._look(
             type,
             id,
-            lambda reader, known: d.differences(
-                self._desk, reader, known, (d.number(old, "version"), d.number(new, "version"))
+            lambda desk, reader, known: d.differences(
+                desk, reader, known, (d.number(old, "version"), d.number(new, "version"))
             ),
         )
 
     def mutations(self, type: str, id: str) -> Reply[builtins.list[DocumentMutation]]:  # noqa: A002 - see get
         """What was done to a document, in order: business mutations, and those of its workflow."""
-        return self._look(type, id, lambda reader, known: d.mutations_of(self._desk, reader, known))
+        return self._look(type, id, d.mutations_of)
 
     def audit(self, type: str, id: str) -> Reply[builtins.list[AuditLine]]:  # noqa: A002 - see get
         """Who did what to a document, when, from where, why and how, steps of its workflow included."""
-        return self._look(type, id, lambda reader, known: d.audit_of(self._desk, reader, known))
+        return self._look(type, id, d.audit_of)
 
     def rounds(self, type: str, id: str) -> Reply[builtins.list[DocumentRound]]:  # noqa: A002 - see get
         """The rounds of a document: its ways from a state to its rest."""
-        return self._look(type, id, d.rounds_of)
+        return self._look(type, id, lambda _, reader, known: d.rounds_of(reader, known))
 
     def links(self, type: str, id: str) -> Reply[builtins.list[DocumentLink]]:  # noqa: A002 - see get
         """What a document has to do with others: those that it refers to, and those that steps of it or of them have made, changed and started."""
-        return self._look(type, id, lambda reader, known: links_of(reader, known, self._desk.request.actor))
+        return self._look(type, id, lambda desk, reader, known: links_of(reader, known, desk.request.actor))
 
     def choices(self, type: str, id: str) -> Reply[builtins.list[DocumentChoice]]:  # noqa: A002 - see get
         """Why a document went the way it did: every step that asked something, with the expression, the values that it read, and what came out."""
-        return self._look(type, id, lambda reader, known: choices_of(self._desk, reader, known))
+        return self._look(type, id, choices_of)
 
     def list(
         self,
@@ -418,7 +419,7 @@ class FutureDocuments:
     ) -> Reply[DocumentPage]:
         """Documents of a type, newest first. Whoever may not look at all runs sees their own, with `requester`."""
 
-        def read(reader: Reader) -> DocumentPage:
+        def read(desk: Desk, reader: Reader) -> DocumentPage:
             query = DocumentQuery(
                 type=checked_key(type, "type"),
                 status=checked_key(status, "status", may_be_empty=True),
@@ -426,17 +427,21 @@ class FutureDocuments:
                 before=None if cursor is None else checked_instance(cursor),
                 limit=min(checked_limit(limit), LARGEST_PAGE),
             )
-            check_reader(self._desk, query.requester, what="list the documents of others; name yourself as `requester`")
+            check_reader(desk, query.requester, what="list the documents of others; name yourself as `requester`")
             rows = reader.documents(query)
             last = rows[-1].instance if len(rows) == query.limit else None
-            return DocumentPage(items=[d.summary_of(self._desk, row) for row in rows], next=last)
+            return DocumentPage(items=[d.summary_of(desk, row) for row in rows], next=last)
 
-        return self._desk.look(read)
+        return self._desk.look_for(read, needs_roles=lambda _: d.depends_on_roles(self._desk, type))
 
     # -- how
 
-    def _look(self, type_: str, id_: str, question: Callable[[Reader, d.Found], T]) -> Reply[T]:
-        return self._desk.look(lambda reader: question(reader, d.found(self._desk, reader, type_, id_)))
+    def _look(self, type_: str, id_: str, question: Callable[[Desk, Reader, d.Found], T]) -> Reply[T]:
+        def look(desk: Desk, reader: Reader) -> T:
+            return question(desk, reader, d.found(desk, reader, type_, id_))
+
+        may_read = self._desk.request.actor.may(READ)
+        return self._desk.look_for(look, needs_roles=lambda _: not may_read or d.depends_on_roles(self._desk, type_))
 
     def _rules(self, name: str, action: str) -> builtins.list[DocumentRule]:
         return self._desk.registry.charters.rules_for(self._desk.tenant, name, action)
@@ -460,6 +465,13 @@ class FutureDocuments:
         checked_key(repeated, "idempotency key", may_be_empty=True)
         if self._desk.is_within:
             return answered(Reply(), lambda: carry_out(self._desk, (name, key), command, repeated, version=version))
+        if self._desk.may_have_roles:  # Policies, rules and masks go by them.
+            known = self._desk.consult(self._desk.with_roles)
+            return followed(
+                known,
+                lambda desk: FutureDocuments(desk)._done(name, key, command, repeated, version=version),  # noqa: SLF001 - the same calls
+                self._desk.reply(),
+            )
         address = address_of(self._desk, name, key)
         sent = self._desk.command(
             address,

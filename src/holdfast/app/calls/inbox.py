@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import builtins
 
+import msgspec
+
 from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit
+from holdfast.app.masking import DOCUMENTS, mask_for
 from holdfast.app.operator_views import InboxMessage, inbox_message
 from holdfast.app.references import MessageLike, checked_message
 from holdfast.app.rights import check_reader, check_repairer
@@ -31,7 +34,7 @@ class FutureInbox:
     ) -> Reply[builtins.list[InboxMessage]]:
         """Commands that were accepted and wait, in order; give the last id as `after` for the next page. `type` is the name of a command."""
 
-        def read() -> list[InboxMessage]:
+        def read() -> builtins.list[InboxMessage]:
             check_reader(self._desk, what="look at commands that wait")
             found = self._desk.service.survey(
                 lambda parts: parts.inbox().waiting(
@@ -45,7 +48,11 @@ class FutureInbox:
             )
             return [inbox_message(each, self._desk.registry.codec) for each in found]
 
-        return self._desk.read(read)
+        return self._desk.read_for(
+            read,
+            lambda found, desk: [_shown(desk, each) for each in found],
+            needs_roles=lambda found: any(mask_for(self._desk, DOCUMENTS, each.definition) for each in found),
+        )
 
     def bury(self, message: MessageLike) -> Reply[None]:
         """Move a command that waits, for example because no code can read it, to the dead letters: it can be discarded or requeued there."""
@@ -67,3 +74,9 @@ class FutureInbox:
             self._desk.service.hint()  # Those behind it need not wait any more.
 
         return self._desk.read(move)
+
+
+def _shown(desk: Desk, message: InboxMessage) -> InboxMessage:
+    """A command that waits; of one for a document only what is visible to the actor of the desk."""
+    mask = mask_for(desk, DOCUMENTS, message.definition)
+    return message if mask is None else msgspec.structs.replace(message, payload=mask.whole(message.payload))

@@ -25,6 +25,7 @@ from holdfast.app.desk import (
 from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
+from holdfast.app.masking import mask_for
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
 from holdfast.app.paused import holds_on
 from holdfast.app.pictures import Format, chosen_edges, drawn, rivals
@@ -51,6 +52,7 @@ from holdfast.app.workflow_reads import (
     explained,
     folded_workflow,
     graph_of,
+    look_at_run,
     shown_rows,
     shown_steps,
     standing_of,
@@ -109,16 +111,16 @@ class FutureRun(Handle, Generic[R]):
 
     def describe(self) -> Reply[views.WorkflowInstance]:
         """The run with its status, its input and its data."""
-        return self._look(lambda reader: described(self._desk, reader, self.id))
+        return self._look_masked(lambda desk, reader: described(desk, reader, self.id))
 
     def steps(self) -> Reply[list[views.Step]]:
         """The steps of the run, in the order in which they began."""
 
-        def read(reader: Reader) -> list[views.Step]:
+        def read(desk: Desk, reader: Reader) -> list[views.Step]:
             header = workflow_row(reader, self.id)
-            return shown_steps(self._desk, reader, header, reader.rows(STEPS, header.id))
+            return shown_steps(desk, reader, header, reader.rows(STEPS, header.id))
 
-        return self._look(read)
+        return self._look_masked(read)
 
     def history(self, *, after: int = 0, limit: int | None = None) -> Reply[list[views.HistoryEntry]]:
         """The history of the run, in order; give the last sequence as `after` for the next page.
@@ -126,26 +128,26 @@ class FutureRun(Handle, Generic[R]):
         Nothing is folded, and an event that this code does not know is shown with its plain data.
         """
 
-        def read(reader: Reader) -> list[views.HistoryEntry]:
+        def read(desk: Desk, reader: Reader) -> list[views.HistoryEntry]:
             start, most = checked_span(after, limit)
             header = workflow_row(reader, self.id)
             try:
-                graph = graph_of(self._desk, header)
+                graph = graph_of(desk, header)
             except HoldfastError:
                 graph = None  # Written by newer code: the events can be told without it.
-            teller = Teller(self._desk.registry.library.speaker, graph, self._desk.request.actor)
+            mask = mask_for(desk, header.kind, header.definition, header.definition_version)
+            teller = Teller(desk.registry.library.speaker, graph, desk.request.actor, mask)
             return teller.page(reader, header.id, after=start, limit=most)
 
-        return self._look(read)
+        return self._look_masked(read)
 
     def tasks(self) -> Reply[list[HumanTask]]:
         """The questions of the run to people, answered ones included."""
-
-        def read() -> list[HumanTask]:
-            header, found = shown_rows(self._desk, TASKS, self.id)
-            return [human_task(each, header) for each in found]
-
-        return self._desk.read(read)
+        return self._desk.read_for(
+            lambda: shown_rows(self._desk, TASKS, self.id),
+            lambda found, desk: [human_task(each, found[0], desk.request.actor) for each in found[1]],
+            needs_roles=lambda found: any(each.guarded for each in found[1]),
+        )
 
     def diagram(self, *, format: Format = "mermaid") -> Reply[str]:  # noqa: A002 - the word that everybody uses for it
         """A drawing of the run with its live state, as Mermaid, DOT or JSON."""
@@ -422,6 +424,15 @@ class FutureRun(Handle, Generic[R]):
             return question(reader)
 
         return self._desk.look(look)
+
+    def _look_masked(self, question: Callable[[Desk, Reader], T]) -> Reply[T]:
+        """The same, where the answer tells of the data: of documents only what is visible to whoever calls."""
+
+        def look(desk: Desk, reader: Reader) -> T:
+            check_readable(desk, reader, self.id)
+            return question(desk, reader)
+
+        return look_at_run(self._desk, self.id, look)
 
     @property
     def _address(self) -> Address:

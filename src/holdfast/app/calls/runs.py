@@ -11,15 +11,24 @@ from typing import NamedTuple, cast
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_at, checked_flag, checked_instant, checked_key, checked_last, checked_limit
+from holdfast.app.desk import (
+    Desk,
+    checked_at,
+    checked_flag,
+    checked_instant,
+    checked_key,
+    checked_last,
+    checked_limit,
+    failed,
+)
 from holdfast.app.past import PastState, state_at
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
 from holdfast.app.resumption import RESUMPTION
 from holdfast.app.rights import check_reader
 from holdfast.app.words import spoken, words_of
-from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readable, described, workflow_row
+from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readable, described, look_at_run, workflow_row
 from holdfast.authoring.words import Words
-from holdfast.errors import PayloadError
+from holdfast.errors import HoldfastError, PayloadError
 from holdfast.runtime.replies import Reply
 from holdfast.store.paging import page_of
 from holdfast.store.reading import Reader
@@ -35,13 +44,16 @@ class FutureRuns:
 
     def get(self, run: InstanceLike) -> Reply[views.WorkflowInstance]:
         """A run with its status, its input and its data."""
-
-        def read(reader: Reader) -> views.WorkflowInstance:
+        try:
             identity = checked_instance(run)
-            check_readable(self._desk, reader, identity)
-            return described(self._desk, reader, identity)
+        except HoldfastError as error:
+            return failed(error)
 
-        return self._desk.look(read)
+        def read(desk: Desk, reader: Reader) -> views.WorkflowInstance:
+            check_readable(desk, reader, identity)
+            return described(desk, reader, identity)
+
+        return look_at_run(self._desk, identity, read)
 
     def list(  # noqa: PLR0913 - filters, all by name
         self,

@@ -23,24 +23,32 @@ from holdfast.app.kept_apart import open_to
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_reads import (
+    FoundTask,
     checked_part,
     decision_place,
     detailed,
     found_task,
     inboxes,
     mine_of,
-    tasks_of,
+    rows_of,
     told_for_whom,
 )
 from holdfast.app.task_rights import check_list, check_question, may_see_all, onlooker
-from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome, decided_task
+from holdfast.app.task_views import (
+    DecidedTask,
+    HumanTask,
+    TaskCounts,
+    TaskDetails,
+    TaskOutcome,
+    decided_task,
+    listed_task,
+)
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.asks import HEAVIEST
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
-from holdfast.store.reading import Reader
-from holdfast.store.tasks import Asked, TaskQuery
+from holdfast.store.tasks import Asked, ListedDecision, ListedTask, TaskQuery
 
 _MOST_AT_ONCE = 1000
 
@@ -79,14 +87,9 @@ class FutureTasks:
         such as `task:reassign`.
         """
 
-        def read() -> list[HumanTask]:
-            part, last = checked_part(mine), checked_last(after, HumanTask, "`after`")
-            if part and role is not None:
-                raise PayloadError(
-                    "`mine` holds the questions to roles of one's own already; leave out `role` or `mine`"
-                )
+        def query() -> TaskQuery:
             asked = None if role is None else (Asked("role", checked_key(role, "role")),)
-            query = TaskQuery(
+            return TaskQuery(
                 people=asked,
                 definition=checked_definition(definition)[0] if definition else "",
                 key=checked_key(key, "key", may_be_empty=True),
@@ -94,29 +97,49 @@ class FutureTasks:
                 due_before=self._desk.service.shared.clock.now() if is_overdue else None,
                 limit=checked_limit(limit),
             )
-            if not part and not requested_by_me:
-                check_list(self._desk, role=role, definition=query.definition)
-            if part is None:
-                with self._desk.reader.look() as reader:
-                    return tasks_of(reader, [query], last)
-            authority = authority_at(self._desk)
+
+        def others() -> builtins.list[ListedTask]:
+            last, wanted = checked_last(after, HumanTask, "`after`"), query()
+            if not requested_by_me:
+                check_list(self._desk, role=role, definition=wanted.definition)
             with self._desk.reader.look() as reader:
-                found = open_to(self._desk, reader, mine_of(authority, query, part), last)
+                return rows_of(reader, [wanted], last)
+
+        def own() -> builtins.list[HumanTask]:
+            part, last = checked_part(mine), checked_last(after, HumanTask, "`after`")
+            if part is None or role is not None:
+                raise PayloadError(
+                    "`mine` holds the questions to roles of one's own already; leave out `role` or `mine`"
+                )
+            wanted, authority = query(), authority_at(self._desk)
+            with self._desk.reader.look() as reader:
+                queries = mine_of(authority, wanted, part)
+                found = open_to(self._desk, reader, queries, last, seen_by=authority.actor)
                 return told_for_whom(reader, authority, found)
 
-        is_about_others = requested_by_me or may_see_all(self._desk)
-        return self._desk.read(read) if is_about_others and mine is False else self._desk.consult(read)
+        if mine is not False:
+            return self._desk.consult(own)
+        return self._desk.read_for(
+            others,
+            lambda rows, desk: [listed_task(each, desk.request.actor) for each in rows],
+            needs_roles=lambda rows: any(each.task.guarded for each in rows),
+            is_patient=not requested_by_me and not may_see_all(self._desk),
+        )
 
     def decided(self, *, after: DecidedTask | None = None, limit: int = 100) -> Reply[builtins.list[DecidedTask]]:
         """What the actor has decided, newest first; give the last one as `after` for the next page."""
 
-        def read(reader: Reader) -> list[DecidedTask]:
+        def read() -> builtins.list[ListedDecision]:
             last = checked_last(after, DecidedTask, "`after`")
             place = None if last is None else decision_place(last)
-            found = reader.decisions_by(self._desk.request.actor.id, after=place, limit=checked_limit(limit))
-            return [decided_task(each) for each in found]
+            with self._desk.reader.look() as reader:
+                return reader.decisions_by(self._desk.request.actor.id, after=place, limit=checked_limit(limit))
 
-        return self._desk.look(read)
+        return self._desk.read_for(
+            read,
+            lambda rows, desk: [decided_task(each, desk.request.actor) for each in rows],
+            needs_roles=lambda rows: any(each.task.task.guarded for each in rows),
+        )
 
     def counts(self) -> Reply[TaskCounts]:
         """How many questions wait for the actor, as `list(mine=True)` shows them.
@@ -144,15 +167,20 @@ class FutureTasks:
         the capability `execution:read`, or one by which questions are handed on.
         """
 
-        def read() -> TaskDetails:
+        def read() -> FoundTask:
             instance, number = checked_step(task)
             looking = onlooker(self._desk)
             with self._desk.reader.look() as reader:
                 found = found_task(self._desk, reader, instance, number)
             check_question(self._desk, looking, found)
-            return detailed(found)
+            return found
 
-        return self._desk.read(read) if may_see_all(self._desk) else self._desk.consult(read)
+        return self._desk.read_for(
+            read,
+            lambda found, desk: detailed(found, desk.request.actor),
+            needs_roles=lambda found: found.task.guarded is not None,
+            is_patient=not may_see_all(self._desk),
+        )
 
     # -- decisions
 

@@ -8,9 +8,8 @@ from typing import Final, Literal
 import msgspec
 
 from holdfast.authoring.document.contract_format import Contract, Field, ListField, ObjectField
+from holdfast.machine.graphs.audiences import MASKED
 
-MASKED: Final = "***"
-"""What stands for a value that is not shown."""
 _ABSENT: Final = object()
 
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
+from holdfast.machine.graphs.audiences import Audiences, Guarded
 from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.graphs.forms import Form
 from holdfast.machine.graphs.graph import (
@@ -73,6 +74,8 @@ class GraphIndex:
             node.id: {name: Expression.from_data(stored) for name, _, stored in node.op.formulas(node.id)}
             for node in graph.nodes.values()
         }
+        self.audiences = Audiences(graph, self._formulas)
+        """Who may see what its expressions read."""
         self._lists = {name: _place(each["items"]) for name, each in self._formulas.items() if "items" in each}
         self._answering = frozenset(node.id for node in graph.nodes.values() if node.op.is_answering)
         self._named = frozenset(
@@ -202,6 +205,10 @@ class GraphIndex:
     def shown(self, node: str) -> dict[str, Expression]:
         """What a question shows of the data."""
         return self._shown[node]
+
+    def guarded(self, node: str, name: str) -> Guarded | None:
+        """An expression of a node by its name, if only some may see what it reads."""
+        return self.audiences.guarded(node, name)
 
     def until(self, node: str) -> Expression | None:
         """What gives the instant that a node waits for."""

@@ -79,6 +79,16 @@ class FindEvents(_Errand, frozen=True, kw_only=True):
     """What they may look at besides, by the name that it goes by: the document of the run."""
 
 
+class FullWords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What a notice says to those who may see the fields that it reads."""
+
+    subject: str
+    body: str = ""
+    html: str = ""
+    audience: list[list[str]]
+    """Sets of roles; whoever is told needs one role of each."""
+
+
 class Notify(_Errand, frozen=True, kw_only=True):
     """Tell somebody something by one channel; what became of it is told by EndNotice, if it failed or is waited for."""
 
@@ -101,6 +111,8 @@ class Notify(_Errand, frozen=True, kw_only=True):
     """What the run tells them of: the same for all recipients and channels."""
     told: list[tuple[Literal["user", "role"], str]] = []
     """Who is told the same by the same channel in notices of their own: whoever is among them gets no second one."""
+    full: FullWords | None = None
+    """What the texts above hold instead of masks; None if nothing is masked."""
 
 
 class Post(_Errand, frozen=True, kw_only=True):

@@ -7,17 +7,18 @@ from typing import Literal, NamedTuple
 
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored
+from holdfast.machine.graphs.audiences import Audience
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.commands import EndNotice
-from holdfast.machine.runs.errands import Notify, Person
+from holdfast.machine.runs.errands import FullWords, Notify, Person
 from holdfast.machine.runs.events import NotificationDelivered, NotificationFailed
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.wording import subject_of
+from holdfast.machine.runs.wording import Text, subject_of
 
 IN_APP = "in_app"
 """The channel of questions that name none."""
@@ -29,12 +30,24 @@ _PREFIXES = {"opened": "", "handed": "", "reminded": "Reminder: ", "escalated": 
 _UNAWAITED = Ignored(reason="nobody waits for this notice")
 
 
+_NOTHING = Text("", "")
+
+
 class Words(NamedTuple):
     """What is told."""
 
-    subject: str
-    body: str = ""
-    html: str = ""
+    subject: Text
+    body: Text = _NOTHING
+    html: Text = _NOTHING
+
+    @property
+    def audience(self) -> Audience:
+        """Who may be told all of it."""
+        return (*self.subject.audience, *self.body.audience, *self.html.audience)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:LONGEST_SUBJECT]
 
 
 def send(
@@ -51,7 +64,7 @@ def send(
 
     People and roles may lead to the same person: each notice names those before it, who are not told again.
     """
-    keys = []
+    keys, full = [], _full(words)
     number, node = place
     named = sorted(people, key=lambda each: each.kind == "role")  # Whoever is named gets a notice of their own.
     for channel in dict.fromkeys(channels):
@@ -66,16 +79,28 @@ def send(
                     channel=channel,
                     kind=person.kind,
                     to=person.name,
-                    subject=" ".join(words.subject.split())[:LONGEST_SUBJECT],
-                    body=words.body[:LONGEST_BODY],
-                    html=words.html[:LONGEST_BODY],
+                    subject=_line(words.subject.shown),
+                    body=words.body.shown[:LONGEST_BODY],
+                    html=words.html.shown[:LONGEST_BODY],
                     waits=waits,
                     occasion=f"{number}/{occasion}",
                     told=list(told),
+                    full=full,
                 )
             )
             told.append((person.kind, person.name))
     return keys
+
+
+def _full(words: Words) -> FullWords | None:
+    if not words.audience:
+        return None
+    return FullWords(
+        subject=_line(words.subject.full),
+        body=words.body.full[:LONGEST_BODY],
+        html=words.html.full[:LONGEST_BODY],
+        audience=[list(roles) for roles in dict.fromkeys(words.audience)],
+    )
 
 
 def asked(turn: Turn, step: Step) -> list[Person]:
@@ -90,8 +115,9 @@ def tell_of_task(turn: Turn, step: Step, people: Sequence[Person], occasion: str
     try:
         subject = subject_of(turn.routes, node, text_names(turn.state, turn.state.tokens[step.token].data))
     except ExpressionError:  # It was asked before the data changed: what its author wrote still tells what it is about.
-        subject = node.op.subject
-    words = Words(f"{_PREFIXES[occasion]}{subject}")
+        subject = Text(node.op.subject, node.op.subject)
+    prefix = _PREFIXES[occasion]
+    words = Words(Text(f"{prefix}{subject.shown}", f"{prefix}{subject.full}", subject.audience))
     channels = node.op.channels or (IN_APP,)
     send(turn, (step.number, step.node), words, people, channels=channels, occasion=f"{occasion}:{count}")
 

@@ -19,7 +19,7 @@ from holdfast.machine.runs.notices import IN_APP, Words, send
 from holdfast.machine.runs.posts import post
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
-from holdfast.machine.runs.wording import filled
+from holdfast.machine.runs.wording import Text, text_of
 
 Data = dict[str, object]
 
@@ -105,11 +105,11 @@ def _send(turn: Turn, rule: DocumentRule, asked: Data) -> None:
         fields = index_of(turn.routes).spec.fields
         hidden = {name for name, field in fields.items() if holds_any(field, _is_private)}
         shown: Data = {name: value for name, value in document.data.items() if name not in hidden}
-        given: Data = {"url": text("url"), "secret": rule.secret, "payload.rule": rule.name}
+        given: Data = {"url": text("url").shown, "secret": rule.secret, "payload.rule": rule.name}
         post(turn, (0, ""), given | {"payload.document": {**document.own(), "data": shown}}, occasion=occasion)
         return
     people = [
-        Person(kind="role" if each.startswith(ROLE) else "user", name=text(f"to.{place}", each.removeprefix(ROLE)))
+        Person(kind="role" if each.startswith(ROLE) else "user", name=text(f"to.{place}", each.removeprefix(ROLE)).full)
         for place, each in enumerate(rule.to)
     ]
     words = Words(subject=text("subject"), body=text("body"))
@@ -121,10 +121,10 @@ def _is_private(field: Field) -> bool:
     return field.sensitive or bool(field.visible_to)
 
 
-def _filled(turn: Turn, rule: DocumentRule, asked: Data, name: str, text: str = "") -> str:  # noqa: PLR0917 - bound but for the last two
+def _filled(turn: Turn, rule: DocumentRule, asked: Data, name: str, text: str = "") -> Text:  # noqa: PLR0917 - bound but for the last two
     template = rule.templates.get(name)
     expression = None if template is None else index_of(turn.routes).rule(template)
-    return filled(expression, text or str(getattr(rule, name, "")), asked)
+    return text_of(expression, turn.routes.audiences.guard(expression), text or str(getattr(rule, name, "")), asked)
 
 
 def _blocked(rule: DocumentRule) -> str:

@@ -14,6 +14,9 @@ from holdfast.store.notifications import Recipient
 People: TypeAlias = Callable[[str, Recipient], list[Principal]]
 """Those of a tenant who are meant by a name, as far as they are known."""
 
+Roles: TypeAlias = Callable[[str, Recipient], frozenset[str]]
+"""The roles of a recipient in a tenant."""
+
 
 def addresses_in(directory: Directory, clock: Callable[[], datetime]) -> Addresses:
     """Looks addresses up in a directory when something is sent: those of a role are those of its holders then.
@@ -46,6 +49,23 @@ def principals_in(directory: Directory, clock: Callable[[], datetime]) -> People
             return []
         with directory.looking(tenant) as rows:
             return rows.principals(Look(rows, now).holders(of.name) if of.kind == "role" else [of.name])
+
+    return look_up
+
+
+def roles_in(directory: Directory, clock: Callable[[], datetime]) -> Roles:
+    """Looks up the roles of a recipient in a directory. A deactivated or unknown user has none."""
+
+    def look_up(tenant: str, of: Recipient) -> frozenset[str]:
+        now = clock()
+        if of.kind == "role":
+            return frozenset({of.name})
+        if directory.is_known_empty(tenant, now):
+            return frozenset()
+        with directory.looking(tenant) as rows:
+            look = Look(rows, now)
+            person = look.person(of.name)
+            return look.roles([of.name])[of.name] if person is not None and person.is_active else frozenset()
 
     return look_up
 

@@ -13,9 +13,9 @@ import msgspec
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.vocabulary import name_flaw
 from holdfast.machine.runs.commands import EndNotice
-from holdfast.machine.runs.errands import Notify
+from holdfast.machine.runs.errands import FullWords, Notify
 from holdfast.outbound.http import Outbound
-from holdfast.people.notices.addresses import People, address_of
+from holdfast.people.notices.addresses import People, Roles, address_of
 from holdfast.people.notices.manners import Manners, Wants, is_muted, occasion_of, reworded, wants_of
 from holdfast.people.notices.notice import Addresses, Channel, Notice
 from holdfast.people.notices.webhook import Webhook
@@ -38,6 +38,8 @@ class Deliveries:
         """Who knows where people are reached."""
         self.people: People = lambda _tenant, _of: []
         """Who knows what people want."""
+        self.roles: Roles = lambda _tenant, of: frozenset({of.name} if of.kind == "role" else ())
+        """Who knows which roles a recipient has."""
         self.manners: Callable[[str], Manners | None] = lambda _tenant: None
         """Who knows how an organisation words its notices."""
         self._clock = clock
@@ -118,14 +120,18 @@ class Deliveries:
         return ""
 
     def _notice(self, context: EffectContext, errand: Notify) -> Notice:
+        words: Notify | FullWords = errand
+        if errand.full is not None:
+            roles = self.roles(context.tenant, Recipient(errand.kind, errand.to))
+            words = errand.full if all(not roles.isdisjoint(each) for each in errand.full.audience) else errand
         return Notice(
             key=f"{context.instance}/{errand.key}",
             tenant=context.tenant,
             kind=errand.kind,
             to=errand.to,
-            subject=errand.subject,
-            body=errand.body,
-            html=errand.html,
+            subject=words.subject,
+            body=words.body,
+            html=words.html,
             instance=context.instance,
             definition=context.decider,
             step=errand.step,

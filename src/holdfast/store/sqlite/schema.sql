@@ -330,6 +330,7 @@ CREATE TABLE human_tasks (
     claimed_by       text not null,
     due_at           text,
     data             blob,
+    guarded          blob,
     resolution       blob,
     document_version text,
     outcome          text,

@@ -14,10 +14,11 @@ import msgspec
 
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored, Rejection
-from holdfast.kernel.records import TaskOpened
+from holdfast.kernel.records import GuardedTask, GuardedValue, TaskOpened
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.asks import Vote
 from holdfast.machine.graphs.graph import Human, Node
+from holdfast.machine.graphs.kinds.human import SHOWN
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
@@ -43,7 +44,7 @@ from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.wording import subject_of
+from holdfast.machine.runs.wording import Text, subject_of, value_shown
 from holdfast.machine.runs.working import check_calendar
 
 _encode = msgspec.json.Encoder().encode
@@ -82,17 +83,18 @@ class HumanKind(Kind):
         try:
             subject = subject_of(view.routes, node, names)
         except ExpressionError:  # The step has failed by it; the row tells what would have been asked.
-            subject = op.subject
+            subject = Text(op.subject, op.subject)
         document = view.state.document
-        shown = {name: value_of(each, names) for name, each in view.routes.shown(node.id).items()}
+        shown, guarded = _shown(view, node, names, subject)
         asked = TaskOpened(
             number=step,
             node=node.id,
-            subject=subject,
+            subject=subject.shown,
             role=op.role,
             requester=view.state.requester,
             agreement=task_rows.agreement_of(op),
             data=_encode(shown) if shown else None,
+            guarded=guarded,
             document_version=None if document is None or not op.pins else str(document.version),
         )
         return [asked, *task_rows.asked_at_once(op, step)]
@@ -132,6 +134,18 @@ class HumanKind(Kind):
     def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:
         """A question that nobody answered; an answer has closed it already."""
         return task_rows.ended(view.routes, view.state, step, outcome)
+
+
+def _shown(view: Projection, node: Node, names: Data, subject: Text) -> tuple[Data, bytes | None]:
+    """What a question shows to everybody, and as JSON what it shows to some alone; None if that is nothing."""
+    shown: Data = {}
+    more = GuardedTask(subject=GuardedValue(subject.full, subject.audience) if subject.audience else None)
+    for name, each in view.routes.shown(node.id).items():
+        value, guarded = value_of(each, names), view.routes.guarded(node.id, f"{SHOWN}{name}")
+        shown[name] = value if guarded is None else value_shown(guarded, value)
+        if guarded is not None:
+            more.data[name] = GuardedValue(value, guarded.audience)
+    return shown, _encode(more) if more.subject is not None or more.data else None
 
 
 class _Tally(NamedTuple):

@@ -21,7 +21,7 @@ from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.notices import Words, send
 from holdfast.machine.runs.state import Data, Token
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.wording import escaped, filled
+from holdfast.machine.runs.wording import escaped, filled, text_of
 
 _STEP = "step"
 """The occasion of a notice that is a step of its own."""
@@ -66,12 +66,13 @@ class NoticeKind(Kind):
 def _words(turn: Turn, node: Node, names: Data) -> Words:
     op, text = node.op, turn.routes.text
     assert isinstance(op, Notice)
-    html = filled(text(node.id, HTML), op.html, cast("Data", escaped(names))) if op.html else ""
-    return Words(
-        subject=filled(text(node.id, SUBJECT), op.subject, names),
-        body=filled(text(node.id, BODY), op.body, names),
-        html=html,
-    )
+    guarded = turn.routes.guarded
+    subject = text_of(text(node.id, SUBJECT), guarded(node.id, SUBJECT), op.subject, names)
+    body = text_of(text(node.id, BODY), guarded(node.id, BODY), op.body, names)
+    if not op.html:
+        return Words(subject, body)
+    safe = cast("Data", escaped(names))
+    return Words(subject, body, text_of(text(node.id, HTML), guarded(node.id, HTML), op.html, safe))
 
 
 def _people(turn: Turn, node: Node, names: Data) -> list[Person]:

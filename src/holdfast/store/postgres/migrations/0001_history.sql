@@ -377,6 +377,7 @@ create table holdfast.human_tasks (
     claimed_by       text not null,
     due_at           timestamptz,
     data             bytea,
+    guarded          bytea,
     resolution       bytea,
     document_version text,
     outcome          text,

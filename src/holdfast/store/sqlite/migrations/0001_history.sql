@@ -332,6 +332,7 @@ create table human_tasks (
     claimed_by       text not null,
     due_at           text,
     data             blob,
+    guarded          blob,
     resolution       blob,
     document_version text,
     outcome          text,

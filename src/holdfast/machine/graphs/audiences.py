@@ -1,0 +1,213 @@
+"""Which expressions of a workflow read fields that only some roles may see (`visible_to`), and how they read without them.
+
+A value that a script, a list of branches or a kept answer takes from such a field is followed into the data of the run. What the handlers of the
+application return is theirs to say: it is shown as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from holdfast.expressions import Expression
+from holdfast.expressions.tree import Constant, Template, Variable, variables
+from holdfast.machine.graphs.document import Field
+from holdfast.machine.graphs.graph import Graph, Join, Script, Split
+from holdfast.machine.graphs.kinds.task import KEPT
+
+MASKED: Final = "***"
+"""Stands for a value that is not shown."""
+
+Audience: TypeAlias = tuple[tuple[str, ...], ...]
+"""Sets of roles. A reader needs one role of each; an empty audience is everybody."""
+
+Formulas: TypeAlias = Mapping[str, Mapping[str, Expression]]
+"""The expressions of a graph, by node and name."""
+
+EVERYBODY: Final[Audience] = ()
+_ENTITY, _CONTEXT = "entity", "context"
+_DATA: Final = frozenset({_CONTEXT, "input", "workflow"})
+"""What expressions call the data of a run."""
+
+
+class Guarded(NamedTuple):
+    """An expression that reads what only some may see."""
+
+    audience: Audience
+    masked: Expression
+    """The same for everybody else."""
+    field: Field | None = None
+    """What it reads, if that is a field of which only a part is hidden: the value is masked part by part."""
+
+
+class Held(NamedTuple):
+    """What the data of a run holds of hidden fields under one name."""
+
+    audience: Audience
+    field: Field | None = None
+    """What it is, if only a part of it is hidden."""
+
+
+class Audiences:
+    """Who may see what the expressions of one graph read."""
+
+    def __init__(self, graph: Graph, formulas: Formulas) -> None:
+        self._fields = {} if graph.document is None else graph.document.fields
+        self.is_open = not any(_below(each) for each in self._fields.values())
+        """Whether every field is for everybody, so that nothing has to be masked."""
+        self.everything = _merged(map(_below, self._fields.values()))
+        """Who may see all fields of a document."""
+        self.names: dict[str, Held] = {} if self.is_open else self._follow(graph, formulas)
+        """The names in the data of a run that hold what only some may see."""
+        self.nodes = {node: self.names[name] for node, name in _answers(graph).items() if name in self.names}
+        """The nodes whose answers, or items, hold it."""
+        self._guarded: dict[tuple[str, str], Guarded] = {}
+        if self.is_open:
+            return
+        for node, some in formulas.items():
+            for name, expression in some.items():
+                audience = self.of(expression)
+                if audience:
+                    self._guarded[node, name] = self._guard(expression, audience)
+
+    def guarded(self, node: str, name: str) -> Guarded | None:
+        """An expression of a node, if only some may see what it reads."""
+        return self._guarded.get((node, name))
+
+    def guard(self, expression: Expression | None) -> Guarded | None:
+        """An expression that is no part of the graph, such as one of a rule, if only some may see what it reads."""
+        audience = EVERYBODY if expression is None or self.is_open else self.of(expression)
+        return self._guard(expression, audience) if expression is not None and audience else None
+
+    def of(self, expression: Expression) -> Audience:
+        """Who may see what an expression reads."""
+        return _merged(self._path(each.path) for each in variables(expression.tree))
+
+    def _path(self, path: tuple[str, ...]) -> Audience:
+        head, *rest = path
+        if head == _ENTITY:
+            return _merged(_along(self._fields, rest))
+        if head not in _DATA:
+            return EVERYBODY
+        if not rest:
+            return _merged(each.audience for each in self.names.values())
+        held = self.names.get(rest[0])
+        if held is None:
+            return EVERYBODY
+        return held.audience if held.field is None else _merged(_along({rest[0]: held.field}, rest))
+
+    def _field(self, path: tuple[str, ...]) -> Field | None:
+        """The field that a path leads to; None if there is none, or if it is hidden itself or lies in one that is."""
+        head, *rest = path
+        if head == _ENTITY:
+            return _at(self._fields, rest)
+        held = self.names.get(rest[0]) if head in _DATA and rest else None
+        return None if held is None or held.field is None else _at({rest[0]: held.field}, rest)
+
+    def _follow(self, graph: Graph, formulas: Formulas) -> dict[str, Held]:
+        """Follow the values of hidden fields into the data, until nothing new is found."""
+        self.names = {}
+        while True:
+            found: dict[str, Held] = {}
+            for name, held in self._sources(graph, formulas):
+                known = found.get(name)
+                found[name] = held if known is None else Held(_merged([known.audience, held.audience]))
+            found = {name: held for name, held in found.items() if held.audience}
+            if found == self.names:
+                return found
+            self.names = found
+
+    def _sources(self, graph: Graph, formulas: Formulas) -> Iterator[tuple[str, Held]]:
+        """Each way in which a value comes into the data, with the name that it gets there."""
+        for node in graph.nodes.values():
+            some = formulas[node.id]
+            match node.op:
+                case Script(into=into):
+                    yield into or node.id, self._held(some["expression"])
+                case Split(item=item) if "items" in some:
+                    yield item, self._held(some["items"], is_list=True)
+                case Join(
+                    split=split, answer=answer
+                ):  # What the branches bring along, which may be all that they hold.
+                    all_of_it = Held(_merged(each.audience for each in self.names.values()))
+                    yield from ((name, all_of_it) for name in {split, answer or node.id})
+                case _:
+                    yield from (
+                        (name.removeprefix(KEPT), self._held(each))
+                        for name, each in some.items()
+                        if name.startswith(KEPT)
+                    )
+        for edge in graph.edges:
+            yield from ((name, self._held(Expression.from_data(stored))) for name, stored in edge.assign.items())
+
+    def _held(self, expression: Expression, *, is_list: bool = False) -> Held:
+        tree = expression.tree
+        field = self._field(tree.path) if isinstance(tree, Variable) else None
+        if field is not None and is_list:
+            field = field.items if field.items is not None and not field.items.visible_to else None
+        return Held(self.of(expression), field)
+
+    def _guard(self, expression: Expression, audience: Audience) -> Guarded:
+        tree = expression.tree
+        if isinstance(tree, Template):
+            parts = tuple(
+                Constant(value=MASKED, at=each.at) if isinstance(each, Variable) and self._path(each.path) else each
+                for each in tree.parts
+            )
+            return Guarded(audience, Expression(expression.source, expression.spelling, Template(parts=parts)))
+        masked = Expression(expression.source, expression.spelling, Constant(value=MASKED))
+        return Guarded(audience, masked, self._field(tree.path) if isinstance(tree, Variable) else None)
+
+
+def _answers(graph: Graph) -> dict[str, str]:
+    """Under which name the data holds the answer of each node, or the items of a split."""
+    found = {}
+    for node in graph.nodes.values():
+        match node.op:
+            case Script(into=name) | Split(item=name) | Join(answer=name) if name:
+                found[node.id] = name
+            case _:
+                found[node.id] = node.id
+    return found
+
+
+def _merged(audiences: Iterable[Audience]) -> Audience:
+    return tuple(sorted({roles for each in audiences for roles in each}))
+
+
+def _below(field: Field) -> Audience:
+    """Who may see a field with all that it holds."""
+    own: Audience = (field.visible_to,) if field.visible_to else EVERYBODY
+    inner = (*field.fields.values(), *(() if field.items is None else (field.items,)))
+    return _merged([own, *map(_below, inner)])
+
+
+def _along(fields: Mapping[str, Field], path: list[str]) -> Iterator[Audience]:
+    """Who may see what lies on a path, and below its end."""
+    if not path:
+        yield from map(_below, fields.values())
+        return
+    field = fields.get(path[0])
+    if field is None:
+        return
+    if len(path) == 1:
+        yield _below(field)
+        return
+    if field.visible_to:
+        yield (field.visible_to,)
+    yield from _along(_inner(field), path[1:])
+
+
+def _inner(field: Field) -> Mapping[str, Field]:
+    return field.fields if field.items is None else _inner(field.items)
+
+
+def _at(fields: Mapping[str, Field], path: list[str]) -> Field | None:
+    """The field at the end of a path; None if there is none, or if it or something on the way is hidden."""
+    found: Field | None = None
+    for name in path:
+        found = fields.get(name)
+        if found is None or found.visible_to:
+            return None
+        fields = _inner(found)
+    return found
