@@ -219,6 +219,7 @@ def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
         data=_carried_over(known, command.payload),
         amended_from=known.document.id,
         hands=known.document.hands,
+        wrote=known.document.wrote,
         reason=command.reason,
         rules=command.rules,
         org=known.document.org if command.org is None else command.org,

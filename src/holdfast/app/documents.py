@@ -172,7 +172,7 @@ def type_spec(desk: Desk, name: str) -> DocumentSpec | None:
 
 def depends_on_roles(desk: Desk, name: object) -> bool:
     """Whether what the actor sees of the documents of a type depends on roles that the directory may have for them."""
-    spec = type_spec(desk, name) if isinstance(name, str) and desk.may_have_roles else None
+    spec = type_spec(desk, checked_key(name, "type")) if desk.may_have_roles else None
     return spec is not None and (bool(spec.policies) or bool(unseen(spec, spec.fields, desk.request.actor)))
 
 

@@ -105,7 +105,9 @@ class TaskDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the document that was decided on; empty if the question is about none."""
     is_withdrawn: bool
     is_applied: bool
-    """Whether the answer of the question rests on it."""
+    """Whether the answer of the question rests on it. An approval that was voided counts for nothing."""
+    applied: bool | None
+    """Of an approval of a document: true once a gate has used it, false once it is void; null while neither has happened."""
     decided_at: datetime
 
 
@@ -221,7 +223,8 @@ def task_decision(decision: StoredDecision) -> TaskDecision:
         data=None if decision.data is None else msgspec.json.decode(decision.data),
         document_version=decision.document_version or "",
         is_withdrawn=decision.is_withdrawn,
-        is_applied=decision.is_applied,
+        is_applied=decision.is_applied and decision.applied is not False,
+        applied=decision.applied,
         decided_at=decision.decided_at,
     )
 

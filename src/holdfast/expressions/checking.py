@@ -123,6 +123,7 @@ class Checker:
             self.expect(right, "string")
         else:
             self._check_equality(left, right, node)
+            return Typed(replace(node, left=_or_null(left, right), right=_or_null(right, left)), BOOL)
         return Typed(replace(node, left=left.node, right=right.node), BOOL)
 
     def _check_order(self, left: Typed, right: Typed, node: Comparison) -> None:
@@ -182,6 +183,15 @@ class Checker:
 
     def _note(self, message: str, node: Node, reason: Reason = Reason.TYPE_MISMATCH) -> None:
         self.problems.append(ExpressionError(message, reason=reason, position=node.at))
+
+
+def _or_null(side: Typed, other: Typed) -> Node:
+    """Read a declared field that has no value as null beside the word `null`: that is what the author asks for."""
+    is_asked = isinstance(other.node, Constant) and other.node.value is None
+    node = side.node
+    if is_asked and isinstance(node, Variable) and node.absent == "error" and side.type is not ANY:
+        return replace(node, absent="null")
+    return node
 
 
 def _temporal(declared: Type) -> Temporal | None:

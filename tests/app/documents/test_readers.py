@@ -177,7 +177,7 @@ def test_notices_tell_a_hidden_field_to_its_roles_alone(place: Place) -> None:
     nodes = """
   - {id: tell, type: notification, to: [stan, hera, "role:hr", "role:finance"], subject: "{entity.pay} for {entity.name}", body: "It is {entity.pay}."}
 """
-    engine, calls = sent(place, nodes + SHOWS, "{from: tell, to: ask}")
+    engine, _ = sent(place, nodes + SHOWS, "{from: tell, to: ask}")
     told = {
         name: [(each.subject, each.body) for each in of(engine, Actor(id=name)).notifications.mine()]
         for name in ("stan", "hera", "fay")

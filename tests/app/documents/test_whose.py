@@ -78,3 +78,38 @@ def test_whether_a_document_has_ended_is_told_to_those_who_may_ask_something_of_
     for name in ("I-2", "I-3"):
         with pytest.raises(RejectedError, match=r"final|taken the place"):
             mine.mutate("invoice", name, {"note": "y"})
+
+
+@pytest.mark.row("E-053", "E-673")
+def test_a_decision_that_was_voided_is_not_shown_as_applied(place: Place) -> None:
+    """Nothing rests on a void approval; one that a gate has used is told as used, and one that waits as neither."""
+    engine = opened(place)
+    two = """
+base: {entity_type: invoice, envelope_version: 1}
+slots:
+  "slot:draft_to_submit":
+    nodes: [{id: a, type: approval, approvers: [{user: mia}]}, {id: b, type: approval, approvers: [{user: max}]}]
+    edges: [{from: a, to: b}]
+"""
+    published(engine, two)
+    mine = of(engine, CLERK)
+    mine.documents.create("invoice", GIVEN, id="I-1")
+    mine.documents.transition("invoice", "I-1", "submit")
+
+    def decide(who: Actor) -> None:
+        (task,) = of(engine, who).tasks.list(mine=True)
+        of(engine, who).tasks.decide(task, "approved", document_version=task.document_version)
+
+    def told() -> list[tuple[bool, bool | None]]:
+        run = mine.documents.get("invoice", "I-1").instance
+        calls = engine.as_tenant("acme")
+        return [(d.is_applied, d.applied) for each in calls.run(run).tasks() for d in calls.tasks.get(each).decisions]
+
+    decide(MIA)
+    assert told() == [(True, None)]
+    mine.documents.mutate("invoice", "I-1", {"note": "another"})
+    assert told() == [(False, False)]
+    decide(MAX)
+    decide(MIA)
+    assert mine.documents.get("invoice", "I-1").status == "submitted"
+    assert told() == [(False, False), (True, True), (True, True)]

@@ -14,7 +14,7 @@ from holdfast.machine.runs.agreement import verdict, vote_of
 from holdfast.machine.runs.candidates import barred_names, name_refusal, question_of
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople, Person
-from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought, TaskReleased
+from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought
 from holdfast.machine.runs.namespaces import ENTITY, text_names
 from holdfast.machine.runs.notices import tell_of_task
 from holdfast.machine.runs.question import Question, is_name, person_named, person_of, shown
@@ -52,26 +52,6 @@ def look_again(turn: Turn) -> None:
     for number, question in list(turn.state.questions.items()):
         if question.trouble and number in turn.state.open:
             ask(turn, turn.state.open[number])
-
-
-def look_at_authors(turn: Turn) -> None:
-    """Somebody has written what others decide on: a claim of theirs keeps nobody out, and if their answer is needed the run waits for somebody who may give it."""
-    for number, step in list(turn.state.open.items()):
-        op = turn.routes.node(step.node).op
-        if step.of is not None or not isinstance(op, Human) or op.self_approval:
-            continue
-        question = question_of(turn.routes, turn.state, step)
-        holder = question.claimed_by
-        if holder and name_refusal(turn.routes, turn.state, step, {holder}) is not None:
-            turn.emit(TaskReleased(step=number))
-        lost = [seat.person for _, seat in question.counted if seat.is_free and _is_left_out(turn, step, seat.person)]
-        if lost and not question.trouble and not _can_do_without(op, question, lost):
-            names = ", ".join(map(shown, lost))
-            told = (
-                f"nobody can decide {step.node!r}: {names} may not any more, having written the document; reassign it"
-            )
-            turn.emit(PeopleAsked(step=number, trouble=told, stays=True))
-            turn.pause(NO_APPROVER, told)
 
 
 def people_found(turn: Turn, command: PeopleFound) -> Answer | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
@@ -116,7 +116,7 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
     """Why these people, who are one, may not decide a question."""
     op = routes.node(step.node).op
     assert isinstance(op, Human)
-    own = set() if op.self_approval else _authors(state)
+    own = set() if op.self_approval else _authors(state, op.covers)
     for name in sorted(names):
         if name in own:
             did = (
@@ -140,9 +140,9 @@ def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
     return [name for name in sorted(known) if name_refusal(routes, state, step, {name}) is not None]
 
 
-def _authors(state: State) -> set[str]:
-    """Whose matter a run is: who wants it, and of a document also who wrote it and who asked for its transition."""
-    return ({state.requester} | (set() if state.document is None else state.document.authors())) - {""}
+def _authors(state: State, covers: Sequence[str] = ()) -> set[str]:
+    """Whose matter a run is: who wants it, and of a document also who wrote these fields of it and who asked for its transition."""
+    return ({state.requester} | (set() if state.document is None else state.document.authors(covers))) - {""}
 
 
 def _decided_before(op: Human, state: State, step: Step, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -100,6 +101,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Counts what the audit tells of it."""
     hands: list[str] = []
     """Those who wrote its content, and for whom they did: nobody approves what they wrote themselves."""
+    wrote: dict[str, list[str]] = {}
+    """The fields that each of them wrote; somebody who is not in it counts as the author of all."""
 
     way: str = ""
     """The transition whose way is gone, or was last."""
@@ -109,10 +112,14 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         found = (each for each in self.approvals.values() if each.is_kept and each.node == node)
         return next((each for each in found if each.lane == lane_of(token)), None)
 
-    def authors(self) -> set[str]:
-        """Whose document it is: those who wrote it, and those who asked for the transition whose way is gone."""
+    def authors(self, covers: Sequence[str] = ()) -> set[str]:
+        """Whose document it is: those who wrote these fields, or any if none is named, and those who asked for the transition whose way is gone."""
         asked = set() if self.intent is None else {self.intent.by, self.intent.on_behalf_of, *self.intent.before}
-        return {*self.hands, *asked} - {""}
+        return {*(each for each in self.hands if not covers or self._wrote_any(each, covers)), *asked} - {""}
+
+    def _wrote_any(self, name: str, fields: Sequence[str]) -> bool:
+        known = self.wrote.get(name)
+        return known is None or not set(known).isdisjoint(fields)
 
     def own(self) -> Data:
         """What is known of it besides its content."""

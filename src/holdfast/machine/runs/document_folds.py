@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from holdfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
@@ -30,6 +30,7 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         related=event.related,
         updated_by=event.by,
         hands=_with(event.hands, event),
+        wrote=_written(event.wrote, event.hands, event, event.data),
         intent=_first_intent(event),
     )
 
@@ -54,12 +55,29 @@ def _with(hands: list[str], event: e.DocumentCreated | e.DocumentChanged) -> lis
     return list(dict.fromkeys([*hands, *(each for each in (event.by, event.on_behalf_of) if each)]))
 
 
+def _written(
+    wrote: dict[str, list[str]],
+    hands: Collection[str],
+    event: e.DocumentCreated | e.DocumentChanged,
+    fields: Iterable[str],
+) -> dict[str, list[str]]:
+    """The fields that each author wrote, with those of just now. An author of whom that is not known stays the author of all."""
+    found = dict(wrote)
+    for name in sorted({event.by, event.on_behalf_of} - {""}):
+        if not event.is_by_field:
+            found.pop(name, None)
+        elif name in found or name not in hands:
+            found[name] = sorted({*found.get(name, ()), *fields})
+    return found
+
+
 def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> None:
     document = _document(state)
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
     document.version, document.updated_by = event.version, event.by
     if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
+        document.wrote = _written(document.wrote, document.hands, event, event.changes)
         document.hands = _with(document.hands, event)
     if event.related is not None:
         document.related = event.related

@@ -14,7 +14,6 @@ from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.document import DocumentAction
 from holdfast.machine.graphs.graph import AMEND, DocumentRule, Human, WaitEvents
 from holdfast.machine.runs.answers import is_within, too_large
-from holdfast.machine.runs.asking import look_at_authors
 from holdfast.machine.runs.document import Approval
 from holdfast.machine.runs.document_commands import Mutate
 from holdfast.machine.runs.ending import stop_step
@@ -103,7 +102,6 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     change(turn, draft, action.name, author)
     follow(turn, action.name, author.rules, before=draft.held, actor=author.actor)
     _restart_slots(turn, go_on)
-    look_at_authors(turn)
     return None
 
 
@@ -252,6 +250,7 @@ def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
             warnings=draft.warnings,
             related=author.related,
             origin=author.origin,
+            is_by_field=True,
         )
     )
     _void_covered(turn, draft.changes)

@@ -12,7 +12,7 @@ from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import decision_of, is_within, merged, too_large
-from holdfast.machine.runs.asking import MOST_PEOPLE, look_at_authors
+from holdfast.machine.runs.asking import MOST_PEOPLE
 from holdfast.machine.runs.candidates import (
     claim_refusal,
     decision_by,
@@ -198,11 +198,8 @@ def _add_approver(task: _Task, command: c.AddApprover) -> Answer | None:
 
 
 def _hand(task: _Task, event: Handed) -> None:
-    """Ask somebody else, who is told if those who are asked are. A question that nobody could decide may be none that somebody can yet."""
-    was_held = bool(task.question.trouble)
+    """Ask somebody else, who is told if those who are asked are."""
     task.turn.emit(event)
-    if was_held and task.turn.state.document is not None:
-        look_at_authors(task.turn)
     if task.op.channels:
         count = len(question_of(task.turn.routes, task.turn.state, task.step).seats)
         tell_of_task(task.turn, task.step, [event.person], "handed", count=count)

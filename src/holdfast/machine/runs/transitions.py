@@ -83,6 +83,8 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             related=command.related or {},
             origin=command.origin,
             hands=command.hands,
+            wrote=command.wrote,
+            is_by_field=True,
         )
     )
     follow(turn, command.action, command.rules, before=draft.held, actor=actor)

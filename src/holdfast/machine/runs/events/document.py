@@ -44,6 +44,10 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     """The hash of the content as it was written, if values of it were redacted since."""
     hands: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     """Those who wrote the document that it amends."""
+    wrote: dict[str, list[str]] = {}  # noqa: RUF012 - every struct gets one of its own
+    """The fields that each of them wrote."""
+    is_by_field: bool = False
+    """Whether its author counts as the author of these fields alone. Events of before do not say, and their authors count for all fields."""
 
 
 @message(name="document_changed")
@@ -68,6 +72,8 @@ class DocumentChanged(Happening, frozen=True, kw_only=True):
     """The other document whose step did it, as type/id; empty if none did."""
     content_hash: str = ""
     """The hash of the whole content as it was then, if values of it were redacted since."""
+    is_by_field: bool = False
+    """Whether its author counts as the author of these fields alone, as in the event before."""
 
 
 @message(name="document_moved")

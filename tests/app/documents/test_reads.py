@@ -1,0 +1,76 @@
+"""What conditions, rules and policies read: fields without a value, other documents, settings; and what is kept of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.documents.blueprints import CLERK, GIVEN, of, opened, published
+from holdfast import RejectedError
+
+
+@pytest.mark.row("E-614")
+@pytest.mark.parametrize(
+    ("when", "empty", "filled"),
+    [
+        ("entity.note == null", "waits", "goes on"),
+        ("null == entity.note", "waits", "goes on"),
+        ("entity.note != null", "goes on", "waits"),
+        ("!(entity.note != null)", "waits", "goes on"),
+    ],
+)
+def test_a_field_without_a_value_is_null_beside_the_word_null(when: str, empty: str, filled: str) -> None:
+    """Where a condition asks whether a field of the contract is null, it gets an answer, and the document is not paused."""
+    engine = opened()
+    published(
+        engine,
+        f"""
+base: {{entity_type: invoice, envelope_version: 1}}
+slots:
+  "slot:draft_to_submit":
+    exit: join
+    nodes: [{{id: c, type: condition}}, {{id: w, type: wait_timer, duration: 1h}}]
+    edges: [{{from: c, to: w, when: "{when}"}}, {{from: c, to: out}}]
+""",
+    )
+    mine = of(engine, CLERK).documents
+    for name, data in (("I-1", GIVEN), ("I-2", {**GIVEN, "note": "x"})):
+        mine.create("invoice", data, id=name)
+        mine.transition("invoice", name, "submit")
+    found = [mine.get("invoice", name) for name in ("I-1", "I-2")]
+    assert [each.run_status for each in found] == ["running", "running"]
+    assert [{"draft": "waits", "submitted": "goes on"}[each.status] for each in found] == [empty, filled]
+
+
+@pytest.mark.row("E-614")
+def test_a_field_without_a_value_is_in_no_order() -> None:
+    """What else is asked of a field that has no value cannot be answered, and the document waits for an operator."""
+    engine = opened()
+    published(
+        engine,
+        """
+base: {entity_type: invoice, envelope_version: 1}
+slots:
+  "slot:draft_to_submit":
+    exit: join
+    nodes: [{id: c, type: condition, expression: entity.due_date < now}, {id: w, type: wait_timer, duration: 1h}]
+    edges: [{from: c, to: w, on: "true"}, {from: c, to: out, on: "false"}]
+""",
+    )
+    mine = of(engine, CLERK).documents
+    mine.create("invoice", GIVEN, id="I-1")
+    assert mine.transition("invoice", "I-1", "submit").run_status == "paused"
+
+
+@pytest.mark.row("E-614")
+def test_rules_of_an_organisation_ask_for_null_too() -> None:
+    """A published rule that blocks documents without a note blocks those, and no others."""
+    engine = opened()
+    published(engine)
+    rule = {"name": "note", "effect": "block", "on": ["submit"], "when": "entity.note == null", "reason": "say why"}
+    engine.as_tenant("acme").charters.publish_rules("invoice", [rule])
+    mine = of(engine, CLERK).documents
+    mine.create("invoice", GIVEN, id="I-1")
+    with pytest.raises(RejectedError, match="say why"):
+        mine.transition("invoice", "I-1", "submit")
+    mine.mutate("invoice", "I-1", {"note": "x"})
+    assert mine.transition("invoice", "I-1", "submit").status == "submitted"
