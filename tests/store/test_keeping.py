@@ -13,7 +13,7 @@ import pytest
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled
-from holdfast.store.notifications import NewNotification, Recipient
+from holdfast.store.notifications import NewNotification, Reader, Recipient
 from holdfast.store.port import Keeper, LostRaceError, Store
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
@@ -234,7 +234,7 @@ def test_who_has_read_its_notices_goes_with_an_instance(desk: Desk) -> None:
         side.add(NewNotification(key=str(head.id), instance=head.id, **fields), NOW)
     assert side.mark_all_read("default", clerks, NOW, reader="ann") == 2
     assert desk.keeper.delete(gone.id, tenant="default")
-    left = side.page("default", clerks, reader="ann", unread=False, before=2**63 - 1, limit=9)
+    left = side.page("default", clerks, who=Reader("ann", ("clerk",)), unread=False, before=2**63 - 1, limit=9)
     assert [(each.instance, each.read_at) for each in left] == [(kept.id, NOW)]
     assert desk.query("select notification from {}notification_reads") == [(left[0].id,)]
 

@@ -45,7 +45,7 @@ def test_a_crash_anywhere_changes_nothing(new_store: NewStore, name: str) -> Non
 @pytest.mark.parametrize("name", STORIES)
 def test_a_second_crash_during_the_recovery_changes_nothing(new_store: NewStore, name: str) -> None:
     """The process that takes over dies as well, and the third one finishes."""
-    tried(STORIES[name].scenario, new_store, every=2, on_server=8, again_after=3)
+    tried(STORIES[name].scenario, new_store, on_server=8, again_after=3)
 
 
 @pytest.mark.long
