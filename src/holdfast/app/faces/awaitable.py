@@ -249,7 +249,7 @@ class AsyncRun(Handle, Generic[R]):
         return await self._futures.resume_requests()
 
     async def resume_options(self) -> list[ResumeOption]:
-        """What would bring the run on, and who may do that; empty if nothing would."""
+        """What would bring the run on, and who may do that; empty if nothing would. Each of them would be accepted as things are."""
         return await self._futures.resume_options()
 
     async def retry(self, step: StepLike | int, *, reason: str, input: object = None) -> None:
