@@ -1,12 +1,17 @@
-"""Questions to a role that somebody who has it may not decide: four eyes keep them out, so that they are none of theirs."""
+"""The open questions of somebody, listed and counted alike, without those that they may not decide.
+
+Four eyes keep them out, or those who are asked have to decide themselves: such a question is none of theirs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
+from holdfast.app.authorities import open_people
 from holdfast.app.desk import Desk
-from holdfast.app.task_reads import tasks_of
-from holdfast.app.task_views import HumanTask
+from holdfast.app.task_reads import inboxes, tasks_of
+from holdfast.app.task_views import HumanTask, TaskCounts
 from holdfast.app.workflow_reads import folded_workflow, graph_of
 from holdfast.errors import DefinitionError, UnknownEventError
 from holdfast.kernel.actor import Actor
@@ -17,25 +22,66 @@ from holdfast.machine.graphs.graph import Human
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.candidates import name_refusal
 from holdfast.machine.runs.state import State
+from holdfast.people.authority import Authority
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 from holdfast.store.tasks import TaskQuery
 
 
-def open_to(
-    desk: Desk, reader: Reader, queries: Sequence[TaskQuery], after: HumanTask | None, *, seen_by: Actor
-) -> list[HumanTask]:
-    """A page of the open questions that one of these asks for, without those that the actor of the desk is kept out of.
+MOST_COUNTED = 1000
+"""Questions of somebody that are looked at one by one in order to count them."""
 
-    `seen_by` is that actor with the roles that the directory has for them.
-    """
+
+def open_to(
+    desk: Desk, reader: Reader, queries: Sequence[TaskQuery], after: HumanTask | None, *, authority: Authority
+) -> list[HumanTask]:
+    """A page of the open questions that one of these asks for, without those that the actor of the desk may not decide."""
     found, limit = list[HumanTask](), queries[0].limit
     while True:
-        page = tasks_of(reader, queries, after, seen_by)
-        found += _allowed(desk, reader, page)
+        page = tasks_of(reader, queries, after, authority.actor)
+        found += [each for each in _allowed(desk, reader, page) if not _is_anothers(desk, reader, each, authority)]
         if len(page) < limit or len(found) >= limit:
             return found[:limit]
         after = page[-1]
+
+
+def counted(desk: Desk, reader: Reader, authority: Authority, now: datetime) -> TaskCounts:
+    """How many questions are in each inbox of somebody; beyond a bound as the database counts them."""
+    people = inboxes(authority)
+    stored = reader.count_tasks(people)
+    if sum(each.tasks for each in stored) > MOST_COUNTED:
+        return TaskCounts(
+            own=sum(each.tasks for each in stored if each.kind == "user"),
+            by_role={each.name: each.tasks for each in stored if each.kind == "role"},
+            overdue=reader.count_overdue(people, now),
+            is_exact=False,
+        )
+    known = {(each.kind, each.name) for each in stored}
+    asked = [("", each) for each in people if (each.kind, each.name) in known]
+    for name in sorted({each.definition for each in authority.stands_in_for if each.definition}):
+        asked += [(name, each) for each in inboxes(authority, name) if each not in people]
+    own, overdue = set[str](), set[str]()
+    by_role = dict[str, set[str]]()
+    for definition, inbox in asked:
+        query = TaskQuery(people=(inbox,), definition=definition, limit=MOST_COUNTED)
+        found = open_to(desk, reader, [query], None, authority=authority)
+        overdue |= {each.step_id for each in found if each.due_at is not None and each.due_at < now}
+        (own if inbox.kind == "user" else by_role.setdefault(inbox.name, set())).update(each.step_id for each in found)
+    counts = {role: len(tasks) for role, tasks in by_role.items() if tasks}
+    return TaskCounts(own=len(own), by_role=counts, overdue=len(overdue))
+
+
+def _is_anothers(desk: Desk, reader: Reader, task: HumanTask, authority: Authority) -> bool:
+    """Whether those who are asked have to decide themselves, and the actor only stands in for them."""
+    if not authority.stands_in_for and not authority.actor.on_behalf_of:
+        return False
+    header = next(iter(reader.headers([task.instance])), None)
+    node = None if header is None else graph_of(desk, header).nodes.get(task.name)
+    if node is None or not isinstance(node.op, Human) or node.op.delegable:
+        return False
+    if authority.actor.on_behalf_of:
+        return True
+    return not authority.is_asked(open_people(reader, task.instance, task.step_number))
 
 
 def _allowed(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> Iterator[HumanTask]:

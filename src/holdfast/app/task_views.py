@@ -155,6 +155,8 @@ class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Those that ask a role of theirs, by role; roles that no question asks are left out."""
     overdue: int
     """How many of all these, each counted once, should have been answered by now."""
+    is_exact: bool = True
+    """Whether they are those of `list(mine=True)`. Beyond a thousand, questions are counted that four eyes keep the actor from."""
 
 
 def human_task(task: StoredTask, header: Header, actor: Actor) -> HumanTask:

@@ -86,6 +86,18 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
         """The run that the address names."""
         return self.calls.run(self.run_id)
 
+    async def resumable(self) -> AsyncRun[object]:
+        """The run that the address names, if runs of its kind can be resumed here; NotFoundError where that is switched off."""
+        engine, run = self.server.engine, self.run
+        if not engine.settings.resumes_rules:
+            found = await run.describe()
+            own = engine.aio.as_tenant(self.identity.tenant)
+            graph = await own.definitions.get(found.definition, found.definition_version)
+            if graph.kind == "rules":
+                told = "auto_resume_after_approval and resume_worker_interval of the settings switch resuming off"
+                raise NotFoundError("resume of run", run.id, hint=told)
+        return run
+
     @property
     def idempotency_key(self) -> str:
         """The header `Idempotency-Key`; empty if it is not there."""

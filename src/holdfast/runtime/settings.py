@@ -135,7 +135,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a workflow of rules goes on as soon as its question is decided; otherwise it waits for `resume`, or for the resume worker."""
     resume_worker_interval: timedelta | None = timedelta(minutes=5)
     """How often a worker looks for what is to go on: requests that were written down, and what was decided or paused for too long.
-    None means that nobody looks."""
+    None means that nobody looks. Together with `auto_resume_after_approval` off it switches resuming of workflows of rules off: paused ones
+    stay paused, and the resume endpoints of the server answer 404 for them."""
+
+    @property
+    def resumes_rules(self) -> bool:
+        """Whether workflows of rules are resumed by anybody but the application itself."""
+        return self.auto_resume_after_approval or self.resume_worker_interval is not None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

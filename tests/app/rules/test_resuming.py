@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from api.world import World
 from app.rules.test_runs import MANAGER, answer, begun
 from app.sagas.acting import Stage, history, life, person, status
 from holdfast import (
@@ -481,7 +482,7 @@ def test_an_approval_names_its_run(place: Place) -> None:
 
 @pytest.mark.row("R-132", "R-078", "R-103", "C-47")
 def test_all_of_it_can_be_switched_off(place: Place) -> None:
-    """Approvals are decided and stay so, and the run stays paused for as long as nobody resumes it; by hand it goes on."""
+    """Approvals are decided and stay so, the resume endpoints answer 404, and the run stays paused; the application itself can let it go on."""
     stage = Stage()
     settings = Settings(auto_resume_after_approval=False, resume_worker_interval=None)
     engine = place.engine(settings).register(load_rules(rules(BLOCK, CALL, ALLOW))).handle("ship", stage.does("ship"))
@@ -492,6 +493,26 @@ def test_all_of_it_can_be_switched_off(place: Place) -> None:
     (task,) = engine.run(run).tasks()
     assert (task.status, status(engine, run), stage.calls) == ("decided", "paused", [])
     assert engine.run(run).resume_requests() == []
+    world = World(engine)
+    try:
+        olga = world.client(tenant="default", actor="olga", capabilities=["execution:*"])
+        where = f"/api/v1/executions/{run}"
+        codes = [
+            olga.get(f"{where}/resume-options").status_code,
+            olga.get(f"{where}/resume-requests").status_code,
+            olga.post(f"{where}/resume-requests", {"reason": "x"}).status_code,
+            olga.post(f"{where}/resume", {"reason": "x", "override": True}).status_code,
+            olga.get(where).status_code,
+        ]
+        assert codes == [404, 404, 404, 404, 200]
+        engine.register(Saga("plain").wait_for("x", signal="x").build())
+        other = engine.start("plain")
+        engine.drain()
+        other.pause("hold")
+        assert olga.post(f"/api/v1/executions/{other.id}/resume", {"reason": "x"}).status_code == 204
+    finally:
+        world.close()
+    assert status(engine, run) == "paused"
     engine.acting(OPERATOR).run(run).resume()
     engine.drain()
     assert (status(engine, run), stage.calls) == ("completed", ["ship"])

@@ -126,6 +126,51 @@ def test_inboxes_are_counted(place: Place) -> None:
     assert (counts.own, counts.by_role, counts.overdue) == (1, {"finance": 2}, 0)
 
 
+FOUR_EYES: dict[str, dict[str, object]] = {
+    "the requester": {"self_approval": False},
+    "who decided another step": {"distinct_from": "first"},
+    "who decided any other step": {"distinct_approvers": True},
+}
+
+
+@pytest.mark.row("E-678")
+@pytest.mark.parametrize("case", sorted(FOUR_EYES))
+def test_counts_are_those_of_the_list_under_four_eyes(place: Place, case: str) -> None:
+    """A question that somebody may not decide is neither in their list nor in their counts, and it is in those of the others."""
+    engine = place.engine()
+    rita, sam = person("rita", "finance"), person("sam", "finance")
+    saga = Saga("both").human("first", role="finance").human("second", role="finance", due=60, **FOUR_EYES[case])  # type: ignore[arg-type]
+    engine.register(saga.build())
+    for _ in range(3):
+        engine.acting(rita).start("both")
+    engine.drain()
+    for task in as_(engine, rita).list(mine=True):
+        as_(engine, rita).approve(task)
+    engine.drain()
+    engine.advance(minutes=2)
+    for who, count in ((rita, 0), (sam, 3)):
+        counts = as_(engine, who).counts()
+        assert len(as_(engine, who).list(mine=True)) == count
+        assert (sum(counts.by_role.values()), counts.overdue, counts.is_exact) == (count, count, True)
+
+
+def test_counts_are_those_of_the_list_for_whoever_stands_in(place: Place) -> None:
+    """A delegation for one definition counts there; what those who are asked have to decide themselves is in no other list."""
+    engine = place.engine()
+    for name in ("fay", "sam"):
+        engine.directory.put(name)
+    engine.directory.delegate("fay", "sam", definition="one", ends_at=place.clock.now() + timedelta(days=1))
+    for name in ("one", "two"):
+        started(engine, spending(name=name, ask="user:fay"))
+    assert names(as_(engine, person("sam")).list(mine=True)) == [""]
+    assert as_(engine, person("sam")).counts().own == 1
+    engine.directory.delegate("fay", "sam", ends_at=place.clock.now() + timedelta(days=1))
+    assert as_(engine, person("sam")).counts().own == len(as_(engine, person("sam")).list(mine=True)) == 2
+    started(engine, spending(name="own", ask="user:fay", delegable=False))
+    assert as_(engine, person("sam")).counts().own == len(as_(engine, person("sam")).list(mine=True)) == 2
+    assert as_(engine, person("fay")).counts().own == len(as_(engine, person("fay")).list(mine=True)) == 3
+
+
 def test_what_i_decided_is_listed_newest_first(place: Place) -> None:
     """Page by page, with what I said; a decision that I withdrew is not there."""
     engine = place.engine()

@@ -19,7 +19,7 @@ from holdfast.app.authorities import (
     requester_of,
 )
 from holdfast.app.desk import Desk, checked_key, checked_last, checked_limit, checked_text, failed
-from holdfast.app.kept_apart import open_to
+from holdfast.app.kept_apart import counted, open_to
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_reads import (
@@ -28,7 +28,6 @@ from holdfast.app.task_reads import (
     decision_place,
     detailed,
     found_task,
-    inboxes,
     mine_of,
     rows_of,
     told_for_whom,
@@ -114,7 +113,7 @@ class FutureTasks:
             wanted, authority = query(), authority_at(self._desk)
             with self._desk.reader.look() as reader:
                 queries = mine_of(authority, wanted, part)
-                found = open_to(self._desk, reader, queries, last, seen_by=authority.actor)
+                found = open_to(self._desk, reader, queries, last, authority=authority)
                 return told_for_whom(reader, authority, found)
 
         if mine is not False:
@@ -142,21 +141,12 @@ class FutureTasks:
         )
 
     def counts(self) -> Reply[TaskCounts]:
-        """How many questions wait for the actor, as `list(mine=True)` shows them.
-
-        Delegations for one definition only are left out, and what four eyes keep the actor from is counted.
-        """
+        """How many questions wait for the actor, as `list(mine=True)` shows them."""
 
         def read() -> TaskCounts:
-            people = inboxes(authority_at(self._desk))
+            authority = authority_at(self._desk)
             with self._desk.reader.look() as reader:
-                found = reader.count_tasks(people)
-                overdue = reader.count_overdue(people, self._desk.service.shared.clock.now())
-            return TaskCounts(
-                own=sum(each.tasks for each in found if each.kind == "user"),
-                by_role={each.name: each.tasks for each in found if each.kind == "role"},
-                overdue=overdue,
-            )
+                return counted(self._desk, reader, authority, self._desk.service.shared.clock.now())
 
         return self._desk.consult(read)
 

@@ -123,7 +123,7 @@ async def pause_execution(call: Call[NoQuery, Pause]) -> None:
 async def resume_execution(call: Call[NoQuery, Resume]) -> None:
     """Let a run go on that is paused or waits for an operator; `override` takes `execution:override` besides."""
     asked = call.body
-    await call.run.resume(
+    await (await call.resumable()).resume(
         asked.reason,
         data=asked.metadata,
         override=asked.override,
@@ -135,7 +135,8 @@ async def resume_execution(call: Call[NoQuery, Resume]) -> None:
 async def request_resume(call: Call[NoQuery, ResumeLater]) -> ResumeRequest:
     """Write down that a run is to go on, and leave it to the resume worker."""
     asked = call.body
-    return await call.run.request_resume(asked.reason, data=asked.metadata, triggered_by_id=call.idempotency_key)
+    run = await call.resumable()
+    return await run.request_resume(asked.reason, data=asked.metadata, triggered_by_id=call.idempotency_key)
 
 
 async def _stopped(call: Call[NoQuery, Reasoned], how: Literal["cancel", "abort"]) -> Answer:

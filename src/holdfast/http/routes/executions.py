@@ -243,12 +243,12 @@ async def verify_execution(call: Call[NoQuery, None]) -> Verification:
 
 async def list_resume_options(call: Call[NoQuery, None]) -> list[ResumeOption]:
     """What would bring a run on, and who may do that; empty if nothing would."""
-    return await call.run.resume_options()
+    return await (await call.resumable()).resume_options()
 
 
 async def list_resume_requests(call: Call[NoQuery, None]) -> list[ResumeRequest]:
     """All requests to let a run go on, refused ones included."""
-    return await call.run.resume_requests()
+    return await (await call.resumable()).resume_requests()
 
 
 async def await_result(call: Call[WaitQuery, None]) -> Answer:
