@@ -27,7 +27,6 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 from holdfast.store.tasks import TaskQuery
 
-
 MOST_COUNTED = 1000
 """Questions of somebody that are looked at one by one in order to count them."""
 
