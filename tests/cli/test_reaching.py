@@ -179,7 +179,7 @@ def line(command: frame.Verb, raw: Mapping[str, Any]) -> list[str]:
         value = raw.get(each.name or "")
         if value is None or not isinstance(value, (str, bool, list, tuple)):
             continue
-        several = [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
+        several = [str(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
         if isinstance(each, click.Argument):
             behind += several
         elif isinstance(each, click.Option) and each.is_flag:
