@@ -1046,10 +1046,7 @@ class AsyncTasks:
         return await self._futures.decided(after=after, limit=limit)
 
     async def counts(self) -> TaskCounts:
-        """How many questions wait for the actor, as `list(mine=True)` shows them.
-
-        Delegations for one definition only are left out, and what four eyes keep the actor from is counted.
-        """
+        """How many questions wait for the actor, as `list(mine=True)` shows them."""
         return await self._futures.counts()
 
     async def get(self, task: StepLike) -> TaskDetails:

@@ -1042,10 +1042,7 @@ class Tasks:
         return self._futures.decided(after=after, limit=limit).result()
 
     def counts(self) -> TaskCounts:
-        """How many questions wait for the actor, as `list(mine=True)` shows them.
-
-        Delegations for one definition only are left out, and what four eyes keep the actor from is counted.
-        """
+        """How many questions wait for the actor, as `list(mine=True)` shows them."""
         return self._futures.counts().result()
 
     def get(self, task: StepLike) -> TaskDetails:
