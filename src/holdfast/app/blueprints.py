@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast.app.blueprint_views import BodyCheck, BodyVersion, body_version
 from holdfast.app.desk import Desk, checked_key
+from holdfast.app.service_accounts import account_problems
 from holdfast.authoring.document import (
     Body,
     Contract,
@@ -18,6 +19,7 @@ from holdfast.authoring.document import (
     check_body,
     compile_effective,
     generate_envelope,
+    is_older,
     outdated_warning,
     read_effective,
 )
@@ -161,7 +163,8 @@ class Shelf:
             found = [Problem(each.code, each.message, each.position) for each in error.diagnostics]
             return BodyCheck(type=type_, problems=found, warnings=[])
         problems = check_body(envelope, body if text is None else text, related=self.related(envelope.contract))
-        return BodyCheck(type=type_, problems=problems, warnings=self.warnings(envelope))
+        unknown, odd = account_problems(self._desk, body)
+        return BodyCheck(type=type_, problems=[*problems, *unknown], warnings=[*self.warnings(envelope), *odd])
 
     def warnings(self, envelope: Envelope) -> list[Diagnostic]:
         """What is odd about a body on this envelope."""
@@ -172,6 +175,31 @@ class Shelf:
     def compiled(self, envelope: Envelope, body: Body | None) -> Effective:
         """The workflow of a body; DefinitionError with everything that is wrong with it."""
         return compile_effective(envelope, body, related=self.related(envelope.contract))
+
+
+class StaleContract(NamedTuple):
+    """A contract whose bare workflow an older compiler has compiled."""
+
+    contract: StoredBlueprint
+    effective: str
+    """The id of what was compiled."""
+
+
+def is_stale(desk: Desk, row: StoredBlueprint) -> bool:
+    """Whether a compiled workflow is to be compiled again. What is out of use would be in use again under another number."""
+    if row.status != "published" or not is_older(row.compiler or ""):
+        return False
+    known = desk.reader.in_force(row.type)
+    return known is None or known.workflow != row.workflow or not known.is_suspended
+
+
+def stale_contracts(desk: Desk, owner: str, type_: str) -> list[StaleContract]:
+    """The contracts of an owner whose bare workflows are to be compiled again."""
+    shelf = Shelf(desk)
+    found = shelf.ask(lambda each: each.listed(owner, kind="effective", type_=type_))
+    bare = [each for each in found if each.tenant == owner and each.body is None and is_stale(desk, each)]
+    known = {each.id: each for row in bare for each in shelf.contracts(row.type, owner)}
+    return [StaleContract(shelf.whole(known[each.envelope or ""]), each.id) for each in bare]
 
 
 def contract_of(row: StoredBlueprint) -> Contract:

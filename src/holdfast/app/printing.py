@@ -8,16 +8,17 @@ import msgspec
 
 from holdfast.app.blueprint_refusals import RUN_AS, permit
 from holdfast.app.blueprint_views import BodyVersion, drafters_of
-from holdfast.app.blueprints import Shelf, body_of, contract_of
+from holdfast.app.blueprints import Shelf, body_of, contract_of, is_stale
 from holdfast.app.bodies import played
 from holdfast.app.desk import Desk, checked_key
 from holdfast.app.documents import found
 from holdfast.app.in_force import workflow_in_force
 from holdfast.app.publishing import Compiled, Publisher
+from holdfast.app.service_accounts import account_problems
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.suppositions import player_of, supposed, terms_of
 from holdfast.app.visibility import check_all_seen, visible
-from holdfast.authoring.document import Body, dry_run, generate_envelope, graph_of, is_older
+from holdfast.authoring.document import Body, dry_run, generate_envelope, graph_of
 from holdfast.authoring.document.body_format import Action
 from holdfast.authoring.document.ids import local_name
 from holdfast.authoring.document.scenarios import failures
@@ -42,6 +43,9 @@ class Press:
         self._publisher.check_second_person(drafters_of(row))
         body = body_of(row)
         self._check_run_as(body)
+        unknown, _ = account_problems(self._desk, body)
+        if unknown:
+            raise DefinitionError(f"the body of {row.type}", unknown)
         compiled = self._compiled(row, body)
         seen = row.replaces or 0 if replaces is None else replaces
         published = self._publisher.publish_body(compiled, replaces=seen, comment=comment, is_new=is_new)
@@ -55,7 +59,7 @@ class Press:
 
     def recompile(self, type_: str, *, is_dry: bool) -> list[BodyVersion]:
         """Compile again what an older version of the compiler has compiled; what others publish, archive or take out of use meanwhile stays so."""
-        stale = [each for each in self.shelf.effectives(type_) if self._is_stale(each)]
+        stale = [each for each in self.shelf.effectives(type_) if each.body is not None and is_stale(self._desk, each)]
         bodies = {each.id: self.shelf.body_row(each.type, 0) for each in stale}
         if not is_dry:
             bodies = {
@@ -64,13 +68,6 @@ class Press:
                 if self._publisher.recompile(self._compiled(row, body_of(row)), former)
             }
         return [self.shelf.version_of(each, with_body=False) for each in bodies.values()]
-
-    def _is_stale(self, row: StoredBlueprint) -> bool:
-        """Whether it is to be compiled again. What is out of use would be in use again under another number."""
-        if row.status != "published" or row.body is None or not is_older(row.compiler or ""):
-            return False
-        known = self._desk.reader.in_force(row.type)
-        return known is None or known.workflow != row.workflow or not known.is_suspended
 
     def _compiled(self, row: StoredBlueprint, body: Body) -> Compiled:
         """A body with what it compiles to; DefinitionError if that is nothing, or if a scenario fails."""

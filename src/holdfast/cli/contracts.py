@@ -128,6 +128,18 @@ def validate_contract(place: Place, *, file: str, ready: str, as_json: bool) -> 
     end(Exit.NO if found.problems or found.broken else Exit.DONE)
 
 
+@contracts.command("recompile", examples=["holdfast contracts recompile --dry-run"])
+@click.argument("kind", metavar="[TYPE]", default="")
+@click.option("--dry-run", is_flag=True, help="Only list what would be compiled.")
+@json_option
+@placed
+def recompile_contracts(place: Place, *, kind: str, dry_run: bool, as_json: bool) -> None:
+    """Compile again the bare workflows of contracts that an older version of the compiler has compiled."""
+    with place.calls() as calls:
+        found = calls.contracts.recompile(kind, dry_run=dry_run)
+    print_list(found, LISTING, as_json=as_json)
+
+
 @contracts.command(
     "publish",
     examples=[

@@ -183,6 +183,9 @@ class RemoteContracts(Missing):
     def diff(self, type: str, old: int, new: int = 0) -> builtins.list[ContractChange]:
         return self._client.diff_contract(type, old=old, new=new).changes
 
+    def recompile(self, type: str = "", *, dry_run: bool = False) -> builtins.list[ContractVersion]:
+        return self._client.recompile_contracts(type=type, dry_run=dry_run).contracts
+
     def export(self, type: str, version: int = 0) -> str:
         return self._client.export_contract(type, version=version).source
 

@@ -84,6 +84,7 @@ from holdfast.client.shapes import (
     Published,
     Queues,
     Recompiled,
+    RecompiledContracts,
     RunResult,
     RunStatus,
     Scenarios,
@@ -2116,6 +2117,20 @@ class Calls:
                 path=f"/api/v1/contracts/{placed(type)}/export",
                 answer=Exported,
                 query=said({"version": version}, {"version": 0}),
+            )
+        )
+
+    def recompile_contracts(
+        self, *, type: str = "", dry_run: bool = False, idempotency_key: str = ""
+    ) -> RecompiledContracts:
+        """Compile again the bare workflows of the tenant's own contracts that an older version of the compiler has compiled, or tell which would be."""
+        return self._line.ask(
+            Request(
+                method="POST",
+                path="/api/v1/contract-compilations",
+                answer=RecompiledContracts,
+                body=said({"type": type, "dry_run": dry_run}, {"type": "", "dry_run": False}),
+                key=idempotency_key,
             )
         )
 

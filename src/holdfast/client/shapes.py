@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.app.blueprint_views import BodyVersion
+from holdfast.app.blueprint_views import BodyVersion, ContractVersion
 from holdfast.app.calls.seals import Seal
 from holdfast.app.document_views import FieldDifference
 from holdfast.app.operator_views import Backlog, GivenUp
@@ -131,6 +131,12 @@ class Recompiled(msgspec.Struct, frozen=True, kw_only=True):
     """What was compiled again, or would be."""
 
     bodies: list[BodyVersion]
+
+
+class RecompiledContracts(msgspec.Struct, frozen=True, kw_only=True):
+    """The contracts whose bare workflows were compiled again, or would be."""
+
+    contracts: list[ContractVersion]
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):

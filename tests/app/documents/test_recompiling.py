@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from app.documents.blueprints import BODY, CLERK, GIVEN, of, opened, published
 from app.documents.test_bodies import rejected
 from app.documents.test_workflows import OPERATOR
-from holdfast import RejectedError
+from holdfast import Actor, ForbiddenError, RejectedError
+from holdfast.app.calls.contracts import FutureContracts
 from holdfast.app.faces.blocking import Calls
 from holdfast.app.printing import Press
 from holdfast.app.publishing import Compiled
+from holdfast.authoring.document import ready_contract
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -115,3 +118,45 @@ def test_a_rollback_that_dies_leaves_no_draft_behind(monkeypatch: pytest.MonkeyP
         acme.bodies.rollback("invoice", 1)
     assert (acme.bodies.drafts(), acme.bodies.get("invoice").version) == ([], 2)
     assert (acme.bodies.rollback("invoice", 1).version, acme.bodies.drafts()) == (3, [])
+
+
+@pytest.mark.row("E-267")
+def test_contracts_without_a_body_are_compiled_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a release of the compiler bare contracts begin no document until they are compiled again, shared ones and those of a tenant."""
+    with monkeypatch.context() as patched:
+        patched.setattr(COMPILER, "0.9.0")
+        engine = opened(place)
+        bare = ready_contract("purchase_order")
+        acme = of(engine, Actor(id="cora", capabilities=frozenset({"contracts:publish"})))
+        acme.contracts.publish(bare)
+    mine = of(engine, CLERK).documents
+    for type_ in ("invoice", "purchase_order"):
+        with rejected("WORKFLOW_COMPILER_STALE"):
+            engine.as_tenant("acme").documents.create(type_, {})
+    assert acme.contracts.recompile("invoice") == []  # It is not theirs.
+    for calls, type_, workflow in ((engine.contracts, "invoice", "2-std"), (acme.contracts, "purchase_order", "2-org")):
+        assert [each.type for each in calls.recompile(dry_run=True)] == [type_]
+        assert [each.type for each in calls.recompile(type_)] == [type_]
+        assert calls.recompile() == []
+        if type_ == "invoice":
+            assert mine.create(type_, GIVEN, id="I-1").workflow_version == workflow
+    with pytest.raises(ForbiddenError):
+        of(engine, CLERK).contracts.recompile()
+
+
+@pytest.mark.row("E-267")
+def test_a_contract_that_was_published_meanwhile_stays_in_force(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever compiles the version before again puts nothing in its place."""
+    with monkeypatch.context() as patched:
+        patched.setattr(COMPILER, "0.9.0")
+        engine = opened(place)
+    compile_again = FutureContracts._recompiled
+
+    def delayed(calls: FutureContracts, *given: object) -> bool:
+        newer = msgspec.structs.replace(ready_contract("invoice"), version=ready_contract("invoice").version + 1)
+        engine.contracts.publish(newer)
+        return compile_again(calls, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FutureContracts, "_recompiled", delayed)
+    assert engine.contracts.recompile() == []
+    assert of(engine, CLERK).documents.create("invoice", GIVEN, id="I-1").workflow_version == "2-std"

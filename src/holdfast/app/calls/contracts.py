@@ -6,9 +6,9 @@ import builtins
 
 from holdfast.app.blueprint_refusals import DESIGN, PUBLISH, PUBLISH_CONTRACTS, BlueprintRefusal, permit, refused
 from holdfast.app.blueprint_views import BrokenBody, ContractCheck, ContractVersion, contract_version
-from holdfast.app.blueprints import Shelf, body_of, checked_version, contract_of
+from holdfast.app.blueprints import Shelf, StaleContract, body_of, checked_version, contract_of, stale_contracts
 from holdfast.app.desk import Desk, checked_flag, checked_key, checked_text
-from holdfast.app.publishing import Publisher, reused
+from holdfast.app.publishing import Compiled, Publisher, reused
 from holdfast.authoring.document import (
     Contract,
     ContractChange,
@@ -72,6 +72,27 @@ class FutureContracts:
             return contract_version(row, given)
 
         return self._desk.read(write)
+
+    def recompile(self, type: str = "", *, dry_run: bool = False) -> Reply[builtins.list[ContractVersion]]:  # noqa: A002 - see get
+        """Compile again the bare workflows of contracts that an older version of the compiler has compiled. Returns those, or with `dry_run` what would be.
+
+        Each becomes a new version of the workflow, for new documents of organisations without a body. A workflow that a newer compiler made, or that
+        is taken out of use (`workflows.suspend`), is left alone. Bodies are compiled again by `bodies.recompile`.
+        """
+
+        def write() -> builtins.list[ContractVersion]:
+            desk = self._permitted(PUBLISH_CONTRACTS, what="compile contracts")
+            is_dry = checked_flag(dry_run, "`dry_run`")
+            found = stale_contracts(desk, self._owner, checked_key(type, "type", may_be_empty=True))
+            made = found if is_dry else [each for each in found if self._recompiled(desk, each)]
+            return [contract_version(each.contract) for each in made]
+
+        return self._desk.read(write)
+
+    def _recompiled(self, desk: Desk, stale: StaleContract) -> bool:
+        contract = contract_of(stale.contract)
+        effective = compile_effective(generate_envelope(contract), related=Shelf(desk).related(contract))
+        return Publisher(desk, self._owner).recompile(Compiled(effective, stale.contract, None), stale.effective)
 
     def check(self, contract: str | bytes | Contract) -> Reply[ContractCheck]:
         """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""

@@ -749,6 +749,14 @@ class AsyncContracts:
         """
         return await self._futures.publish(contract, force=force, comment=comment)
 
+    async def recompile(self, type: str = "", *, dry_run: bool = False) -> builtins.list[ContractVersion]:
+        """Compile again the bare workflows of contracts that an older version of the compiler has compiled. Returns those, or with `dry_run` what would be.
+
+        Each becomes a new version of the workflow, for new documents of organisations without a body. A workflow that a newer compiler made, or that
+        is taken out of use (`workflows.suspend`), is left alone. Bodies are compiled again by `bodies.recompile`.
+        """
+        return await self._futures.recompile(type, dry_run=dry_run)
+
     async def check(self, contract: str | bytes | Contract) -> ContractCheck:
         """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
         return await self._futures.check(contract)

@@ -747,6 +747,14 @@ class Contracts:
         """
         return self._futures.publish(contract, force=force, comment=comment).result()
 
+    def recompile(self, type: str = "", *, dry_run: bool = False) -> builtins.list[ContractVersion]:
+        """Compile again the bare workflows of contracts that an older version of the compiler has compiled. Returns those, or with `dry_run` what would be.
+
+        Each becomes a new version of the workflow, for new documents of organisations without a body. A workflow that a newer compiler made, or that
+        is taken out of use (`workflows.suspend`), is left alone. Bodies are compiled again by `bodies.recompile`.
+        """
+        return self._futures.recompile(type, dry_run=dry_run).result()
+
     def check(self, contract: str | bytes | Contract) -> ContractCheck:
         """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
         return self._futures.check(contract).result()

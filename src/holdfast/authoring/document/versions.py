@@ -43,7 +43,11 @@ def repin_problem(old: Effective, new: Effective) -> Diagnostic | None:
 
 
 def _stale(what: str, compiled_by: str, engine: str) -> Diagnostic:
-    hint = "run this process with that version" if _is_newer(compiled_by, engine) else "compile it again"
+    hint = (
+        "run this process with that version"
+        if _is_newer(compiled_by, engine)
+        else "compile it again with `bodies.recompile`, or with `contracts.recompile` if it has no body"
+    )
     return Diagnostic(
         STALE, f"the workflow was compiled by version {compiled_by}, and this is version {engine}: {what}; {hint}"
     )

@@ -10,7 +10,7 @@ from holdfast.app.blueprint_views import ContractCheck, ContractVersion
 from holdfast.authoring.document import ContractChange
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
-from holdfast.http.routes.bodies import TEXTS, Exported, Number, NumberQuery, Version
+from holdfast.http.routes.bodies import TEXTS, Exported, Number, NumberQuery, Recompile, Version
 from holdfast.http.routing import Answer, Call, NoQuery, Paged, Route, Subject
 
 
@@ -34,6 +34,12 @@ class ContractChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between two versions of a contract."""
 
     changes: list[ContractChange]
+
+
+class RecompiledContracts(msgspec.Struct, frozen=True, kw_only=True):
+    """The contracts whose bare workflows were compiled again, or would be."""
+
+    contracts: list[ContractVersion]
 
 
 async def list_contracts(call: Call[Paged, None]) -> Listing[ContractVersion]:
@@ -76,6 +82,12 @@ async def export_contract(call: Call[NumberQuery, None]) -> Exported:
     return Exported(format="yaml", source=await call.calls.contracts.export(call.path["type"], call.query.version))
 
 
+async def recompile_contracts(call: Call[NoQuery, Recompile]) -> RecompiledContracts:
+    """Compile again the bare workflows of the tenant's own contracts that an older version of the compiler has compiled, or tell which would be."""
+    found = await call.calls.contracts.recompile(call.body.type, dry_run=call.body.dry_run)
+    return RecompiledContracts(contracts=found)
+
+
 _CONTRACTS = Subject("contracts", "/api/v1/contracts", "contracts:read", "own")
 _CONTRACT = {
     "entity_type": "note",
@@ -108,6 +120,9 @@ ROUTES: tuple[Route, ...] = (
     _CONTRACTS.get("/{type}/versions", list_contract_versions, query=Paged, answer=Listing[ContractVersion]),
     _CONTRACTS.get("/{type}/diff", diff_contract, query=ContractDiffQuery, answer=ContractChanges),
     _CONTRACTS.get("/{type}/export", export_contract, query=NumberQuery, answer=Exported),
+    Subject("contracts", "/api/v1/contract-compilations", "contracts:publish", "tenant").post(
+        "", recompile_contracts, body=Recompile, answer=RecompiledContracts, example={"dry_run": True}
+    ),
     Subject("contracts", "/api/v1/contract-checks", "contracts:read", "own").post(
         "", check_contract, is_look=True, body=object, texts=TEXTS, answer=ContractCheck, example=_CONTRACT
     ),
