@@ -693,6 +693,8 @@ class Reference:
             return self._bar(kept_out)
         if not self._may_answer(node):
             return False
+        if self._has_run_out(step):
+            return self._bar("expired")
         if command.outcome not in (node.op.outcomes if isinstance(node.op, g.Human) else (g.OK,)):
             return self._bar("unknown_outcome")
         if isinstance(node.op, g.Human):
@@ -701,6 +703,16 @@ class Reference:
         if is_taken:
             self.answered[step.number] = [(g.OK, self.actor.id, command.data)]
         return is_taken
+
+    def _has_run_out(self, step: Step) -> bool:
+        """Whether the time of a step is over, or that of the run, although nobody has told it yet. It is not while clocks stand still."""
+        if self.hold is not None and self.hold.stands_still:
+            return False
+        ends = [step.due, self.timers.get("deadline")]
+        if step.poll is not None and step.poll.op.times is not None and "escalate" in step.times:
+            rung = step.poll.op.times.escalation[step.level]
+            ends.append(step.times["escalate"] if rung.outcome else None)
+        return any(each is not None and each < self.now for each in ends)
 
     def _bring(self, step: Step, payload: object) -> bool:
         """What a step waits for has happened."""
@@ -901,7 +913,9 @@ class Reference:
         if kept_out or not self._may_answer(self.graph.nodes[step.node]):
             self._bar(kept_out or "not_allowed")
             return True
-        return poll.is_claimed_from(self.actor) and not self._bar("claimed")
+        if poll.is_claimed_from(self.actor):
+            return not self._bar("claimed")
+        return self._has_run_out(step) and not self._bar("expired")
 
     def _claim(self, step: Step) -> bool:
         """Whoever can decide can claim."""
@@ -1065,10 +1079,12 @@ class Reference:
         return True
 
     def _signal(self, command: c.SendSignal) -> bool:
-        for step in self.steps:
-            op = self._op(step)
-            if step.is_open and isinstance(op, g.WaitEvent) and op.signal == command.name:
-                return self._may_answer(self.graph.nodes[step.node]) and self._bring(step, command.payload)
+        waiting = [step for step in self.steps if step.is_open and isinstance(self._op(step), g.WaitEvent)]
+        waiting = [step for step in waiting if self._op(step).signal == command.name]  # type: ignore[attr-defined]
+        for step in [each for each in waiting if not self._has_run_out(each)] or waiting:
+            if not self._may_answer(self.graph.nodes[step.node]):
+                return False
+            return self._bar("expired") if self._has_run_out(step) else self._bring(step, command.payload)
         takers = [node for node in self.graph.nodes.values() if isinstance(node.op, g.WaitEvent)]
         takers = [node for node in takers if node.op.signal == command.name]  # type: ignore[union-attr]
         ways = [way for node in takers for way in self._edges(node.id, g.OK) or self._edges(node.id, "*")]
@@ -1092,7 +1108,8 @@ class Reference:
             return True
         is_told = False
         for event in command.events:
-            is_taken = waiting is not None and waiting.is_open and self._take_event(waiting, event)
+            is_open = waiting is not None and waiting.is_open and not self._has_run_out(waiting)
+            is_taken = waiting is not None and is_open and self._take_event(waiting, event)
             is_told = is_told or is_taken or event.match_one
             if event.match_one:
                 self.offers.append((event.id, command.step, is_taken))

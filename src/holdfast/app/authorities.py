@@ -17,11 +17,15 @@ from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.candidates import person
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.question import person_named
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.authority import Authority, Matter, authority, check_heir, has_lapsed
 from holdfast.people.refusals import PeopleRefusal
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
+
+_OVER = frozenset({Refusal.NOT_WAITING, Refusal.ALREADY_TERMINAL})
+"""What is said of a question that is over, for whatever reason."""
 
 Acted: TypeAlias = c.AnswerStep | c.TaskCommand
 """What is done to a question."""
@@ -60,7 +64,7 @@ def on_question(
     is_empty = desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now())
     is_known = is_empty or (desk.request.actor.kind == "system" and not heir)
     if is_known and not on_behalf_of:
-        return _send(desk, instance, command, comment)
+        return _in_time(desk, instance, command, _send(desk, instance, command, comment))
 
     def look() -> tuple[Desk, Acted]:
         acting, lapsed = _deciding(desk, instance, command.step, on_behalf_of, concerned=concerned)
@@ -71,10 +75,10 @@ def on_question(
 
     looked = desk.consult(look)
     if looked.done():
-        return _sent(looked, instance, comment)
+        return _in_time(desk, instance, command, _sent(looked, instance, comment))
     reply: Reply[None] = Reply()
     looked.when_brought(lambda: _pass_on(_sent(looked, instance, comment), reply))
-    return reply
+    return _in_time(desk, instance, command, reply)
 
 
 def _heir(command: Acted) -> str:
@@ -185,6 +189,34 @@ def lapsed_claim(desk: Desk, claimed_by: str, definition: str, actor: str = "") 
         return ""
     is_over = has_lapsed(desk.directory, desk.request, claimed_by, definition=definition, now=now)
     return claimed_by if is_over else ""
+
+
+def _in_time(desk: Desk, instance: InstanceId, command: Acted, told: Reply[None]) -> Reply[None]:
+    """The same answer; whoever is told that the question is over hears that its time was, if that is why."""
+    if desk.is_within:  # The caller's transaction is open, and nothing else is read meanwhile.
+        return told
+    reply: Reply[None] = desk.reply()
+
+    def settle() -> None:
+        error = told.exception()
+        if error is None:
+            reply.set_result(None)
+        elif isinstance(error, RejectedError) and error.reason in _OVER:
+            refusal = error
+            desk.read(lambda: _expired(desk, instance, command.step, refusal), reply)
+        else:
+            reply.set_error(error)
+
+    told.when_brought(settle)
+    return reply
+
+
+def _expired(desk: Desk, instance: InstanceId, number: int, refusal: RejectedError) -> None:
+    found = next((each for each in desk.reader.rows(TASKS, instance) if each.number == number), None)
+    if found is None or found.status != "expired":
+        raise refusal
+    message = f"this comes too late: the time of {found.node!r} was over at {found.closed_at}"
+    raise RejectedError(reason=Refusal.EXPIRED, message=message)
 
 
 def _send(desk: Desk, instance: InstanceId, command: Acted, comment: str) -> Reply[None]:

@@ -243,6 +243,7 @@ def _publish(command: PublishEvent, moment: Moment) -> Decision:
         match_one=command.match_one,
         expires_at="" if expires_at is None else expires_at.isoformat(),
         partition=moment.partition,
+        at=moment.now.isoformat(),
         publisher=_named(moment.actor),
     )
     event = EventPublished(published=published)

@@ -388,7 +388,7 @@ def test_an_approval_expires(place: Place) -> None:
     shown = engine.run(run).describe()
     assert (expired.status, shown.status, "waited too long" in shown.error) == ("expired", "failed", True)
     before = engine.run(run).history()
-    assert refused(lambda: engine.acting(MANAGER).tasks.decide(task.step_id, "approved")) == "already_terminal"
+    assert refused(lambda: engine.acting(MANAGER).tasks.decide(task.step_id, "approved")) == "expired"
     assert (engine.run(run).history(), engine.run(run).tasks()) == (before, [expired])
 
 

@@ -260,11 +260,11 @@ def test_a_call_whose_time_passes_while_paused_is_made_afterwards(place: Place) 
 
 
 def test_a_question_does_not_time_out_while_its_run_is_paused(place: Place) -> None:
-    """The timeout of a step is held with all other timers; answered meanwhile, it never comes."""
+    """Clocks stand still: the timeout of a step is held with all other timers; answered meanwhile, it never comes."""
     stage = Stage()
     engine = place.engine().register(asking(stage))
     instance = run(engine, "asking")
-    engine.run(instance).pause()
+    engine.run(instance).pause(clock="stand_still")
     engine.advance(hours=5)
     decide(engine, instance, "ask")
     engine.run(instance).resume()

@@ -38,6 +38,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.forking import fork
+from holdfast.machine.runs.lateness import late_refusal
 from holdfast.machine.runs.law import answer_refusal, repair_refusal, requeue_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.mutations import mutate
@@ -221,7 +222,7 @@ def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
 
 
 def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
-    """Refused in this order: nobody is asked, the actor may not answer, there is no such answer, it does not fit or leads nowhere."""
+    """Refused in this order: nobody is asked, the actor may not answer, it is too late, there is no such answer, it does not fit or leads nowhere."""
     step = turn.state.open.get(command.step)
     node = None if step is None or step.of is not None else turn.routes.node(step.node)
     if step is not None and node is not None and step.effect is not None and may_be_repeated(turn.routes, node):
@@ -229,6 +230,7 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
     if step is None or node is None or not node.op.answers:
         return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
     barred = answer_refusal(turn.routes, turn.state, step, turn.moment.actor)
+    barred = barred or late_refusal(turn, step, "this answer")
     if barred is not None:
         return barred
     outcome = outcome_of(node, command)

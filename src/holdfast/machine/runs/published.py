@@ -26,6 +26,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """Until when it is kept; empty if it is forgotten at once."""
     partition: str = ""
     """The part of the tenant that it was published in; empty if in none, so that it is for all of them."""
+    at: str = ""
+    """When it was published; empty in those of old, which count as published when they arrive."""
     publisher: Actor | None = None
     """Who published it, with what he may do; None if that was the engine itself."""
 

@@ -25,6 +25,8 @@ class Refusal(StrEnum):
     """The actor lacks the capability or the role that this needs; the call raises ForbiddenError."""
     NOT_WAITING = "not_waiting"
     """The step does not wait for an answer: it has ended, has not begun, or waits for something else."""
+    EXPIRED = "expired"
+    """The time of the question, or of what the step waited for, is over; the run goes on as its definition says for that."""
     UNKNOWN_OUTCOME = "unknown_outcome"
     """The step has no such outcome; the message names those that it has."""
     NO_TRANSITION = "no_transition"

@@ -38,6 +38,7 @@ from holdfast.machine.runs.events import (
     TaskReassigned,
     TaskReleased,
 )
+from holdfast.machine.runs.lateness import late_refusal
 from holdfast.machine.runs.law import answer_refusal, task_refusal
 from holdfast.machine.runs.nodes.human import close
 from holdfast.machine.runs.notices import tell_of_task
@@ -103,7 +104,8 @@ def _unfit_refusal(task: _Task, command: c.ClaimTask | c.DelegateTask) -> Reject
     """Why somebody has no part in a question that could be taken or handed on: not asked, or another one has taken it."""
     turn, step, _, question = task
     barred = answer_refusal(turn.routes, turn.state, step, task.actor)
-    return barred or claim_refusal(question, step.node, task.actor, lapsed=command.lapsed)
+    barred = barred or claim_refusal(question, step.node, task.actor, lapsed=command.lapsed)
+    return barred or late_refusal(turn, step, "this")
 
 
 def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:

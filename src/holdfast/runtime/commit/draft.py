@@ -123,6 +123,7 @@ class Draft:
             issued=header.issued,
             commits=header.commits,
             pending_timers=NO_TIMERS if not self.timers else self._pending(fired),
+            is_shifting=bool(self._around.standing.shifting) and self._around.standing.moves_timers(header),
             fired_timer=fired,
             fired_due_at=self.timers[fired].due_at if fired else None,
             asked=submission.asked or submission.request,

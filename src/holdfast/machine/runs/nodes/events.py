@@ -25,6 +25,7 @@ from holdfast.machine.runs.errands import FindEvents, Sought
 from holdfast.machine.runs.event_keys import key_of, key_or_none
 from holdfast.machine.runs.events import EventDeclined, EventReceived, EventsSought, StepAnswered
 from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.lateness import is_late
 from holdfast.machine.runs.law import capability_refusal
 from holdfast.machine.runs.leaving import finish, is_barred
 from holdfast.machine.runs.namespaces import CONTEXT, ENTITY, ORG, text_names
@@ -107,7 +108,8 @@ def take_events(turn: Turn, command: TakeEvents) -> Answer | None:
         turn.send_out(_search(turn, step, op))
         return None
     for published in command.events:
-        place = None if step.number not in turn.state.open else _place_for(turn, step, op, published)
+        is_open = step.number in turn.state.open and not is_late(turn, step, published.at)
+        place = _place_for(turn, step, op, published) if is_open else None
         if place is not None:
             _take(turn, step, place, published)
         elif published.match_one:

@@ -22,6 +22,7 @@ from holdfast.machine.runs.answers import is_within, merged, too_large
 from holdfast.machine.runs.commands import AnswerStep, SendSignal, TimeOut
 from holdfast.machine.runs.events import SignalReceived, SignalTaken, StepAnswered
 from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.lateness import is_late, late_refusal
 from holdfast.machine.runs.law import capability_refusal, signal_refusal
 from holdfast.machine.runs.leaving import finish, is_barred
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
@@ -123,6 +124,8 @@ def signal(turn: Turn, command: SendSignal) -> Answer | None:
     """Something has happened: the step that waits for it goes on; if none does, the signal is kept."""
     step, payload = _waiting(turn, command.name), command.payload
     actor, what = turn.moment.actor, f"the signal {command.name!r}"
+    if step is not None and is_late(turn, step):
+        return capability_refusal(turn.routes.node(step.node), actor) or late_refusal(turn, step, what)
     if step is None:
         barred = signal_refusal(turn.routes, command.name, actor)
         if barred is not None:
@@ -165,9 +168,10 @@ def _too_many(name: str) -> Rejection:
 
 
 def _waiting(turn: Turn, name: str) -> Step | None:
-    """The step that waits for a signal, if there is one; of several the first."""
-    for step in turn.state.open.values():
-        op = turn.routes.node(step.node).op
-        if step.of is None and isinstance(op, WaitEvent) and op.signal == name:
-            return step
-    return None
+    """The step that waits for a signal, if there is one; of several the first whose time is not over."""
+    found = [
+        step
+        for step in turn.state.open.values()
+        if step.of is None and isinstance(op := turn.routes.node(step.node).op, WaitEvent) and op.signal == name
+    ]
+    return next((step for step in found if not is_late(turn, step)), found[0] if found else None)
