@@ -1079,8 +1079,11 @@ class Reference:
         return True
 
     def _signal(self, command: c.SendSignal) -> bool:
-        waiting = [step for step in self.steps if step.is_open and isinstance(self._op(step), g.WaitEvent)]
-        waiting = [step for step in waiting if self._op(step).signal == command.name]  # type: ignore[attr-defined]
+        waiting = [
+            step
+            for step in self.steps
+            if step.is_open and isinstance(op := self._op(step), g.WaitEvent) and op.signal == command.name
+        ]
         for step in [each for each in waiting if not self._has_run_out(each)] or waiting:
             if not self._may_answer(self.graph.nodes[step.node]):
                 return False
