@@ -34,7 +34,7 @@ from holdfast.people.tables import TableDirectory
 from holdfast.runtime.replies import Reply
 from holdfast.store.port import Parts
 from holdfast.store.reading import Reader
-from holdfast.store.tasks import Asked, ListedTask, TaskQuery
+from holdfast.store.tasks import Asked, TaskQuery
 
 T = TypeVar("T")
 
