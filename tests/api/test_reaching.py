@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from starlette.datastructures import Headers
 
-from holdfast import Actor
+from holdfast import Actor, Settings
 from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls
 from holdfast.http import HttpOptions
@@ -160,9 +160,11 @@ class Seen(NamedTuple):
 def asked(route: Route, given: Given, style: Style) -> Seen:
     """What a handler asks of the engine, and what it answers."""
     recorder = Recorder("holdfast.app.faces.", "holdfast.app.engine", style=style)
+    engine = recorder.of(Engine)
+    vars(engine)["settings"] = Settings()
     server = types.SimpleNamespace(
         options=HttpOptions(),
-        engine=recorder.of(Engine),
+        engine=engine,
         now=lambda: datetime(2030, 1, 1, tzinfo=UTC),
         waits=Room(1, 1, "requests"),
         hub=types.SimpleNamespace(waited=lambda answer: answer),

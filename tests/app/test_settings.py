@@ -20,6 +20,7 @@ from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER
 from app.documents.orders import body as body_of_orders
 from app.documents.orders import register as register_orders
+from app.sagas.acting import Gate
 from faults.test_bad_databases import spoilt
 from holdfast import (
     Decision,
@@ -41,7 +42,7 @@ from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.store.port import Unit
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Borrower, Claim
+from holdfast.store.shapes import Address, Borrower, Claim, StoredMessage
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from outbound.serving import serving
@@ -650,6 +651,32 @@ ASKING = {
 }
 
 
+def _misspelt_work(live: Live, settings: Settings) -> object:
+    """How many dead letters there are some minutes after somebody has sent a command that no code can read."""
+    with driven(live, settings).register(Saga("s").wait_for("w", signal="go").build()) as engine:
+        run = engine.start("s")
+        engine.drain()
+        address = Address(tenant="default", definition="s", instance=run.id)
+        message = StoredMessage(address=address, language="$graph", type="Signal", data=b"{}", actor="system")
+        store_of(engine).writer().accept([message], engine.clock.now())
+        engine.advance(minutes=10)
+        return len(engine.dead_letters.list())
+
+
+def _long_calls(live: Live, settings: Settings) -> object:
+    """The sorts of incidents while a handler is running."""
+    gate = Gate()
+    engine = live.engine(settings).register(Saga("s").step("work", gate).build()).start_worker()
+    run = engine.start("s")
+    gate.entered()
+    if settings.hung_after < DAY:
+        eventually(lambda: bool(engine.admin.incidents()))
+    found = [each.kind for each in engine.admin.incidents()]
+    gate.open()
+    run.result(timeout=LONG_SECONDS)
+    return found
+
+
 def rules_after(wait: timedelta, *, is_approved: bool) -> Callable[[Live, Settings], object]:
     """How rules stand a while after they have asked somebody, and after that was approved if it was."""
 
@@ -730,6 +757,8 @@ CASES = {
     "missing_handler_throttle": Case(
         _reports_of_a_missing_handler_in_five_minutes, [(timedelta(minutes=1), 5), (timedelta(hours=1), 1)]
     ),
+    "unreadable_after": Case(_misspelt_work, [(timedelta(minutes=1), 1), (DAY, 0)]),
+    "hung_after": Case(_long_calls, [(timedelta(milliseconds=1), ["hung_call"]), (DAY, [])]),
     "collect_after": Case(_looks_of_the_collector, [(None, 700), (20_000, 20_000), (100, 700)]),
     "event_ttl": Case(_is_an_event_kept_after_two_days, [(7 * DAY, True), (DAY, False), (timedelta(0), False)]),
     "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),

@@ -312,7 +312,7 @@ def test_an_effect_that_cannot_be_read_is_not_touched(place: Place) -> None:
         connection.execute(f"update {prefix}effects set type = 'Gone'")  # type: ignore[attr-defined]
     ledger = Ledger()
     engine = place.engine().register(Other(act), lambda context, effect: ledger.add(effect))
-    engine.advance(hours=1)
+    engine.advance(seconds=30)
     (waiting,) = engine.deciders.get(Other, "p-1").effects
     assert (waiting.type, waiting.attempts, engine.dead_letters.list(), ledger.entries) == ("Gone", 0, [], [])
     assert [each.word.type for each in engine.runtime.housekeeping.unread.look()] == ["Gone"]

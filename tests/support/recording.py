@@ -266,7 +266,9 @@ def _known() -> dict[str, Any]:
         for module in list(sys.modules.values())
         if getattr(module, "__name__", "").startswith("holdfast.")
         for name, value in vars(module).items()
-        if isinstance(value, (type, typing.NewType))
+        if issubclass(
+            type(value), (type, typing.NewType)
+        )  # `isinstance` would wake lazy objects, such as Django's settings.
     }
 
 

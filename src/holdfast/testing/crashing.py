@@ -213,7 +213,7 @@ _CHANGES = {
 }
 _QUIET = {
     *("disown", "prune", "tidy", "maintain", "next_number", "retire", "announce", "publish", "record", "refuse"),
-    *("enter", "drop", "rewind", "fail", "changing"),
+    *("enter", "drop", "rewind", "fail", "changing", "note"),
 }
 """Changes that have no boundary of their own, but make the next one another point."""
 

@@ -226,11 +226,11 @@ def test_what_is_wrong_is_saved_and_never_published(place: Place) -> None:
     engine = opened(place)
     acme = of(engine)
     draft = acme.bodies.save(WRONG)
-    assert [(each.code, each.slot) for each in draft.problems] == [("approvers", "slot:submitted_to_approved")]
+    assert [(each.code, each.slot) for each in draft.problems] == [("empty", "slot:submitted_to_approved")]
     assert acme.bodies.draft(draft.id).problems == draft.problems
     with pytest.raises(DefinitionError) as caught:
         acme.bodies.publish(draft.id)
-    assert [each.code for each in caught.value.diagnostics] == ["approvers"]
+    assert [each.code for each in caught.value.diagnostics] == ["empty"]
     (found,) = acme.bodies.check(WRONG).problems
     assert found.position.count(":") == 1  # Line and column of the text.
     with pytest.raises(DefinitionError):

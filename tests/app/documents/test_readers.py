@@ -184,7 +184,9 @@ def test_notices_tell_a_hidden_field_to_its_roles_alone(place: Place) -> None:
     }
     masked, full = (f"{MASKED} for Rita", f"It is {MASKED}."), ("424242 for Rita", "It is 424242.")
     assert told["stan"] == [masked]
-    assert sorted(set(told["hera"])) == sorted({full, masked, (f"Pay {MASKED} to Rita?", "")})
+    assert sorted(told["hera"]) == sorted(
+        [full, (f"Pay {MASKED} to Rita?", "")]
+    )  # One notice for one occasion: her own.
     assert sorted(told["fay"]) == sorted([masked, (f"Pay {MASKED} to Rita?", "")])
 
 

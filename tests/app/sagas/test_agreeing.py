@@ -754,7 +754,7 @@ def test_nothing_is_done_to_a_question_whose_time_is_over(place: Place, way: str
         partial(ops.add_approver, task, "eve"),
     ]
     for call in calls:
-        assert refused(engine, instance, call) == ("not_waiting" if ways else "already_terminal")
+        assert refused(engine, instance, call) == "expired"
 
 
 @pytest.mark.parametrize(

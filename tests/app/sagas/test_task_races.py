@@ -254,7 +254,7 @@ def test_a_decision_comes_in_time_or_not_at_all(live: Live, name: str) -> None:
         if decision == TAKEN:
             assert (end, told(one, run, "approved", late)) == ("completed", ["approved"])
         else:
-            assert (decision, told(one, run, "approved", late)) == ("already_terminal", [late])
+            assert (decision, told(one, run, "approved", late)) == ("expired", [late])
             assert (end, question(run).status) == {
                 "timeout": ("failed", "expired"),
                 "escalation": ("aborted", "expired"),

@@ -32,6 +32,7 @@ _LOOKAROUND: Final = {"(?=": "ahead", "(?!": "ahead", "(?<=": "back", "(?<!": "b
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 """The first and the second half of characters that are written in two."""
 _DIGITS: Final = 9
+_CLASS_END: Final = ":]"
 _PLAIN: Final = "use characters, classes, groups, alternatives and repeats"
 
 
@@ -106,7 +107,7 @@ def _translated(pattern: str) -> str:
         if piece.startswith("\\u"):
             piece = _character(pattern, at, end)
         elif in_class:
-            if pattern.startswith("[:", at) and (closed := pattern.find(":]", at)) > 0:
+            if pattern.startswith("[:", at) and (closed := pattern.find(_CLASS_END, at)) > 0:
                 end = closed + 2
                 piece = pattern[at:end]
             in_class = piece != "]"
