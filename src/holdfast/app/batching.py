@@ -54,7 +54,11 @@ class Batching:
     def _acting(self, context: EffectContext, owner: Actor | None) -> Desk:
         return self._desk.acting(
             RequestContext(
-                tenant=context.tenant, partition=context.partition, actor=owner or SYSTEM, trace=context.trace
+                tenant=context.tenant,
+                partition=context.partition,
+                actor=owner or SYSTEM,
+                trace=context.trace,
+                is_late=True,
             )
         )
 

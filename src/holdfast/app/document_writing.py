@@ -130,7 +130,7 @@ def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, 
         outcome = joint.carry_out(
             address,
             command,
-            request=own.request,
+            by=own.by,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
             said=said_of(desk, command),
@@ -195,11 +195,11 @@ def amend(
             fields=sorted(command.payload),
             is_forced=asked is None,
         )
-        joint.carry_out(address, over, request=own.request, comment=command.reason, receipt=receipt, said=said)
+        joint.carry_out(address, over, by=own.by, comment=command.reason, receipt=receipt, said=said)
         joint.carry_out(
             address_of(desk, name, made),
             _amended(own, known, command),
-            request=own.request,
+            by=own.by,
             comment=command.reason,
             may_create=True,
             definition_version=version,
@@ -273,7 +273,7 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
             lambda joint: joint.carry_out(
                 address,
                 command,
-                request=own.request,
+                by=own.by,
                 comment=command.reason,
                 receipt=receipt,
                 said=said_of(desk, command),
@@ -293,9 +293,7 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
         done = msgspec.structs.replace(
             command, changes=changes_of(output, command.action), expected_version=known.document.version
         )
-        joint.carry_out(
-            address, done, request=own.request, comment=command.reason, receipt=receipt, said=said_of(desk, command)
-        )
+        joint.carry_out(address, done, by=own.by, comment=command.reason, receipt=receipt, said=said_of(desk, command))
 
     desk.join(write)
     with desk.reader.look() as reader:

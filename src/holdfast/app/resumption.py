@@ -57,10 +57,13 @@ def _note(desk: Desk, instance: InstanceId, command: ResumeWorkflow, refusal: Re
 def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> ResumeRequest:
     """Write a request down that is to be carried out later."""
     with desk.reader.look() as reader:
-        barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.looked_up().request.actor)
-    permit(barred)
+        graph = graph_of(desk, workflow_row(reader, instance))
     request = _stored(desk, instance, command, outcome="open")
-    if not desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False):
+
+    def check(acting: Desk) -> None:
+        permit(resume_refusal(graph, acting.request.actor))
+
+    if not desk.operate(lambda parts: parts.resumes().record(request), may_repeat=False, check=check):
         raise NotFoundError("workflow instance", instance)
     return resume_request(request)
 
@@ -96,7 +99,7 @@ def _requested(request: resuming.ResumeRequest) -> Told:
         request=str(request.id),
     )
     actor = Actor(id=request.requested_by, capabilities=frozenset({RESUME}))
-    return Told(command, RequestContext(tenant=request.tenant, actor=actor))
+    return Told(command, RequestContext(tenant=request.tenant, actor=actor, is_late=True))
 
 
 RESUMPTION: Final = Resumption(

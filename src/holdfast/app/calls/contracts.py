@@ -71,7 +71,7 @@ class FutureContracts:
             row = Publisher(desk, self._owner).publish_contract(envelope, effective, comment=told)
             return contract_version(row, given)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def check(self, contract: str | bytes | Contract) -> Reply[ContractCheck]:
         """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
@@ -178,7 +178,7 @@ class FutureContracts:
     def _permitted(self, *capabilities: str, what: str) -> Desk:
         desk = self._desk.looked_up()
         permit(desk.request.actor, what, *capabilities)
-        return desk
+        return desk.needing(*capabilities) if len(capabilities) == 1 else desk
 
 
 def _contract(given: object) -> Contract:

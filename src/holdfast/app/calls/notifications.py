@@ -73,7 +73,7 @@ class FutureNotifications:
                 side = parts.notifications()
                 return any(side.mark_read(tenant, each, number, now, reader=reader, partition=within) for each in lists)
 
-            if not self._desk.service.operate(is_there, may_repeat=True):
+            if not self._desk.operate(is_there, may_repeat=True):
                 raise NotFoundError("notification", number)
 
         return self._desk.consult(mark)
@@ -85,7 +85,7 @@ class FutureNotifications:
             now = self._desk.service.shared.clock.now()
             lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
             within = self._desk.request.partition
-            return self._desk.service.operate(
+            return self._desk.operate(
                 lambda parts: sum(
                     parts.notifications().mark_all_read(tenant, each, now, reader=reader, partition=within)
                     for each in lists
