@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 import jwt
@@ -34,6 +35,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     roles: frozenset[str]
     capabilities: frozenset[str]
+    expires_at: datetime | None = None
+    """When the token ends, with the leeway that is given to clocks."""
     nonce: str = ""
     """Which login it was made for; empty for most."""
 
@@ -111,8 +114,14 @@ def _claims(issuer: Issuer, claims: Mapping[str, object]) -> Claims:
         partition=partition,
         roles=_texts(claims.get(issuer.roles_claim)),
         capabilities=_texts(claims.get(issuer.capabilities_claim)),
+        expires_at=_end(claims["exp"], issuer),
         nonce=nonce if isinstance(nonce, str) else "",
     )
+
+
+def _end(given: object, issuer: Issuer) -> datetime:
+    assert isinstance(given, int | float), "it was checked"
+    return datetime.fromtimestamp(min(given + issuer.leeway.total_seconds(), _LAST_SECOND), UTC)
 
 
 def _texts(given: object) -> frozenset[str]:
