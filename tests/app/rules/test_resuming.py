@@ -546,7 +546,7 @@ def test_what_the_worker_carries_out_names_the_approval(place: Place) -> None:
     engine.advance(minutes=6)
     (request,) = engine.run(run).resume_requests()
     assert (request.triggered_by, request.triggered_by_id) == ("approval", task.step_id)
-    assert request.trigger_data is not None
+    assert isinstance(request.trigger_data, dict)
     assert (request.trigger_data["status"], request.trigger_data["comment"]) == ("approved", "fine")
     engine.run(run).resume(triggered_by="approval", triggered_by_id=task.step_id)
     assert len(engine.run(run).resume_requests()) == 1

@@ -43,7 +43,7 @@ def test_an_approval_does_not_cover_other_data(place: Place) -> None:
     again = engine.run(fork.id)
     assert (paid, [each.status for each in again.tasks()]) == ([5], ["open"])
     assert again.describe().context["amount"] == 500_000
-    assert again.history()[0].data["at"] < at
+    assert again.history()[0].data["at"] in range(1, at)
     engine.acting(FIN).tasks.approve(again.tasks()[0])
     engine.drain()
     assert paid == [5, 500_000]

@@ -253,7 +253,7 @@ def test_what_stands_beside_an_action_and_inside_of_it_says_one_thing() -> None:
     steps = [block, {"id": "ok", "type": "action", "action": "allow"}]
     assert codes({"workflow_id": "w", "steps": steps}) == [("two_meanings", "steps[0].requires")]
     block["action"] = {"type": "block", "requires": cfo}
-    assert load_rules({"workflow_id": "w", "steps": steps})
+    assert load_rules({"workflow_id": "w", "steps": steps}).graph.name == "w"
 
 
 def test_a_number_of_a_role_is_told_how_to_say_it() -> None:
