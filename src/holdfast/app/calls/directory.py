@@ -34,7 +34,7 @@ from holdfast.people.tables import TableDirectory
 from holdfast.runtime.replies import Reply
 from holdfast.store.port import Parts
 from holdfast.store.reading import Reader
-from holdfast.store.tasks import Asked, TaskQuery
+from holdfast.store.tasks import Asked, ListedTask, TaskQuery
 
 T = TypeVar("T")
 
@@ -322,7 +322,7 @@ class FutureDirectory:
         return self._desk.directory
 
 
-def _held_up(reader: Reader, named: tuple[Asked, ...], lost: Stranded, after: HumanTask | None) -> Iterator[HumanTask]:
+def _held_up(reader: Reader, named: tuple[Asked, ...], lost: Stranded, after: HumanTask | None) -> Iterator[ListedTask]:
     """The questions that wait for those of whom no answer can come, page by page."""
     place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
     while True:
