@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from holdfast.app.processes import ProcessCode
     from holdfast.app.publication_views import PublishedEvent
     from holdfast.app.reasons import Reason, Why
+    from holdfast.app.remedies import Remedy
     from holdfast.app.step_handlers import StepContext
     from holdfast.app.task_views import (
         DecidedTask,
@@ -264,6 +265,7 @@ __all__ = [
     "Recorded",
     "RefusedRequest",
     "RejectedError",
+    "Remedy",
     "Rejection",
     "RepeatedCall",
     "ReplayError",
@@ -350,6 +352,7 @@ _HOMES: Final = {
     "app.processes": "ProcessCode",
     "app.publication_views": "PublishedEvent",
     "app.reasons": "Reason Why",
+    "app.remedies": "Remedy",
     "app.step_handlers": "StepContext",
     "app.task_views": "DecidedTask HumanTask TaskComment TaskCounts TaskDecision TaskDetails TaskPerson",
     "app.verification": "Verification",

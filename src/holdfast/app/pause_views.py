@@ -12,15 +12,29 @@ import msgspec
 from holdfast.app.operator_views import Hold
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import ResumeTrigger
-from holdfast.machine.graphs.graph import Graph, Human, WaitEvent, WaitEvents, WaitTimer
+from holdfast.machine import remedies as m
+from holdfast.machine.graphs.graph import Graph, Human, Node, WaitEvent, WaitEvents, WaitTimer
+from holdfast.machine.remedies import Trials
+from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.law import OVERRIDE, REPAIR, RESUME
-from holdfast.machine.runs.state import State
+from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.task_times import can_go_higher, ends_next
-from holdfast.machine.runs.tasks import ESCALATE
+from holdfast.machine.runs.tasks import ADD_APPROVER, ESCALATE, REASSIGN
 from holdfast.store import resuming
 
 Action = Literal[
-    "resume", "decide", "override", "escalate", "signal", "publish", "requeue", "retry_compensation", "end_pause"
+    "resume",
+    "decide",
+    "override",
+    "escalate",
+    "reassign",
+    "add_approver",
+    "signal",
+    "publish",
+    "transition",
+    "requeue",
+    "retry_compensation",
+    "end_pause",
 ]
 
 
@@ -47,13 +61,14 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     """Something that would bring a run on."""
 
     action: Action
-    """`resume`, `decide` a question, `override` or `escalate` it, send a `signal`, `publish` an event, `requeue` a dead letter, `retry_compensation`,
-    or `end_pause`, which `pauses.resume` does, of the wider scope that `choices` names in words."""
+    """`resume`, `decide` a question, `override` or `escalate` it, `reassign` it or `add_approver` if nobody who is asked can decide, send a `signal`,
+    `publish` an event, ask for a `transition` of the document, `requeue` a dead letter, `retry_compensation`, or `end_pause`, which `pauses.resume`
+    does, of the wider scope that `choices` names in words."""
     step_id: str = ""
     """Names the step that it is about, in calls such as `tasks.decide`; empty if it is about the run."""
     step_name: str = ""
     choices: tuple[str, ...] = ()
-    """The outcomes that a decision can have, or the names of the signal or of the events."""
+    """The outcomes that a decision can have, the transitions, or the names of the signal or of the events."""
     role: str = ""
     """Who may: those with this role; empty means anybody who has the capability."""
     capability: str = ""
@@ -88,87 +103,101 @@ def last_attempt(requests: Sequence[resuming.ResumeRequest]) -> tuple[datetime |
     return (tried[-1].executed_at or tried[-1].requested_at, tried[-1].error_message) if tried else (None, "")
 
 
-def resume_options(instance: InstanceId, state: State, graph: Graph, holds: Sequence[Hold]) -> list[ResumeOption]:
-    """What can be done to bring a run on, and by whom, pauses of wider scopes first; empty if nothing can."""
-    if state.is_terminal and not _stuck(state):
+def resume_options(instance: InstanceId, trials: Trials, graph: Graph, holds: Sequence[Hold]) -> list[ResumeOption]:
+    """What can be done to bring a run on, and by whom, pauses of wider scopes first; empty if nothing can. Each would be accepted now."""
+    state = trials.state
+    if state.is_terminal and not _is_stuck(state):
         return []
+    options = _Options(instance, trials, graph)
     return [
         *(ResumeOption(action="end_pause", choices=(each.scope,), capability=RESUME) for each in holds),
-        *_about_run(instance, state),
-        *_about_steps(instance, state, graph),
-        *_past_waits(instance, state, graph),
+        *options.about_run(),
+        *options.about_steps(),
+        *options.past_waits(),
     ]
 
 
-def _about_run(instance: InstanceId, state: State) -> Iterator[ResumeOption]:
-    for step in state.dead.values():
-        yield ResumeOption(
-            action="requeue", step_id=f"{instance}:{step.number}", step_name=step.node, capability=REPAIR
-        )
-    stuck = _stuck(state)
-    if stuck:
-        yield ResumeOption(
-            action="retry_compensation",
-            step_id=f"{instance}:{stuck}",
-            step_name=state.executed[stuck].node,
-            capability=REPAIR,
-        )
-    if state.status == "paused" and (state.pause is not None or not state.dead):
-        yield ResumeOption(action="resume", capability=RESUME)
-
-
-def _past_waits(instance: InstanceId, state: State, graph: Graph) -> Iterator[ResumeOption]:
-    """Rules that wait count as paused, so somebody can resume them; past a question that is to `override` it."""
-    steps = state.open.values() if graph.kind == "rules" and state.status == "running" else ()
-    for step in steps:
-        if isinstance(graph.nodes[step.node].op, WaitEvents | WaitTimer):
-            yield ResumeOption(
-                action="resume", step_id=f"{instance}:{step.number}", step_name=step.node, capability=RESUME
-            )
-
-
-def _stuck(state: State) -> int:
+def _is_stuck(state: State) -> bool:
     halted = state.rollback or state.dropped
-    return 0 if halted is None else halted.stuck or 0
+    return halted is not None and halted.stuck is not None
 
 
-def _about_steps(instance: InstanceId, state: State, graph: Graph) -> Iterator[ResumeOption]:
-    for step in state.open.values():
-        node, name = graph.nodes[step.node], f"{instance}:{step.number}"
-        if step.of is not None:
-            continue
-        if isinstance(node.op, Human):
-            yield ResumeOption(
-                action="decide",
-                step_id=name,
-                step_name=step.node,
-                choices=node.op.answers,
-                role=node.op.role,
-                capability=node.capability,
-            )
-            yield ResumeOption(action="override", step_id=name, step_name=step.node, capability=OVERRIDE)
-            if (higher := can_go_higher(node.op, step)) is not None:
-                yield ResumeOption(
-                    action="escalate",
-                    step_id=name,
-                    step_name=step.node,
-                    choices=(higher,),
-                    role=node.op.role,
-                    capability=ESCALATE if ends_next(node.op, step) else "",
+class _Options:
+    """The options of one run."""
+
+    def __init__(self, instance: InstanceId, trials: Trials, graph: Graph) -> None:
+        self._instance = instance
+        self._trials = trials
+        self._graph = graph
+        self._state = trials.state
+
+    def about_run(self) -> Iterator[ResumeOption]:
+        """What gave up, and the whole run."""
+        trials = self._trials
+        for step in self._state.dead.values():
+            if trials.tried(m.Remedy(operation="retry", step=step.number)):
+                yield self._option("requeue", step.number, step.node, capability=REPAIR)
+        for each in m.about_undoing(trials):
+            node = self._state.executed[each.step].node
+            yield self._option("retry_compensation", each.step, node, capability=REPAIR)
+        if self._state.status == "paused" and trials.tried(m.Remedy(operation="resume")):
+            yield ResumeOption(action="resume", capability=RESUME)
+        if names := tuple(each.name for each in m.transitions(trials)):
+            yield ResumeOption(action="transition", choices=names)
+
+    def about_steps(self) -> Iterator[ResumeOption]:
+        """What the steps wait for."""
+        for step in self._state.open.values():
+            node = self._graph.nodes[step.node]
+            if step.of is not None:
+                continue
+            if isinstance(node.op, Human):
+                yield from self._about_question(step, node, node.op)
+            elif isinstance(node.op, WaitEvent) and m.about_wait(self._trials, step):
+                yield self._option(
+                    "signal", step.number, step.node, choices=(node.op.signal,), capability=node.capability
                 )
-        elif isinstance(node.op, WaitEvent):
-            yield ResumeOption(
-                action="signal",
-                step_id=name,
-                step_name=step.node,
-                choices=(node.op.signal,),
-                capability=node.capability,
-            )
-        elif isinstance(node.op, WaitEvents):
-            yield ResumeOption(
-                action="publish",
-                step_id=name,
-                step_name=step.node,
-                choices=tuple(each.event for each in node.op.events),
-                capability=node.capability,
-            )
+            elif isinstance(node.op, WaitEvents):
+                events = tuple(each.event for each in node.op.events)
+                yield self._option("publish", step.number, step.node, choices=events, capability=node.capability)
+
+    def past_waits(self) -> Iterator[ResumeOption]:
+        """Rules that wait count as paused, so somebody can resume them; past a question that is to `override` it."""
+        steps = self._state.open.values() if self._graph.kind == "rules" and self._state.status == "running" else ()
+        for step in steps:
+            waits = isinstance(self._graph.nodes[step.node].op, WaitEvents | WaitTimer)
+            if waits and m.past_wait(self._trials, step):
+                yield self._option("resume", step.number, step.node, capability=RESUME)
+
+    def _about_question(self, step: Step, node: Node, op: Human) -> Iterator[ResumeOption]:
+        number, role = step.number, op.role
+        question = question_of(self._trials.routes, self._state, step)
+        found = m.about_question(self._trials, step)
+        if not question.trouble and found:
+            answers = tuple(each for each in op.answers if each == op.abstains or each in {f.name for f in found})
+            yield self._option("decide", number, step.node, choices=answers, role=role, capability=node.capability)
+        for each in dict.fromkeys(each.operation for each in found if each.operation in {"reassign", "add_approver"}):
+            capability = REASSIGN if each == "reassign" else ADD_APPROVER
+            yield self._option(cast("Action", each), number, step.node, capability=capability)
+        past = {each.operation for each in m.past_question(self._trials, step)}
+        if "override" in past:
+            yield self._option("override", number, step.node, capability=OVERRIDE)
+        higher = can_go_higher(op, step)
+        if higher is not None and "escalate" in past:
+            capability = ESCALATE if ends_next(op, step) else ""
+            yield self._option("escalate", number, step.node, choices=(higher,), role=role, capability=capability)
+
+    def _option(
+        self,
+        action: Action,
+        number: int,
+        node: str,
+        *,
+        choices: tuple[str, ...] = (),
+        role: str = "",
+        capability: str = "",
+    ) -> ResumeOption:
+        step = f"{self._instance}:{number}"
+        return ResumeOption(
+            action=action, step_id=step, step_name=node, choices=choices, role=role, capability=capability
+        )

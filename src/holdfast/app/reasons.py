@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.app.operator_views import Hold
+from holdfast.app.remedies import Remedy, Told, remedies
 from holdfast.app.standing import trouble
 from holdfast.app.unmatched import unawaited, unmatched
 from holdfast.app.untold import untold
@@ -20,11 +21,16 @@ from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredTask
 from holdfast.kernel.settling import settled
-from holdfast.machine.graphs.graph import Graph, Node, WaitEvent, WaitEvents
+from holdfast.machine import remedies as m
+from holdfast.machine.graphs.graph import Graph, Node, Rest, WaitEvent, WaitEvents
+from holdfast.machine.graphs.graph import State as StateNode
+from holdfast.machine.remedies import Trials
+from holdfast.machine.runs.asking import NO_APPROVER
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.repair import OF_A_STEP
 from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.timers import step_timer
+from holdfast.runtime.mishaps import RECALLED
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import (
     DeadLetter,
@@ -53,6 +59,7 @@ ReasonKind = Literal[
     "errand",
     "timer",
     "signal",
+    "transition",
     "event",
     "notice",
     "person",
@@ -64,7 +71,9 @@ ReasonKind = Literal[
 _MOVING = frozenset({"running", "message", "errand"})
 """What goes on by itself, and soon."""
 _MOST = 1000
-_LETTER = "dead_letters.requeue({}) puts it back to work, dead_letters.discard({}) forgets it"
+_REQUEUE = "dead_letters.requeue({}) puts it back to work"
+_DISCARD = "dead_letters.discard({}) forgets it"
+_UNDO = "dead_letters.retry_compensation({}) tries it again"
 _LONG = timedelta(minutes=1)
 """A call that takes longer may hang; whoever asks is told what could be done if it does."""
 _START = "start"
@@ -77,7 +86,9 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     """The same as a sentence."""
     remedy: str = ""
-    """What could be done; empty if there is nothing to do but wait."""
+    """What could be done, in words; empty if there is nothing to do but wait."""
+    remedies: list[Remedy] = []
+    """The calls of it that the run itself takes: each of them was tried on a copy of its state, and would be accepted."""
     since: datetime | None = None
     until: datetime | None = None
     """When it is over by itself; None if that is not known."""
@@ -118,6 +129,8 @@ class Circumstances(NamedTuple):
     workers: Sequence[WorkerInfo]
     """Those that are alive."""
     maintenance: Maintenance
+    trials: Trials
+    """Tells which operations it would accept."""
     holds: Sequence[Hold] = ()
     """The pauses of a wider scope that hold it up."""
 
@@ -126,7 +139,7 @@ def why(reader: Reader, found: Circumstances) -> Why:
     """Why a run does not move; `reader` must answer as of the moment that the circumstances are of."""
     header = found.header
     reasons = list(_Look(reader, found).reasons())
-    incident = [] if reasons else [_incident(header)]
+    incident = [] if reasons else [_incident(header, m.instead(found.trials))]
     kinds = {each.kind for each in reasons}
     moving = _MOVING - {"errand"} if "held" in kinds else _MOVING  # A pause holds errands; who runs comes to an end.
     is_moving = bool(kinds & moving) and not kinds & {"maintenance"}
@@ -143,11 +156,17 @@ def why(reader: Reader, found: Circumstances) -> Why:
     )
 
 
-def _incident(header: Header) -> Reason:
+def _incident(header: Header, found: list[m.Remedy]) -> Reason:
+    ends = Told(found).of_run()
     return Reason(
         kind="incident",
         words=f"it has not ended, and nothing can ever wake it: it has stood still since {header.updated_at}",
-        remedy="keep a copy of the database and report it; `verify` tells more, `abort` ends the run, `fork` begins it anew",
+        remedy="; ".join(
+            filter(
+                None, ["keep a copy of the database and report it; `verify` tells more, `fork` begins it anew", ends]
+            )
+        ),
+        remedies=remedies(found),
         since=header.updated_at,
     )
 
@@ -167,6 +186,7 @@ class _Look:
         self._tasks: dict[int, StoredTask] = {row.number: row for row in reader.rows(TASKS, instance)}
         self._letters: Sequence[DeadLetter] = reader.dead_letters(instance=instance, limit=_MOST)
         self._messages: Sequence[StoredMessage] = reader.messages(instance, limit=_MOST)
+        self._trials = found.trials
 
     def reasons(self) -> Iterator[Reason]:
         """Everything that the run waits for, the widest first."""
@@ -216,14 +236,25 @@ class _Look:
                 until=hold.until,
             )
         if state.status == "paused" and state.reason not in OF_A_STEP:
-            by = self._paused_by()
+            by, found = self._paused_by(), m.about_run(self._trials)
+            told = Told(found).of_run()
+            if state.reason == NO_APPROVER:
+                asked = [each for step in self._undecidable() for each in m.about_question(self._trials, step)]
+                found = [*asked, *found]
+                told = Told(found).of_question()
             yield Reason(
                 kind="paused",
                 words=f"it has been paused by {by!r} since {header.paused_at} ({state.reason}): {trouble(state)}",
                 waits_for="operator",
-                remedy="resume it, or cancel or abort it",
+                remedy=told,
+                remedies=remedies(found),
                 since=header.paused_at,
             )
+
+    def _undecidable(self) -> Iterator[Step]:
+        """The questions that nobody can decide."""
+        state = self._found.state
+        return (state.open[number] for number, each in state.questions.items() if each.trouble and number in state.open)
 
     def _paused_by(self) -> str:
         """Who paused it: the actor of the last pause, which is the engine itself if nobody wanted it to wait."""
@@ -235,22 +266,43 @@ class _Look:
         return self._found.graph.kind == "process"
 
     def _gave_up(self) -> Iterator[Reason]:
-        again = "try it again by processes.resume" if self._is_process else "retry"
-        remedies = {
-            "step": f"{again}, skip or complete the step, or cancel the run",
-            "compensation": "dead_letters.retry_compensation({}) tries it again; if you undid it by hand, dead_letters.discard({}) forgets it",
-        }
         for letter in self._letters:
             what = f"{letter.name!r}" if letter.source == "step" else f"the {letter.source} {letter.name!r}"
             calls = "1 call" if letter.attempts == 1 else f"{letter.attempts} calls"
+            is_step = letter.source in {"step", "compensation"}
+            told, found = self._about(letter)
             yield Reason(
                 kind="dead_letter",
                 words=f"{what} gave up at {letter.created_at}, after {calls}: {letter.error}",
-                remedy=remedies.get(letter.source, _LETTER).replace("{}", str(letter.id)),
+                remedy=told.replace("{}", str(letter.id)),
+                remedies=remedies(found),
                 since=letter.created_at,
-                step=letter.name if letter.source in remedies else "",
-                step_number=letter.number if letter.source in remedies else None,
+                step=letter.name if is_step else "",
+                step_number=letter.number if is_step else None,
             )
+
+    def _about(self, letter: DeadLetter) -> tuple[str, list[m.Remedy]]:
+        """What can be done about something that gave up."""
+        match letter.source:
+            case "step":
+                step = self._found.state.dead.get(letter.number)
+                found = [] if step is None else [*m.about_failed(self._trials, step), *m.instead(self._trials)]
+                return Told(found, is_process=self._is_process).of_step(), found
+            case "compensation":
+                found = [each for each in m.about_undoing(self._trials) if each.step == letter.number]
+                by_hand = f"if you undid it by hand, {_DISCARD}"
+                return f"{_UNDO if found else self._undone_elsewhere(letter)}; {by_hand}", found
+            case "effect" if letter.reason == RECALLED:
+                return f"its instance took it back while it ran: {_DISCARD}", []
+            case _:
+                return f"{_REQUEUE}, {_DISCARD}", []
+
+    def _undone_elsewhere(self, letter: DeadLetter) -> str:
+        executed = self._found.state.executed.get(letter.number)
+        child = "" if executed is None else executed.child
+        return (
+            f"it is undone where it was done: ask why() of the run {child}" if child else "nobody waits for it any more"
+        )
 
     def _turning_back(self) -> Iterator[Reason]:
         rollback, dropped = self._found.state.rollback, self._found.state.dropped
@@ -296,21 +348,24 @@ class _Look:
         name = f"the compensation of {step.node!r}" if step.of is not None else repr(step.node)
         about = {"step": step.node, "step_number": step.number, "handler": effect.handler}
         if effect.owner is not None:
-            yield self._in_hand(name, effect, about)
+            yield self._in_hand(name, effect, about, step)
         elif effect.parked_until is not None and effect.parked_until > self._found.now:
             yield self._put_off(name, step, effect, about)
         else:
             yield self._unclaimed(name, effect, about)
 
-    def _in_hand(self, name: str, effect: StoredEffect, about: dict[str, object]) -> Reason:
+    def _in_hand(self, name: str, effect: StoredEffect, about: dict[str, object], step: Step | None = None) -> Reason:
         worker = self._worker(effect.owner)
         since = effect.claimed_at or effect.created_at
         if worker is None:
+            found = [] if step is None else m.about_call(self._trials, step, is_lost=True)
+            now = "; reenqueue gives it away now" if found else ""
             return _reason(
                 about,
                 kind="lost_worker",
                 words=f"{name} is in the hands of worker {effect.owner}, which is not alive, since {since}",
-                remedy="another worker takes it over when the lease has run out; reenqueue gives it away now",
+                remedy=f"another worker takes it over when the lease has run out{now}",
+                remedies=remedies(found),
                 since=since,
                 worker=str(effect.owner),
             )
@@ -323,13 +378,16 @@ class _Look:
         row = self._rows.get(step.number)
         until, error = effect.parked_until, "" if row is None else row.error
         if step.attempt > 1:
-            words = f"{name} failed and is called again at {until}, for the {step.attempt}. time: {error}"
-            return _reason(
-                about, kind="retry", words=words, remedy="retry calls it now", since=effect.created_at, until=until
+            kind, words = (
+                "retry",
+                f"{name} failed and is called again at {until}, for the {step.attempt}. time: {error}",
             )
-        words = f"{name} is put off until {until}"
+        else:
+            kind, words = "delay", f"{name} is put off until {until}"
+        found = m.about_call(self._trials, step, is_lost=False)
+        now = "retry calls it now" if found else ""
         return _reason(
-            about, kind="delay", words=words, remedy="retry calls it now", since=effect.created_at, until=until
+            about, kind=kind, words=words, remedy=now, remedies=remedies(found), since=effect.created_at, until=until
         )
 
     def _unclaimed(self, name: str, effect: StoredEffect, about: dict[str, object]) -> Reason:
@@ -370,30 +428,52 @@ class _Look:
         until = None if timer is None else timer.due_at
         about: dict[str, object] = {"step": step.node, "step_number": step.number, "since": since, "until": until}
         ending = f" and at most until {until}" if until is not None else ""
+        if isinstance(node.op, StateNode | Rest):
+            yield self._transition(about, ending)
+            return
         match kind_of(node).wait_kind:
             case "timer":
                 if until is not None:
-                    yield _reason(
-                        about, kind="timer", words=f"{step.node!r} waits until {until}", remedy="skip goes on now"
-                    )
+                    found = m.about_wait(self._trials, step)
+                    words, now = f"{step.node!r} waits until {until}", "skip goes on now" if found else ""
+                    yield _reason(about, kind="timer", words=words, remedy=now, remedies=remedies(found))
             case "human":
                 yield self._person(step, about, ending)
             case "child":
                 yield self._child(step.child, step.node, step.number, "", since=since, until=until)
             case "notice":  # The errand that tells them is a reason of its own.
                 if until is not None:
+                    found = m.about_wait(self._trials, step)
                     words = f"{step.node!r} waits for people to be told since {since}{ending}"
-                    yield _reason(about, kind="notice", words=words, remedy="skip goes on without that")
+                    now = "skip goes on without that" if found else ""
+                    yield _reason(about, kind="notice", words=words, remedy=now, remedies=remedies(found))
             case _ if isinstance(node.op, WaitEvents):
                 yield self._event(step, about, ending)
             case _:
-                yield self._signal(node, about, since, ending)
+                yield self._signal(node, step, about, ending)
 
-    def _signal(self, node: Node, about: dict[str, object], since: datetime | None, ending: str) -> Reason:
+    def _transition(self, about: dict[str, object], ending: str) -> Reason:
+        """A document stays in its state until a transition is asked for that leads on from there."""
+        document = self._found.state.document
+        assert document is not None
+        found = m.transitions(self._trials)
+        names = [each.name for each in found]
+        until = (
+            f"{' or '.join(map(repr, names))} is asked for" if names else "its workflow has a transition that leads on"
+        )
+        words = f"the document is {document.status!r} since {about['since']}, and stays so until {until}{ending}"
+        calls = [f"documents.transition({document.type!r}, {document.id!r}, {each!r})" for each in names]
+        told = f"{' or '.join(calls)} brings it on" if calls else ""
+        about = {**about, "waits_for": ", ".join(names), "remedies": remedies(found)}
+        return _reason(about, kind="transition", words=words, remedy=told)
+
+    def _signal(self, node: Node, step: Step, about: dict[str, object], ending: str) -> Reason:
         name = node.op.signal if isinstance(node.op, WaitEvent) else node.op.detail
         others = unawaited(self._found.graph, self._found.state.signals)
-        words = f"{node.id!r} waits for the signal {name!r} since {since}{ending}{others}"
-        return _reason(about, kind="signal", words=words, remedy=f"signal({name!r}) brings it on", waits_for=name)
+        words = f"{node.id!r} waits for the signal {name!r} since {about['since']}{ending}{others}"
+        found = m.about_wait(self._trials, step)
+        told = f"signal({name!r}) brings it on" if found else ""
+        return _reason(about, kind="signal", words=words, remedy=told, remedies=remedies(found), waits_for=name)
 
     def _event(self, step: Step, about: dict[str, object], ending: str) -> Reason:
         """The events that have not come yet, as they are published."""
@@ -409,6 +489,7 @@ class _Look:
             kind="event",
             words=f"{step.node!r} waits for {what} since {about['since']}{ending}{others}",
             remedy=f"{' or '.join(calls)} brings it on",
+            remedies=remedies(m.about_wait(self._trials, step)),
             waits_for=", ".join(dict.fromkeys(each.signal for each in rows)),
         )
 
@@ -431,7 +512,13 @@ class _Look:
         )
         names = ", ".join(dict.fromkeys(name for _, name in waited))
         calls = "processes.advance or tasks.decide" if self._is_process else "tasks.decide"
-        return _reason(about, kind="person", words=words, remedy=f"{calls} answers it", waits_for=names)
+        question, found = self._found.state.questions.get(step.number), m.about_question(self._trials, step)
+        if question is not None and question.trouble:
+            words = f"{words}; {question.trouble}"
+            told = Told(found).of_question()
+        else:
+            told = f"{calls} answers it" if found else ""
+        return _reason(about, kind="person", words=words, remedy=told, remedies=remedies(found), waits_for=names)
 
     def _child(
         self,

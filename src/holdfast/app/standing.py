@@ -16,6 +16,7 @@ OPERATOR = "the workflow waits for an operator"
 """How the standing of one begins that nothing else can bring on."""
 
 _REQUEUE = "requeue its dead letter, with another input if need be, or cancel the workflow"
+_REQUEUE_OF_DOCUMENT = "requeue its dead letter once that is mended, or ask for another transition of the document"
 _RETRY = "try it again with retry_compensation of its dead letter"
 _CHILD = "have it undone there, with retry_compensation of its own dead letter, and this workflow goes on by itself"
 _WAITS = {
@@ -41,17 +42,18 @@ def trouble(state: State) -> str:
 def _why_paused(state: State) -> str:
     if state.dead and state.pause is None:
         told = [_said(step.node, "gave up", step.error) for step in state.dead.values()]
-        return f"{', and '.join(told)}; {_REQUEUE}"
+        return f"{', and '.join(told)}; {_REQUEUE if state.document is None else _REQUEUE_OF_DOCUMENT}"
+    ended = "resume or cancel it" if state.document is None else "resume it, or ask for a transition of the document"
     if state.pause is not None:
         why = f": {state.error}" if state.error else ""
-        return f"{state.pause.by!r} has paused it{why}; resume or cancel it"
+        return f"{state.pause.by!r} has paused it{why}; {ended}"
     match state.reason:
         case "compensation_failed":
             remedy = f"{_undoing(state)}, or resume without it"
         case "no_approver":
             remedy = "add an approver, reassign the task, or resume the workflow to look again"
         case _:
-            remedy = "resume or cancel it"
+            remedy = ended
     return f"{state.error}; {remedy}"
 
 

@@ -16,10 +16,14 @@ from holdfast.app.standing import Work, standing
 from holdfast.app.words import words_of
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import StoredStep
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.graph import Kind as GraphKind
+from holdfast.machine.remedies import Remedy, Trials, command_of
+from holdfast.machine.runs.commands import Command
+from holdfast.machine.runs.document_commands import Mutate, RequestTransition
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
@@ -121,6 +125,7 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
             now=service.shared.clock.now(),
             workers=workers,
             maintenance=mode,
+            trials=trials_of(desk, tracked),
             holds=holds_on(desk, tracked.header, cast("State", tracked.state)),
         )
         header = tracked.header
@@ -128,6 +133,33 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
             header.status, header.reason, has_begun=bool(begun(reader, [header]))
         )
         return msgspec.structs.replace(why(reader, found), status=word)
+
+
+def trials_of(desk: Desk, tracked: CachedInstance) -> Trials:
+    """Tells which operations a run would accept now, from the engine itself; rules of the organisation have their say."""
+    header, state = tracked.header, cast("State", tracked.state)
+    moment = Moment(
+        now=desk.service.shared.clock.now(),
+        instance=header.id,
+        key=header.key,
+        tenant=header.tenant,
+        partition=header.partition,
+        version=header.version,
+        issued=header.issued,
+        commits=header.commits,
+        pending_timers={key: each.due_at for key, each in tracked.timers.items()},
+    )
+
+    def ruled(remedy: Remedy, at: State) -> Command:
+        command = command_of(remedy, at)
+        if not isinstance(command, RequestTransition | Mutate):
+            return command
+        name = remedy.name if isinstance(command, RequestTransition) else command.action
+        charters = desk.registry.charters
+        rules = charters.rules_for(header.tenant, header.definition, name)
+        return msgspec.structs.replace(command, rules=rules, org=charters.org_of(header.tenant) or None)
+
+    return Trials(tracked.program, state, moment, command_of if state.document is None else ruled)
 
 
 def graph_of(desk: Desk, header: Header) -> Graph:

@@ -168,7 +168,7 @@ class FutureDeadLetters:
             found = self._letter(letter)
             if found.source == "step":
                 raise ConflictError(
-                    f"dead letter {found.id} is of a step that its workflow waits for: requeue it, or cancel or abort the workflow"
+                    f"dead letter {found.id} is of a step that its workflow waits for: requeue it, or end the workflow; why() tells how"
                 )
             if not self._desk.keep(lambda keeper: keeper.discard(found.id, tenant=self._desk.tenant)):
                 _not_found(found.id)

@@ -54,6 +54,7 @@ from holdfast.app.workflow_reads import (
     shown_rows,
     shown_steps,
     standing_of,
+    trials_of,
     workflow_row,
 )
 from holdfast.authoring.definition import R
@@ -282,12 +283,12 @@ class FutureRun(Handle, Generic[R]):
         return self._look(read)
 
     def resume_options(self) -> Reply[list[ResumeOption]]:
-        """What would bring the run on, and who may do that; empty if nothing would."""
+        """What would bring the run on, and who may do that; empty if nothing would. Each of them would be accepted as things are."""
 
         def read(reader: Reader) -> list[ResumeOption]:
             tracked = folded_workflow(self._desk, reader, self.id)
-            header, state = tracked.header, cast("State", tracked.state)
-            return resume_options(self.id, state, graph_of(self._desk, header), holds_on(self._desk, header, state))
+            header, holds = tracked.header, holds_on(self._desk, tracked.header, cast("State", tracked.state))
+            return resume_options(self.id, trials_of(self._desk, tracked), graph_of(self._desk, header), holds)
 
         return self._look(read)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.machine.runs.events import TransitionRequested
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of
 
@@ -17,3 +18,20 @@ def acting(turn: Turn, run_as: str) -> Actor:
         return Actor(id=run_as, kind="service", capabilities=frozenset({"*"}))
     intent = document_of(turn.state).intent
     return turn.moment.actor if intent is None else intent.actor
+
+
+def take_over(turn: Turn) -> None:
+    """Have the way of the document gone in the name of whoever acts now: they may do what was denied to whoever asked for it."""
+    intent, actor = document_of(turn.state).intent, turn.moment.actor
+    turn.emit(
+        TransitionRequested(
+            transition="" if intent is None else intent.transition,
+            by=actor.id,
+            kind=actor.kind,
+            on_behalf_of=actor.on_behalf_of,
+            roles=sorted(actor.roles),
+            capabilities=sorted(actor.capabilities),
+            reason="" if intent is None else intent.reason,
+            again=True,
+        )
+    )

@@ -26,6 +26,8 @@ class Intent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     reason: str = ""
     is_pending: bool = True
     """Whether the state has not been left by it yet."""
+    before: list[str] = []
+    """Those who asked for it before this actor did, because the way was denied to them: they do not approve it either."""
 
     @property
     def actor(self) -> Actor:
@@ -109,7 +111,7 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     def authors(self) -> set[str]:
         """Whose document it is: those who wrote it, and those who asked for the transition whose way is gone."""
-        asked = set() if self.intent is None else {self.intent.by, self.intent.on_behalf_of}
+        asked = set() if self.intent is None else {self.intent.by, self.intent.on_behalf_of, *self.intent.before}
         return {*self.hands, *asked} - {""}
 
     def own(self) -> Data:

@@ -73,6 +73,7 @@ def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
 
 def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:
     document = _document(state)
+    known = document.intent if event.again else None
     document.intent = Intent(
         transition=event.transition,
         by=event.by,
@@ -81,6 +82,8 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
         roles=event.roles,
         capabilities=event.capabilities,
         reason=event.reason,
+        is_pending=not event.again,
+        before=[] if known is None else _asked_before(known),
     )
     document.refused = None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
@@ -88,6 +91,10 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     if event.related is not None:
         document.related = event.related
     state.chain = 0
+
+
+def _asked_before(intent: Intent) -> list[str]:
+    return list(dict.fromkeys(each for each in (*intent.before, intent.by, intent.on_behalf_of) if each))
 
 
 def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None:

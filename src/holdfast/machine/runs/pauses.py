@@ -103,7 +103,7 @@ def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
 def _unpausable(turn: Turn) -> Rejection | None:
     state = turn.state
     if state.status == "paused":
-        told = "it is paused already; resume it, or cancel it"
+        told = "it is paused already; resume it"
         return refused(
             Refusal.ALREADY_PAUSED, told if state.pause else f"it waits for an operator already: {state.reason}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import Human, Node
+from holdfast.machine.graphs.graph import Gate, Human, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.refusals import Refusal, refused
 
@@ -19,6 +19,19 @@ def protected(node: Node) -> Rejection:
     """What is said to whoever tries."""
     told = f"{node.id!r} is a protected gate: it opens by what it waits for, and no operator can go past it"
     return refused(Refusal.PROTECTED, told)
+
+
+def before_gates(routes: GraphIndex, place: str) -> list[Node]:
+    """The nodes that a token at a node may come to before it comes to a gate."""
+    found: dict[str, None] = {}
+    waiting = [place]
+    while waiting:
+        at = waiting.pop()
+        for edge in routes.graph.edges:
+            if edge.source == at and edge.target not in found and not isinstance(routes.node(edge.target).op, Gate):
+                found[edge.target] = None
+                waiting.append(edge.target)
+    return [routes.node(each) for each in found]
 
 
 def ahead(routes: GraphIndex, places: Iterable[str], *, until: str) -> list[Node]:

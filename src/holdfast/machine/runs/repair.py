@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import OK, Human, Node, SavePoint
+from holdfast.machine.graphs.graph import OK, Condition, Human, Node, PolicyGate, SavePoint, Split
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
+from holdfast.machine.runs.acting import take_over
 from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, is_within, merged, too_large
 from holdfast.machine.runs.cancelling import cancel_branch
 from holdfast.machine.runs.commands import AnswerStep
@@ -27,10 +28,11 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.law import override_refusal, repair_refusal
 from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
+from holdfast.machine.runs.nodes.gate import may_take_over
 from holdfast.machine.runs.nodes.kind import no_transition
 from holdfast.machine.runs.nodes.task import call_anew
 from holdfast.machine.runs.patches import fingerprint, patched
-from holdfast.machine.runs.protection import is_protected, protected
+from holdfast.machine.runs.protection import before_gates, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import behind, halt, passes_no_return
 from holdfast.machine.runs.state import ROOT, Executed, State, Step, Token
@@ -104,7 +106,7 @@ def _repair_step(
         told = f"step {command.step} undoes {step.node!r}, and is tried again as a dead letter once it gave up"
         return refused(Refusal.NOT_REPAIRABLE, told)
     node = turn.routes.node(step.node)
-    if is_protected(node):
+    if is_protected(node) and not (isinstance(command, r.RetryStep) and step.number in state.dead):
         return protected(node)
     match command:
         case r.RetryStep():
@@ -141,9 +143,14 @@ def _retry(turn: Turn, step: Step, command: r.RetryStep, go_on: GoOn) -> Rejecti
 
 
 def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: GoOn) -> Rejection | None:
-    """Begin a step anew that gave up."""
+    """Begin a step anew that gave up. A gate that has denied it looks again: at whoever asks now, if they may do what is behind it themselves."""
+    node = turn.routes.node(step.node)
+    if data is not None and is_protected(node):  # It looks again at what is so, and not at what an operator says.
+        return protected(node)
     if data is not None and not is_within(turn.routes, data):
         return too_large(turn.routes, "the input")
+    if isinstance(node.op, PolicyGate) and may_take_over(turn, node):
+        take_over(turn)
     turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason))
     turn.move(step.token, step.node, is_asked=True)
     if turn.state.status == "paused" and turn.state.pause is None:  # What somebody has paused goes on when he says so.
@@ -205,12 +212,13 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
     """Leave a step by one of its outcomes."""
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     outcome = command.outcome or _good_outcome(node)
-    refusal = _barred_by_people(turn, node)
+    refusal = _barred_by_people(turn, node) or _unskippable(turn, node)
     if refusal is not None:
         return refusal
     if outcome not in node.op.exits:
         possible = ", ".join(map(repr, sorted(node.op.exits)))
-        return refused(Refusal.UNKNOWN_OUTCOME, f"{node.id!r} cannot be left by {outcome!r}; there are {possible}")
+        told = f"cannot be left by {outcome!r}" if outcome else "is left by an outcome: name one"
+        return refused(Refusal.UNKNOWN_OUTCOME, f"{node.id!r} {told}; there are {possible}")
     if is_barred(turn, token, node.id, outcome, data=token.data):
         return no_transition(node.id, outcome, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
@@ -263,9 +271,26 @@ def _instead(turn: Turn, token: Token, node: Node, skipped: StepSkipped) -> Step
     )
 
 
+def _unskippable(turn: Turn, node: Node) -> Rejection | None:
+    """Why nobody can go past a step by choosing an outcome: there is none to choose, or the choice is whether a document is approved."""
+    if isinstance(node.op, Split):
+        told = f"{node.id!r} begins branches and cannot be skipped; correct the data that it reads, and retry it"
+        return refused(Refusal.NOT_REPAIRABLE, told)
+    if not isinstance(node.op, Condition) or turn.routes.documents is None:
+        return None
+    at_stake = [each for each in before_gates(turn.routes, node.id) if isinstance(each.op, Human) and each.op.pins]
+    if not at_stake:
+        return None
+    named = ", ".join(repr(each.id) for each in at_stake)
+    told = (
+        f"{node.id!r} decides whether {named} is asked for, which no operator does; correct the document, and retry it"
+    )
+    return refused(Refusal.PROTECTED, told)
+
+
 def _good_outcome(node: Node) -> str:
-    """What a step is left by that ended well; for a question that is the first answer that its definition names."""
-    return OK if OK in node.op.exits else node.op.answers[0]
+    """What a step is left by that ended well; for a question that is the first answer that its definition names. Empty if there is none."""
+    return OK if OK in node.op.exits else next(iter(node.op.answers), "")
 
 
 def _barred_by_people(turn: Turn, node: Node) -> Rejection | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from holdfast.kernel.decision import Answer, Rejection
 from holdfast.machine.graphs.document import DocumentAction, Transition
 from holdfast.machine.graphs.document_index import DocumentIndex
+from holdfast.machine.graphs.graph import Gate, PolicyGate
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.runs.commands import Command
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition, SupersedeDocument
 from holdfast.machine.runs.events import (
     DocumentCreated,
     DocumentSuperseded,
+    StepRequeued,
     TransitionRequested,
     WorkflowCancelled,
     WorkflowStarted,
@@ -172,9 +174,13 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
         return draft
     if draft.changes and may_set:
         change(turn, draft, "update", author)
-    _ask(turn, command, draft.warnings)
+    denied = _denied(turn, transition)
+    _ask(turn, command, draft.warnings, again=bool(denied))
     follow(turn, command.transition, command.rules, before=draft.held, actor=author.actor)
-    _go(turn, transition, go_on)
+    if denied:
+        _try_again(turn, denied, go_on)
+    else:
+        _go(turn, transition, go_on)
     return None
 
 
@@ -206,7 +212,8 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
     if not turn.routes.ways(index.state_of[document.status], name):
         told = f"no way leads from {document.status!r} to the gate of {name!r}; {possible}"
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
-    if document.way == name and not document.is_resting and _waiting(turn) is None:
+    is_under_way = document.way == name and not document.is_resting and _waiting(turn) is None
+    if is_under_way and not _denied(turn, transition):
         told = f"{name!r} of {document.id!r} is under way, and its gate opens when these are done: {_open(turn)}"
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)
     if not transition.kind and is_behind_gate(turn.routes, turn.state):
@@ -220,13 +227,29 @@ def _open(turn: Turn) -> str:
     return ", ".join(repr(step.node) for step in steps if step.of is None) or "those that are under way"
 
 
+def _denied(turn: Turn, transition: Transition) -> list[Step]:
+    """The gates on the way of a transition that have let nobody through; somebody else, or somebody with other rights, may ask again."""
+    if document_of(turn.state).way != transition.name:
+        return []
+    return [step for step in turn.state.dead.values() if isinstance(turn.routes.node(step.node).op, Gate | PolicyGate)]
+
+
+def _try_again(turn: Turn, denied: list[Step], go_on: GoOn) -> None:
+    """Have gates look again that have let nobody through."""
+    for step in denied:
+        turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id))
+        turn.move(step.token, step.node, is_asked=True)
+    if turn.state.status == "paused" and turn.state.pause is None:
+        go_on(turn)
+
+
 def _waiting(turn: Turn) -> Step | None:
     """The step by which the document waits in its state."""
     steps = turn.state.open.values()
     return next((step for step in steps if isinstance(turn.routes.node(step.node).op, StateNode)), None)
 
 
-def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
+def _ask(turn: Turn, command: RequestTransition, warnings: list[str], *, again: bool) -> None:
     actor = turn.moment.actor
     turn.emit(
         TransitionRequested(
@@ -240,6 +263,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str]) -> None:
             org=command.org,
             warnings=warnings,
             related=command.related,
+            again=again,
         )
     )
 

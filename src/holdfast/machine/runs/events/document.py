@@ -98,6 +98,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     related: dict[str, Data] | None = None
     """What steps read of the documents that it refers to; None if that is as it was."""
+    again: bool = False
+    """Whether its way is under way already and was denied: the way goes on in the name of this actor, and does not begin anew."""
 
 
 @message(name="approvals_voided")

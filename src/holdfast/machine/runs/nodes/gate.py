@@ -8,6 +8,7 @@ rollback goes back through a gate.
 
 from __future__ import annotations
 
+from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.asks import USER, Ask
 from holdfast.machine.graphs.graph import AGAIN, DENIED, OK, PASS, REJECT, Gate, Node, PolicyGate
 from holdfast.machine.runs.acting import acting
@@ -105,13 +106,19 @@ def _absent(turn: Turn, node: Node) -> str:
     return actor.id if actor.kind == "user" and actor.id != turn.moment.actor.id else ""
 
 
-def _judged(turn: Turn, node: Node) -> tuple[Data | None, str]:
-    """By which policy an action may be done, and why it may not."""
+def may_take_over(turn: Turn, node: Node) -> bool:
+    """Whether whoever acts now may do what a policy gate denies to whoever asked for the transition. The engine takes nothing over."""
+    actor = turn.moment.actor
+    return not node.run_as and actor.kind != "system" and not _judged(turn, node, actor)[1]
+
+
+def _judged(turn: Turn, node: Node, actor: Actor | None = None) -> tuple[Data | None, str]:
+    """By which policy an action may be done, and why it may not: by whoever asked for the transition, unless another one is meant."""
     assert isinstance(node.op, PolicyGate)
     index = index_of(turn.routes)
     if node.op.of and node.op.of != index.spec.entity_type:
         return None, ""
-    action, actor = index.actions[node.op.action], acting(turn, node.run_as)
+    action, actor = index.actions[node.op.action], actor or acting(turn, node.run_as)
     judgement = judged(index, action.name, actor, asked_of(turn, actor), is_lent=bool(node.run_as))
     if actor.may(action.capability) and not judgement.objection:
         return {POLICY: judgement.policy} if judgement.policy else None, ""
