@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         DefinitionInfo,
         Hold,
         InboxMessage,
+        IncidentInfo,
         InstanceInfo,
         MissingHandler,
         Observation,
@@ -218,6 +219,7 @@ __all__ = [
     "HumanTask",
     "Ignored",
     "InboxMessage",
+    "IncidentInfo",
     "Instance",
     "InstanceInfo",
     "InstanceSummary",
@@ -265,8 +267,8 @@ __all__ = [
     "Recorded",
     "RefusedRequest",
     "RejectedError",
-    "Remedy",
     "Rejection",
+    "Remedy",
     "RepeatedCall",
     "ReplayError",
     "Reply",
@@ -339,7 +341,7 @@ _HOMES: Final = {
     "app.invariants.views": "Invariant InvariantPage Mended Violation",
     "app.letter_groups": "LetterGroup LetterGroups",
     "app.operator_views": (
-        "Backlog DeadLetter DefinitionCheck DefinitionInfo Hold InboxMessage InstanceInfo MissingHandler "
+        "Backlog DeadLetter DefinitionCheck DefinitionInfo Hold InboxMessage IncidentInfo InstanceInfo MissingHandler "
         "Observation PauseInfo ProjectionInfo Transition WorkerInfo"
     ),
     "app.past": "PastState",

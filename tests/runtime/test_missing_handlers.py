@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from holdfast import ConfigurationError, Decision, Moment, Settings
-from holdfast.runtime.loops.housekeeping import Housekeeping
 from holdfast.runtime.telemetry import HandlerMissing, Happening
 from holdfast.store.ranks import rank_of
 from holdfast.testing import ManualEngine
@@ -221,8 +220,7 @@ def test_a_running_engine_looks_by_itself(live: Live) -> None:
 def test_the_looks_are_spread(place: Place) -> None:
     """The time between two looks varies by the jitter around the cooldown, and housekeeping is done in between when due."""
     settings = Settings(missing_handler_cooldown=timedelta(seconds=10), missing_handler_jitter=0.2)
-    shared = place.engine(settings).service.shared
-    keeping = Housekeeping(place.store.line(), shared)
+    keeping = place.engine(settings).runtime.housekeeping
     waits = []
     for _ in range(50):
         waits.append(keeping.step())
@@ -230,9 +228,9 @@ def test_the_looks_are_spread(place: Place) -> None:
     assert all(8 <= wait <= 12 for wait in waits)
     assert len(set(waits)) > 10
     steady = Settings(missing_handler_cooldown=timedelta(seconds=10), missing_handler_jitter=0)
-    assert Housekeeping(place.store.line(), place.engine(steady).service.shared).step() == 10
+    assert place.engine(steady).runtime.housekeeping.step() == 10
     rare = Settings(missing_handler_cooldown=timedelta(hours=1), missing_handler_jitter=0)
-    assert Housekeeping(place.store.line(), place.engine(rare).service.shared).step() == 30
+    assert place.engine(rare).runtime.housekeeping.step() == 30
 
 
 @pytest.mark.parametrize(

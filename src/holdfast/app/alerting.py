@@ -1,4 +1,4 @@
-"""Has operators told of runs that nothing can wake: each run once a day, whichever processes find it."""
+"""Alerts operators about runs that somebody should look at, at most once per run and day across all processes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from holdfast.runtime.handlers import EffectContext
 from holdfast.store.incidents import Incident
 
 _ROLE = "role:"
+_STILL = "it stands still, and nothing can ever wake it"
 
 
 class Alerting:
@@ -29,7 +30,7 @@ class Alerting:
         """The runs that operators are told of today, as far as this process knows: the database is not asked about them again."""
         errands.add(SendAlert, self.send)
 
-    def tell(self, found: Incident) -> None:
+    def tell(self, found: Incident, what: str) -> None:
         """Raise an alert about a run, unless that was done today."""
         shared = self._desk.service.shared
         day = shared.clock.now().date().isoformat()
@@ -42,7 +43,8 @@ class Alerting:
             self._raised.add(found.instance)
 
         desk = self._desk.acting(RequestContext(tenant=found.tenant, actor=SYSTEM))
-        about = Standstill(run=str(found.instance), definition=found.definition, since=found.since.isoformat())
+        since = found.since.isoformat()
+        about = Standstill(run=str(found.instance), definition=found.definition, since=since, what=what)
         command = RaiseAlert(id=f"{found.instance}/{day}", about=about, to=list(shared.settings.alerts))
         desk.command(desk.address(ALERT, command.id), command, told)  # What fails is raised in the next round.
 
@@ -56,7 +58,7 @@ class Alerting:
             kind="role" if to.startswith(_ROLE) else "user",
             to=to.removeprefix(_ROLE),
             subject=f"a run of {about.definition!r} stands still",
-            body=f"{about.definition!r} {about.run} of the tenant {context.tenant!r} has not ended, and nothing can ever wake it. "
+            body=f"{about.definition!r} {about.run} of the tenant {context.tenant!r} has not ended: {about.what or _STILL}. "
             f"Nothing has happened to it since {about.since}. `holdfast why {about.run}` says what could be done.",
             instance=InstanceId(UUID(about.run)),
             definition=about.definition,

@@ -460,9 +460,25 @@ class Engine(EngineCalls):
             has_worker=self._life.is_started and not self._standstill(),
             maintenance=self.service.maintenance,
             pauses=[str(each.scope) for each in self.service.standing.pauses],
-            incidents=self.runtime.housekeeping.incidents.told(),
+            incidents=self._incidents(),
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )
+
+    def _incidents(self) -> list[str]:
+        """What somebody should look at, as far as this process knows."""
+        housekeeping, due_work = self.runtime.housekeeping, self.runtime.due_work
+        unread = [each.told for each in housekeeping.unread.known]
+        return [*housekeeping.incidents.told(), *unread, *due_work.unreadable.told()]
+
+    def incident_counts(self) -> dict[str, int]:
+        """How much there is of each sort of incident, as far as this process knows; for metrics."""
+        housekeeping = self.runtime.housekeeping
+        return {
+            "stuck": len(housekeeping.incidents.known),
+            "no_approver": len(housekeeping.incidents.undecidable),
+            "hung_call": len(housekeeping.incidents.hung),
+            "unreadable": len(housekeeping.unread.known) + len(self.runtime.due_work.unreadable.told()),
+        }
 
     def _standstill(self) -> list[Problem]:
         """Why nothing of the engine works here, if that is so."""

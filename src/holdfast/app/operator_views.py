@@ -140,6 +140,21 @@ class MissingHandler(msgspec.Struct, frozen=True, kw_only=True):
     """When the oldest of these was written."""
 
 
+class IncidentInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that does not go on by itself, and that somebody should look at."""
+
+    kind: Literal["no_approver", "hung_call", "unreadable"]
+    """Nobody can decide a question, a call of a handler may hang, or no code here can read a piece of work."""
+    told: str
+    """The same as a sentence."""
+    remedy: str
+    """What to do about it."""
+    since: datetime
+    tenant: str = ""
+    """Empty where it is not known whose it is."""
+    instance: InstanceId | None = None
+
+
 class PauseInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A pause of more than one run: whose work is held back, and what became of it."""
 

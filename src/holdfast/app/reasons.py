@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -30,7 +30,9 @@ from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.repair import OF_A_STEP
 from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.timers import step_timer
+from holdfast.runtime.commit.work_rows import options_of
 from holdfast.runtime.mishaps import RECALLED
+from holdfast.runtime.settings import Settings
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import (
     DeadLetter,
@@ -39,6 +41,7 @@ from holdfast.store.shapes import (
     StoredEffect,
     StoredMessage,
     StoredTimer,
+    Word,
     WorkerInfo,
 )
 
@@ -65,6 +68,8 @@ ReasonKind = Literal[
     "person",
     "child",
     "message",
+    "unreadable",
+    "hung",
     "incident",
 ]
 
@@ -131,6 +136,9 @@ class Circumstances(NamedTuple):
     maintenance: Maintenance
     trials: Trials
     """Tells which operations it would accept."""
+    words: Collection[Word]
+    """The commands that this process can read."""
+    settings: Settings
     holds: Sequence[Hold] = ()
     """The pauses of a wider scope that hold it up."""
 
@@ -142,6 +150,7 @@ def why(reader: Reader, found: Circumstances) -> Why:
     incident = [] if reasons else [_incident(header, m.instead(found.trials))]
     kinds = {each.kind for each in reasons}
     moving = _MOVING - {"errand"} if "held" in kinds else _MOVING  # A pause holds errands; who runs comes to an end.
+    moving -= {"message"} if "unreadable" in kinds else set()  # What is behind it waits with it.
     is_moving = bool(kinds & moving) and not kinds & {"maintenance"}
     lost = list(untold(reader, found.program, header.id))
     told = "; ".join([*(each.words for each in (*reasons, *incident)), *lost])
@@ -153,6 +162,24 @@ def why(reader: Reader, found: Circumstances) -> Why:
         reasons=[*reasons, *incident],
         words=f"it moves: {told}" if is_moving else told,
         untold=lost,
+    )
+
+
+def unreadable(header: Header, error: str) -> Why:
+    """Of a run whose history or definition this code cannot read: nothing that is asked of it here is carried out."""
+    reason = Reason(
+        kind="unreadable",
+        words=f"its history cannot be read by the code of this process: {error}",
+        remedy="start a worker with the code that wrote it; what waits for it moves to the dead letters if there is none",
+        since=header.updated_at,
+    )
+    return Why(
+        instance=header.id,
+        status=header.status,
+        is_moving=False,
+        is_incident=True,
+        reasons=[reason],
+        words=reason.words,
     )
 
 
@@ -319,12 +346,24 @@ class _Look:
 
     def _delivering(self) -> Iterator[Reason]:
         for message in self._messages:
+            if Word(message.language, message.type, message.version) not in self._found.words:
+                yield self._unread(
+                    f"the message {message.type!r} version {message.version}", f"inbox.bury({message.id})"
+                )
+                continue
             failed = f", and {message.attempts} attempts have failed: {message.error}" if message.error else ""
             yield Reason(
                 kind="message",
                 words=f"the message {message.type!r} waits in the inbox to be delivered{failed}",
                 remedy="" if not failed else f"inbox.bury({message.id}) gives it up",
             )
+
+    def _unread(self, what: str, bury: str) -> Reason:
+        """Something that waits for code that can read it; what is behind it waits too, until it is given up."""
+        told = f"{what} cannot be read by the code of this process, and holds up what is behind it"
+        after = self._found.settings.unreadable_after
+        remedy = f"{bury} gives it up; if no code can read it, a worker does so after {after}"
+        return Reason(kind="unreadable", words=told, remedy=remedy)
 
     def _errands(self) -> Iterator[Reason]:
         calls = {each.number for each in self._calls.values()}
@@ -369,9 +408,14 @@ class _Look:
                 since=since,
                 worker=str(effect.owner),
             )
-        words = f"{name} runs on worker {worker.name!r} since {since}"
+        words, lasts = f"{name} runs on worker {worker.name!r} since {since}", self._found.now - since
         hangs = "if it hangs, end that process, and another worker calls it; give it a timeout, and such a call ends by itself"
-        remedy = hangs if self._found.now - since > _LONG else ""
+        remedy = hangs if lasts > _LONG else ""
+        settings = self._found.settings
+        has_limit = options_of(effect).timeout is not None or settings.handler_timeout is not None
+        if lasts >= settings.hung_after and not has_limit:
+            words = f"{words}, which is longer than {settings.hung_after}, so that it may hang"
+            return _reason(about, kind="hung", words=words, remedy=remedy, since=since, worker=worker.name)
         return _reason(about, kind="running", words=words, remedy=remedy, since=since, worker=worker.name)
 
     def _put_off(self, name: str, step: Step, effect: StoredEffect, about: dict[str, object]) -> Reason:

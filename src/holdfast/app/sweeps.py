@@ -15,7 +15,13 @@ def swept(service: Service) -> int:
     begun: list[DueWork] = []
 
     def sweep(parts: Parts) -> int:
-        due = DueWork(parts, service.shared, standing=service.standing, effects_ready=service.hint)
+        due = DueWork(
+            parts,
+            service.shared,
+            standing=service.standing,
+            vocabularies=service.vocabularies,
+            effects_ready=service.hint,
+        )
         begun.append(due)
         count = 0
         while True:

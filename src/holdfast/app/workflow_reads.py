@@ -10,11 +10,11 @@ import msgspec
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
 from holdfast.app.paused import holds_on, told
-from holdfast.app.reasons import Circumstances, Why, why
+from holdfast.app.reasons import Circumstances, Why, unreadable, why
 from holdfast.app.rights import check_reader
 from holdfast.app.standing import Work, standing
 from holdfast.app.words import words_of
-from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.errors import DefinitionError, HoldfastError, NotFoundError, UnknownEventError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import StoredStep
@@ -115,8 +115,12 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
     moment = service.shared.clock.judge()
     workers, mode = service.survey(lambda parts: (parts.workers().live(moment), parts.workers().maintenance()))
     with desk.reader.look() as reader:
-        tracked = folded_workflow(desk, reader, identity)
-        check_reader(desk, tracked.header.started_by)
+        header = workflow_row(reader, identity)
+        check_reader(desk, header.started_by)
+        try:
+            tracked = folded_workflow(desk, reader, identity)
+        except (UnknownEventError, DefinitionError) as error:
+            return unreadable(header, str(error))
         found = Circumstances(
             header=tracked.header,
             state=cast("State", tracked.state),
@@ -126,9 +130,10 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
             workers=workers,
             maintenance=mode,
             trials=trials_of(desk, tracked),
+            words=desk.registry.commands(),
+            settings=service.shared.settings,
             holds=holds_on(desk, tracked.header, cast("State", tracked.state)),
         )
-        header = tracked.header
         word = words_of(header.kind).instance_status(
             header.status, header.reason, has_begun=bool(begun(reader, [header]))
         )

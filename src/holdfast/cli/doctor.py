@@ -19,9 +19,11 @@ from holdfast.cli.invariants import look
 from holdfast.cli.options import FileName, listed
 from holdfast.cli.output import cell, json_option, print_json
 from holdfast.cli.place import Place, placed
+from holdfast.cli.remedies import in_commands
 from holdfast.cli.restoring import compare
 from holdfast.errors import ConfigurationError
 
+_MOST_TOLD = 5
 _MARKS = {"well": "✓", "note": "·", "problem": "✗"}
 _COLOURS = {"well": "green", "note": "yellow", "problem": "red"}
 
@@ -134,9 +136,27 @@ def _of_engine(engine: Engine) -> Iterator[Finding]:
     missing = engine.admin.missing_handlers()
     told = ", ".join(f"{each.handler!r} ({each.waiting} since {cell(each.since)})" for each in missing) or "none"
     yield _finding("missing handlers", told, problem="start a worker that has them" if missing else "")
+    yield from _incidents(engine)
     failing = [each for each in engine.projections.list() if each.error]
     told = ", ".join(f"{each.name!r}: {each.error}" for each in failing) or "none is held up"
     yield _finding("projections", told, problem="mend what they say; they go on by themselves" if failing else "")
+
+
+_INCIDENTS = {
+    "no_approver": "undecidable questions",
+    "hung_call": "calls that may hang",
+    "unreadable": "unreadable work",
+}
+
+
+def _incidents(engine: Engine) -> Iterator[Finding]:
+    """What does not go on by itself, of all tenants."""
+    incidents = engine.admin.incidents()
+    for kind, what in _INCIDENTS.items():
+        found = [each for each in incidents if each.kind == kind]
+        told = "; ".join(each.told for each in found[:_MOST_TOLD]) or "none"
+        more = f"; and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
+        yield _finding(what, f"{told}{more}", problem=in_commands(found[0].remedy) if found else "")
 
 
 def _of_copies(engine: Engine) -> Iterator[Finding]:

@@ -73,6 +73,7 @@ _COMMANDS: Final = (
     ),
     (re.compile(r"\bregister it first; known here are: none"), "nothing of this name is published"),
     (re.compile(r"`bodies\.dry_run`"), "`holdfast bodies dry-run`"),
+    (re.compile(r"`run\.why\(\)`"), "`holdfast why RUN`"),
     (re.compile(r"`resume_options`"), "`holdfast resume-options RUN`"),
     (re.compile(r"`pauses\.pause`"), "`holdfast pauses pause`"),
     (re.compile(r"`on_behalf_of`"), "--on-behalf-of"),

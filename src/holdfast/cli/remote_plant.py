@@ -14,6 +14,7 @@ from holdfast.app.operator_views import (
     Backlog,
     GivenUp,
     InboxMessage,
+    IncidentInfo,
     InstanceInfo,
     MissingHandler,
     ProjectionInfo,
@@ -54,6 +55,9 @@ class RemoteAdmin(Missing):
 
     def missing_handlers(self) -> list[MissingHandler]:
         return self._client.list_missing_handlers()
+
+    def incidents(self) -> list[IncidentInfo]:
+        return self._client.list_incidents()
 
     def inbox_depth(self) -> int:
         return self._client.list_queues().inbox_depth

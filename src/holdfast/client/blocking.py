@@ -44,6 +44,7 @@ from holdfast.app.operator_views import (
     DefinitionCheck,
     DefinitionInfo,
     InboxMessage,
+    IncidentInfo,
     InstanceInfo,
     MissingHandler,
     PauseInfo,
@@ -3325,6 +3326,10 @@ class Calls:
         return self._line.ask(
             Request(method="GET", path="/api/v1/queues/missing-handlers", answer=list[MissingHandler])
         )
+
+    def list_incidents(self) -> list[IncidentInfo]:
+        """What does not go on by itself, of all tenants: questions that nobody can decide, calls that may hang, work that no code can read."""
+        return self._line.ask(Request(method="GET", path="/api/v1/incidents", answer=list[IncidentInfo]))
 
     def list_projections(self) -> list[ProjectionInfo]:
         """How far each read model has read."""

@@ -17,6 +17,7 @@ from holdfast.runtime.telemetry import (
     LoopFailed,
     StepBuried,
     TimerFired,
+    WorkBuried,
     WorkRetried,
 )
 
@@ -114,7 +115,7 @@ class Gauges:
         )
         self._retried = Counting("holdfast_retries_total", "Calls that failed and are made again.")
         self._waited = Timing("holdfast_queue_seconds", "How long work waited before a worker took it.")
-        self._buried = Counting("holdfast_dead_letters_total", "Steps and effects that gave up.")
+        self._buried = Counting("holdfast_dead_letters_total", "Steps, effects, timers and messages that gave up.")
         self._late = Timing("holdfast_timer_late_seconds", "How late timers fired.")
         self._commits = Counting("holdfast_commits_total", "Commits.")
         self._held = Timing(
@@ -154,9 +155,8 @@ class Gauges:
                 self._took.add(happening.took.total_seconds(), handler=handler)
                 self._worked.add(happening.took.total_seconds(), work=self._works.of(happening.work))
                 self._waited.add(happening.waited.total_seconds(), handler=handler)
-            case EffectBuried() | StepBuried():
-                source = "step" if isinstance(happening, StepBuried) else "effect"
-                self._buried.add(source=source, definition=self._definitions.of(happening.definition))
+            case EffectBuried() | StepBuried() | WorkBuried():
+                self._buried.add(source=_source(happening), definition=self._definitions.of(happening.definition))
             case WorkRetried():
                 self._retried.add(definition=self._definitions.of(happening.definition))
             case TimerFired():
@@ -180,6 +180,16 @@ class Gauges:
                 named.add(name)
             lines.append(_line(name, labels, value))
         return "\n".join(lines) + "\n"
+
+
+def _source(buried: EffectBuried | StepBuried | WorkBuried) -> str:
+    match buried:
+        case WorkBuried():
+            return buried.source
+        case StepBuried():
+            return "step"
+        case EffectBuried():
+            return "effect"
 
 
 def _word(status: str) -> str:

@@ -1,4 +1,4 @@
-"""Alerts: what operators are told of a run that nothing can wake. Each is an instance of a decider of its own, named by the run and the day.
+"""Alerts: what operators are told of a run that somebody should look at. Each is an instance of a decider of its own, named by the run and the day.
 
 Whichever processes find the run, and however often, the first of them raises the alert; it is sent like any other effect, and tried again.
 """
@@ -27,12 +27,14 @@ class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 class Standstill(_Word, frozen=True, kw_only=True):
-    """A run that nothing can wake."""
+    """A run that somebody should look at."""
 
     run: str
     definition: str
     since: str
     """When something last happened to it."""
+    what: str = ""
+    """What is wrong with it, in a few words; empty if nothing can wake it."""
 
 
 class RaiseAlert(_Word, frozen=True, kw_only=True):

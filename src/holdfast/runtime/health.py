@@ -41,7 +41,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     pauses: list[str]
     """What is paused, in words, as far as this process knows. It is no problem either."""
     incidents: list[str]
-    """Instances that have not ended and that nothing can ever wake, in words, as far as this process has looked. They keep no part of the
+    """What somebody should look at, in words, as far as this process has looked: instances that have not ended and that nothing can ever wake,
+    questions that nobody can decide, work that no code can read, calls that may hang. They keep no part of the
     engine from its work, so they are no problem either; but somebody should look at them."""
     loops: dict[str, float]
     """Seconds since each loop last went well. A loop that has nothing to do rests, some of them for a minute."""

@@ -13,6 +13,9 @@ from holdfast.runtime.handlers import Fail
 RECALLED = "recalled"
 """Why an effect is dead that its instance asked to be stopped."""
 
+UNREADABLE = "unreadable"
+"""Why work is dead that no code can read."""
+
 _LONGEST_ERROR = 4000
 
 
@@ -78,6 +81,10 @@ class GivenUpError(Exception):
         super().__init__("given up by an operator")
 
 
+class UnreadableError(Exception):
+    """No code that is known to the database can read a piece of work, or what it is for."""
+
+
 def outcome_of(error: BaseException) -> BaseException:
     """What becomes of a call whose result was not committed for this reason: a last word, if the reason is in the result itself."""
     return RefusedAnswerError(error) if isinstance(error, RejectedError | PayloadError | CommandError) else error
@@ -91,7 +98,7 @@ def describe(error: BaseException) -> str:
         said = type(error).__name__
     text = (
         said
-        if isinstance(error, HoldfastError | SpentError | RecalledError | GivenUpError)
+        if isinstance(error, HoldfastError | SpentError | RecalledError | GivenUpError | UnreadableError)
         else f"{type(error).__name__}: {said}"
     )
     return text.replace("\x00", "").encode("utf-8", "replace").decode()[:_LONGEST_ERROR]
@@ -107,4 +114,6 @@ def code_of(error: BaseException) -> str:
         return RECALLED
     if isinstance(error, GivenUpError):
         return "given_up"
+    if isinstance(error, UnreadableError):
+        return UNREADABLE
     return error.code if isinstance(error, HoldfastError) else "handler_failed"

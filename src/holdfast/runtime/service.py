@@ -42,6 +42,7 @@ from holdfast.runtime.pauses import Standing
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.sides import NoWorker, WorkingSide
+from holdfast.runtime.vocabularies import Vocabularies
 from holdfast.runtime.work.call import key_of
 from holdfast.store.port import LostRaceError, Parts, Store, Writer
 from holdfast.store.shapes import (
@@ -109,6 +110,8 @@ class Service:
             submit=self._submit,
             find_key=self._find_key,
         )
+        self.vocabularies = Vocabularies(languages, clock)
+        """What this process can read, and what others can."""
         self.standing = Standing()
         """The pauses that this process knows of."""
         self.around = Surroundings.of(programs, settings, self.standing, self.shared.telemetry.companions)
@@ -121,6 +124,7 @@ class Service:
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
         parts = store.line()
+        self._keeper = parts.keeper()
         self.watch = Watch(parts, clock, self.standing)
         self.walker = Walker(parts.pauses(), self.standing, self.shared, look=self.watch.step, released=self.hint)
         self._desk = store.line()
@@ -138,6 +142,7 @@ class Service:
         self._watching: Loop | None = None
         self._notifier: Loop | None = None
         self._must_notify = False
+        self._has_written = False
         self._must_stop = False
         """Whether the next hint has to say that somebody may have to stop."""
 
@@ -264,6 +269,9 @@ class Service:
         if self.shared.telemetry.is_heard:
             tell_lives(self.shared.telemetry, batch)
         self._working.written(batch)
+        self._has_written = True
+        if not self.has_threads:
+            self._announce()
         if self._hearers:
             self._tell_ended(batch)
         for hear in self.listeners:
@@ -288,6 +296,9 @@ class Service:
         except ConfigurationError as error:
             reply.set_error(error)
             return
+        self._has_written = True
+        if not self.has_threads:
+            self._announce()
         deadline = time.monotonic() + self.shared.settings.patience.total_seconds()
         self.committer.accept(Acceptance(message=message, reply=reply, deadline=deadline))
 
@@ -397,9 +408,16 @@ class Service:
         """What can stop."""
         return [*(lane.committer for lane in self.committer.lanes), *self._loops]
 
+    def _announce(self) -> None:
+        """Have it known what this process can read, here and now; with threads the one that watches does it."""
+        if self.vocabularies.is_new and not self.store.is_lent:
+            self.vocabularies.announce(self._keeper)
+
     def _look(self) -> float:
         """Watch, and walk for the pauses that there are."""
         until_next = self.watch.step()
+        if self._has_written:  # Whoever only looks has nothing to say, and may have no right to.
+            self.vocabularies.announce(self._keeper)
         pause = self.walker.step()
         return until_next if pause is None else pause
 

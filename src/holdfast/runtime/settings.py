@@ -90,6 +90,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Share, 0 to 1, by which the time between two looks varies, so that many processes do not look at once."""
     missing_handler_throttle: timedelta = timedelta(minutes=1)
     """How often a handler that nobody has is reported, to the log and to the instances that wait for it, and work that nobody reads."""
+    unreadable_after: timedelta = timedelta(minutes=1)
+    """How long a message, timer or effect waits that no code can read before it is an incident and moves to the dead letters. What code that was
+    here within a day can read is an incident too, and waits for that code."""
+    hung_after: timedelta = timedelta(minutes=5)
+    """How long one call of a handler may take before `why`, `doctor`, health and metrics say that it may hang; it is not stopped by that."""
     collect_after: int | None = None
     """New objects after which Python's garbage collector looks for circles, in the whole process, once a worker is started; None leaves
     it as it is. `run` makes it 50,000 where nothing is said, because its process is the engine's own."""
@@ -232,6 +237,8 @@ _DURATIONS = (
     "unhealthy_after",
     "missing_handler_cooldown",
     "missing_handler_throttle",
+    "unreadable_after",
+    "hung_after",
     "event_ttl",
     "keep_receipts",
     "keep_finished",

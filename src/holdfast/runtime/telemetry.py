@@ -106,6 +106,20 @@ class EffectBuried(msgspec.Struct, frozen=True, kw_only=True):
     error: str
 
 
+class WorkBuried(msgspec.Struct, frozen=True, kw_only=True):
+    """A message or a timer gave up and is a dead letter now; or an effect that no code can read."""
+
+    source: str
+    """`inbox`, `timer` or `effect`."""
+    definition: str
+    tenant: str
+    instance: InstanceId | None
+    """None where a key names it."""
+    reason: str
+    """The code of the dead letter, such as `unreadable`."""
+    error: str
+
+
 class WorkRetried(msgspec.Struct, frozen=True, kw_only=True):
     """A call failed, and there will be another one."""
 
@@ -202,6 +216,17 @@ class WorkUnreadable(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
 
 
+class CallHangs(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker has had a call in hand for longer than `hung_after`; it may hang, and nothing ends it but its own return."""
+
+    definition: str
+    tenant: str
+    instance: InstanceId
+    number: int
+    handler: str
+    since: datetime
+
+
 class LoopFailed(msgspec.Struct, frozen=True, kw_only=True):
     """A loop of the engine failed and goes on after a pause."""
 
@@ -220,6 +245,8 @@ Happening: TypeAlias = (
     | CommandRefused
     | EffectEnded
     | EffectBuried
+    | WorkBuried
+    | CallHangs
     | StepBuried
     | WorkRetried
     | WorkRevived

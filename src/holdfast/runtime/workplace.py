@@ -65,14 +65,20 @@ class Runtime:
             parked=self._expect,
             claim_lost=lambda: service.committer.owe_recovery(self.intake.see),
         )
-        self.due_work = DueWork(store.line(), shared, standing=service.standing, effects_ready=self.intake.chores.wake)
+        self.due_work = DueWork(
+            store.line(),
+            shared,
+            standing=service.standing,
+            vocabularies=service.vocabularies,
+            effects_ready=self.intake.chores.wake,
+        )
         name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
         ready = self.intake.chores.wake
         self.heartbeat = Heartbeat(
             store.workers(), self.worker, shared, name=name, watch=service.watch, effects_ready=ready
         )
         self.projecting = Projecting(store.feed, shared)
-        self.housekeeping = Housekeeping(store.line(), shared)
+        self.housekeeping = Housekeeping(store.line(), shared, service.vocabularies, self.worker.identity)
         self._wakeups = store.wakeups(self._noticed)
         self._loops: list[Loop] = []
         self._limit = shared.settings.unhealthy_after.total_seconds()
@@ -215,6 +221,7 @@ class Runtime:
             wake_at,
             self.due_work.next_message(),
             self.housekeeping.missing.next_at(),
+            self.housekeeping.unread.next_at(),
             self.housekeeping.resuming.next_at(),
             self.heartbeat.next_end(),
             self._service.walker.next_at(),

@@ -1,4 +1,4 @@
-"""Instances that have not ended and that nothing can ever wake: there should never be any, and whoever looks for them finds them here."""
+"""What somebody should look at, of all tenants: instances that nothing can ever wake, questions that nobody can decide, calls that may hang."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.people_records import PersonKind
 
 
 class Incident(NamedTuple):
@@ -19,6 +20,28 @@ class Incident(NamedTuple):
     """When something last happened to it."""
 
 
+class LongCall(NamedTuple):
+    """A call of a handler that a worker has had in hand for long."""
+
+    instance: InstanceId
+    number: int
+    tenant: str
+    definition: str
+    handler: str
+    worker: WorkerId
+    since: datetime
+    options: bytes
+    """Its delivery options, as bytes of the runtime."""
+
+
+class AskedName(NamedTuple):
+    """Somebody, or a role, that open questions ask."""
+
+    tenant: str
+    kind: PersonKind
+    name: str
+
+
 class Stretch(NamedTuple):
     """What was found among the next instances."""
 
@@ -28,13 +51,25 @@ class Stretch(NamedTuple):
 
 
 class Incidents(Protocol):
-    """The instances of all tenants, in the order of their ids."""
+    """Finds them."""
 
     def look(self, kinds: Sequence[str], *, after: InstanceId | None, still_since: datetime, limit: int) -> Stretch:
         """Look at the next instances, up to a limit, for those of these kinds that have stood still since before an instant.
 
         The same counts that `Instances.stuck` counts; the cost is that of the instances that are looked at.
         """
+        ...
+
+    def long_calls(self, *, before: datetime, limit: int) -> list[LongCall]:
+        """The calls that workers took before an instant, the oldest first; the cost is that of all calls that are in hand."""
+        ...
+
+    def undecidable(self, *, limit: int) -> list[Incident]:
+        """The instances that wait for an operator because nobody can decide a question, the oldest first."""
+        ...
+
+    def asked(self, *, after: AskedName | None, limit: int) -> list[AskedName]:
+        """Those whom open questions ask, each once, in order; the cost is that of the names, and not of the questions."""
         ...
 
 

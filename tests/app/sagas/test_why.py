@@ -10,7 +10,7 @@ import pytest
 from app.sagas.acting import BROKEN, Gate, Stage, run, status, step
 from holdfast import Engine, NotFoundError, Notice, Reason, Saga, SagaDefinition, Settings, Webhook, event
 from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.telemetry import InstanceStuck
+from holdfast.runtime.telemetry import CallHangs, Happening, InstanceStuck
 from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, SECRET, Receiver, receiver
 from support.desks import Desk
@@ -248,6 +248,33 @@ def test_a_call_that_takes_long_may_hang(place: Place) -> None:
     beat(other)
     [long] = engine.run(instance).why().reasons
     assert (long.kind, long.remedy.split(",")[0]) == ("running", "if it hangs")
+
+
+def test_a_call_past_a_bound_is_an_incident(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody knows whether it hangs, so nothing says that it moves: `why`, health, metrics and `admin.incidents` name it. One with a timeout ends by itself."""
+    place.must_fold = False
+    limited = Saga("limited").step("pay", "payment", timeout=HOUR).build()
+    engine = place.engine().register(ORDER).register(limited)
+    hung, patient = run(engine, "order"), run(engine, "limited")
+    other = place.engine().handle("payment", Stage().does("payment"))
+    heard: list[Happening] = []
+    other.listen(heard.append)
+    beat(other)
+    assert claim_one(other, "payment")
+    assert claim_one(other, "payment")
+    place.clock.move(6 * MINUTE)
+    beat(other)
+    found = engine.run(hung).why()
+    assert (found.is_moving, [each.kind for each in found.reasons]) == (False, ["hung"])
+    assert "longer than 0:05:00, so that it may hang" in found.words
+    assert [each.kind for each in engine.run(patient).why().reasons] == ["running"]
+    other.runtime.housekeeping.incidents.look()
+    (told,) = other.health().incidents
+    assert (str(hung) in told, other.incident_counts()["hung_call"]) == (True, 1)
+    (shown,) = engine.admin.incidents()
+    assert (shown.kind, shown.instance, "give it a timeout" in shown.remedy) == ("hung_call", hung, True)
+    assert [each.instance for each in heard if isinstance(each, CallHangs)] == [hung]
+    assert f"call_hangs handler=payment instance={hung}" in caplog.text
 
 
 def test_its_handler_runs(live: Live) -> None:

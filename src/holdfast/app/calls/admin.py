@@ -10,7 +10,8 @@ from holdfast.app.access_views import ApiKey, Session, WrittenPage, api_key, ses
 from holdfast.app.calls.keys import opens, secret_parts
 from holdfast.app.calls.sessions import PREFIX
 from holdfast.app.desk import Desk, checked_after, checked_limit, checked_text
-from holdfast.app.operator_views import Backlog, GivenUp, MissingHandler, WorkerInfo, shown
+from holdfast.app.incidents import incidents_in
+from holdfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingHandler, WorkerInfo, shown
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.runtime.replies import Reply
@@ -66,6 +67,20 @@ class FutureAdmin:
         def read() -> list[MissingHandler]:
             found = service.survey(lambda parts: parts.keeper().unhandled(waited=timedelta(0), now=moment))
             return [shown(each, MissingHandler) for each in found]
+
+        return self._desk.read(read)
+
+    def incidents(self) -> Reply[list[IncidentInfo]]:
+        """What does not go on by itself and has waited for too long, of all tenants.
+
+        That are questions that nobody can decide, calls that may hang, and work that no code of this process can read. What gave up is
+        among the dead letters, and runs that nothing can wake are in `runs.stuck`.
+        """
+        service = self._desk.service
+        now, moment = service.shared.clock.now(), service.shared.clock.judge()
+
+        def read() -> list[IncidentInfo]:
+            return service.survey(lambda parts: list(incidents_in(parts, service.shared, now=now, moment=moment)))
 
         return self._desk.read(read)
 

@@ -81,6 +81,7 @@ from holdfast.app.operator_views import (
     DefinitionInfo,
     GivenUp,
     InboxMessage,
+    IncidentInfo,
     InstanceInfo,
     MissingHandler,
     Observation,
@@ -249,7 +250,7 @@ class AsyncRun(Handle, Generic[R]):
         return await self._futures.resume_requests()
 
     async def resume_options(self) -> list[ResumeOption]:
-        """What would bring the run on, and who may do that; empty if nothing would."""
+        """What would bring the run on, and who may do that; empty if nothing would. Each of them would be accepted as things are."""
         return await self._futures.resume_options()
 
     async def retry(self, step: StepLike | int, *, reason: str, input: object = None) -> None:
@@ -2315,6 +2316,14 @@ class AsyncAdmin:
     async def missing_handlers(self) -> list[MissingHandler]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
         return await self._futures.missing_handlers()
+
+    async def incidents(self) -> list[IncidentInfo]:
+        """What does not go on by itself and has waited for too long, of all tenants.
+
+        That are questions that nobody can decide, calls that may hang, and work that no code of this process can read. What gave up is
+        among the dead letters, and runs that nothing can wake are in `runs.stuck`.
+        """
+        return await self._futures.incidents()
 
     async def inbox_depth(self) -> int:
         """How many accepted commands wait for their turn."""

@@ -81,6 +81,7 @@ from holdfast.app.operator_views import (
     DefinitionInfo,
     GivenUp,
     InboxMessage,
+    IncidentInfo,
     InstanceInfo,
     MissingHandler,
     Observation,
@@ -249,7 +250,7 @@ class Run(Handle, Generic[R]):
         return self._futures.resume_requests().result()
 
     def resume_options(self) -> list[ResumeOption]:
-        """What would bring the run on, and who may do that; empty if nothing would."""
+        """What would bring the run on, and who may do that; empty if nothing would. Each of them would be accepted as things are."""
         return self._futures.resume_options().result()
 
     def retry(self, step: StepLike | int, *, reason: str, input: object = None) -> None:
@@ -2305,6 +2306,14 @@ class Admin:
     def missing_handlers(self) -> list[MissingHandler]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
         return self._futures.missing_handlers().result()
+
+    def incidents(self) -> list[IncidentInfo]:
+        """What does not go on by itself and has waited for too long, of all tenants.
+
+        That are questions that nobody can decide, calls that may hang, and work that no code of this process can read. What gave up is
+        among the dead letters, and runs that nothing can wake are in `runs.stuck`.
+        """
+        return self._futures.incidents().result()
 
     def inbox_depth(self) -> int:
         """How many accepted commands wait for their turn."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.app.operator_views import Backlog, GivenUp, MissingHandler, ProjectionInfo, WorkerInfo
+from holdfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingHandler, ProjectionInfo, WorkerInfo
 from holdfast.errors import HoldfastError
 from holdfast.http.gauges import MEDIA_TYPE, Labels
 from holdfast.http.routing import Call, Given, NoQuery, Route, Subject, Text
@@ -48,6 +48,11 @@ async def list_missing_handlers(call: Call[NoQuery, None]) -> list[MissingHandle
     return await call.engine.admin.missing_handlers()
 
 
+async def list_incidents(call: Call[NoQuery, None]) -> list[IncidentInfo]:
+    """What does not go on by itself, of all tenants: questions that nobody can decide, calls that may hang, work that no code can read."""
+    return await call.engine.admin.incidents()
+
+
 async def list_projections(call: Call[NoQuery, None]) -> list[ProjectionInfo]:
     """How far each read model has read."""
     return await call.engine.projections.list()
@@ -81,7 +86,10 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
     health = server.engine.health()
     figures: list[tuple[str, str, Labels, float]] = [
         ("holdfast_healthy", "Whether this process does its work.", (), float(health.is_healthy)),
-        ("holdfast_incidents", "Instances that nothing can ever wake.", (), float(len(health.incidents))),
+        *(
+            ("holdfast_incidents", "What somebody should look at, by its sort.", (("kind", kind),), float(count))
+            for kind, count in server.engine.incident_counts().items()
+        ),
         ("holdfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),
     ]
     try:
@@ -124,6 +132,7 @@ ROUTES: tuple[Route, ...] = (
     _PLATFORM.get("/workers", list_workers, answer=list[WorkerInfo]),
     _PLATFORM.get("/queues", list_queues, answer=Queues),
     _PLATFORM.get("/queues/missing-handlers", list_missing_handlers, answer=list[MissingHandler]),
+    _PLATFORM.get("/incidents", list_incidents, answer=list[IncidentInfo]),
     _PLATFORM.get("/projections", list_projections, answer=list[ProjectionInfo]),
     _PLATFORM.delete("/projections/{projection}", drop_projection, permission="engine:operate"),
     _PLATFORM.get("/health", get_health, answer=Health),

@@ -16,6 +16,7 @@ from holdfast.kernel.program import Program, Programs
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.handlers import Fail
+from holdfast.store.incidents import LongCall
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import Address, DeadLetter, Header, StoredEffect, StoredMessage, StoredRecall, StoredTimer
 
@@ -243,7 +244,7 @@ def result_of(effect: StoredEffect, result: object, program: Program, partition:
     return Address(tenant=effect.tenant, definition=effect.definition, key=key, partition=partition), command
 
 
-def options_of(effect: StoredEffect) -> EffectOptions:
+def options_of(effect: StoredEffect | LongCall) -> EffectOptions:
     """The delivery options of a stored effect."""
     return _decode_options(effect.options) if effect.options else _PLAIN
 

@@ -15,12 +15,13 @@ from holdfast.kernel.actor import SYSTEM, Actor, RequestContext, following, requ
 from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, receipt_key
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Chores, Turns
-from holdfast.runtime.mishaps import describe
+from holdfast.runtime.mishaps import UnreadableError, describe
 from holdfast.runtime.pauses import Standing
 from holdfast.runtime.telemetry import TimerFired
+from holdfast.runtime.vocabularies import Vocabularies
 from holdfast.runtime.work.failures import FailurePolicy, dead_message, dead_timer, is_passing
 from holdfast.runtime.work.gate import Gate
-from holdfast.runtime.work.unreadable import Unreadable, is_unreadable
+from holdfast.runtime.work.unreadable import UnreadHistories, is_unreadable, tell_buried
 from holdfast.store.port import Parts
 from holdfast.store.shapes import Address, StoredMessage, StoredTimer
 
@@ -39,7 +40,13 @@ class DueWork:
     """Hands in what is due. One thread steps it."""
 
     def __init__(
-        self, parts: Parts, shared: EngineContext, *, standing: Standing, effects_ready: Callable[[], None]
+        self,
+        parts: Parts,
+        shared: EngineContext,
+        *,
+        standing: Standing,
+        vocabularies: Vocabularies,
+        effects_ready: Callable[[], None],
     ) -> None:
         self._timers = parts.timers()
         self._inbox = parts.inbox()
@@ -47,7 +54,7 @@ class DueWork:
         self._shared = shared
         self._gate = Gate(parts.pauses(), standing, shared)
         self._failures = FailurePolicy(shared)
-        self._unreadable = Unreadable(shared)
+        self.unreadable = UnreadHistories(shared, vocabularies, parts.keeper())
         self._hold = shared.settings.lease
         """How long a timer or message stays with the process that took it."""
         self._effects_ready = effects_ready
@@ -183,14 +190,22 @@ class DueWork:
 
     def _timer_failed(self, timer: StoredTimer, error: BaseException) -> None:
         if is_unreadable(error):
-            self._timers.retry(timer.claim, error=describe(error), until=self._unreadable.until(), counts=False)
-            self._unreadable.tell(timer.definition, error)
-            return
-        at = self._failures.retry_command_at(timer.attempts + 1, error)
+            if not self.unreadable.is_hopeless(timer, timer.definition, error):
+                self._timers.retry(timer.claim, error=describe(error), until=self.unreadable.until(), counts=False)
+                self.unreadable.tell(timer.definition, error)
+                return
+            error = UnreadableError(str(error))
+        at = self._retry_at(timer.attempts + 1, error)
         if at is not None:
             self._timers.retry(timer.claim, error=describe(error), until=at, counts=not is_passing(error))
-        elif self._timers.bury(timer.claim, dead_timer(timer, error=error, now=self._shared.clock.now())):
-            _log.error("timer %r of %s gave up: %s", timer.key, timer.instance, describe(error))
+            return
+        letter = dead_timer(timer, error=error, now=self._shared.clock.now())
+        if self._timers.bury(timer.claim, letter):
+            tell_buried(self._shared, letter)
+
+    def _retry_at(self, attempts: int, error: BaseException) -> datetime | None:
+        """When to hand something in again after so many failures; None means never."""
+        return None if isinstance(error, UnreadableError) else self._failures.retry_command_at(attempts, error)
 
     def _deliver_next(self, line: deque[StoredMessage]) -> None:
         """Hand in the first message of a target; the next one follows when it is carried out, so that none overtakes another."""
@@ -241,16 +256,19 @@ class DueWork:
 
     def _message_failed(self, message: StoredMessage, error: BaseException, behind: deque[StoredMessage]) -> None:
         if is_unreadable(error):
-            self._inbox.retry(message.claim, error=describe(error), until=self._unreadable.until(), counts=False)
-            self._unreadable.tell(message.address.definition, error)
-            return
-        at = self._failures.retry_command_at(message.attempts + 1, error)
+            if not self.unreadable.is_hopeless(message, message.address.definition, error):
+                self._inbox.retry(message.claim, error=describe(error), until=self.unreadable.until(), counts=False)
+                self.unreadable.tell(message.address.definition, error)
+                return
+            error = UnreadableError(str(error))
+        at = self._retry_at(message.attempts + 1, error)
         if at is not None:
             # Those behind it wait with it.
             self._inbox.retry(message.claim, error=describe(error), until=at, counts=not is_passing(error))
             return
-        if self._inbox.bury(message.claim, dead_message(message, error=error, now=self._shared.clock.now())):
-            _log.error("message %s for %s gave up: %s", message.id, message.target, describe(error))
+        letter = dead_message(message, error=error, now=self._shared.clock.now())
+        if self._inbox.bury(message.claim, letter):
+            tell_buried(self._shared, letter)
         self._deliver_next(behind)
 
 

@@ -6,6 +6,7 @@ import logging
 from datetime import datetime, timedelta
 from functools import partial
 
+from holdfast.kernel.ids import WorkerId
 from holdfast.kernel.publications import EVENT_KIND
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Turns
@@ -13,6 +14,7 @@ from holdfast.runtime.loops.fading import FadingLook
 from holdfast.runtime.loops.incidents import IncidentLook
 from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
 from holdfast.runtime.loops.resuming import Resuming, Resumption
+from holdfast.runtime.vocabularies import Vocabularies
 from holdfast.runtime.work.unreadable import Throttle, UnreadWork
 from holdfast.store.findings import NeededError
 from holdfast.store.port import Parts
@@ -30,7 +32,7 @@ _KEEP_EVENTS = timedelta(days=1)
 class Housekeeping:
     """Keeps the database tidy. One thread steps it."""
 
-    def __init__(self, parts: Parts, shared: EngineContext) -> None:
+    def __init__(self, parts: Parts, shared: EngineContext, vocabularies: Vocabularies, worker: WorkerId) -> None:
         self._keeper = parts.keeper()
         self._pauses = parts.pauses()
         self._shared = shared
@@ -40,7 +42,7 @@ class Housekeeping:
         """When to look for old receipts next; None means now."""
         self._throttle = Throttle(shared)
         self.missing = MissingHandlers(parts, shared)
-        self.unread = UnreadWork(parts, shared)
+        self.unread = UnreadWork(parts, shared, vocabularies, worker)
         self.resuming = Resuming(parts, shared)
         self.incidents = IncidentLook(parts, shared)
         self.fading = FadingLook(parts, shared)

@@ -1,4 +1,4 @@
-"""Looks for instances that have not ended and that nothing can ever wake. There should be none: each is told of as an incident.
+"""Looks for what somebody should look at: instances that nothing can ever wake, questions that nobody can decide, calls that may hang.
 
 It looks at some instances in each round, so that a large database costs no more than a small one, and begins anew when it is through.
 """
@@ -6,14 +6,16 @@ It looks at some instances in each round, so that a large database costs no more
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.commit.work_rows import options_of
 from holdfast.runtime.context import EngineContext
-from holdfast.runtime.telemetry import InstanceStuck
+from holdfast.runtime.settings import Settings
+from holdfast.runtime.telemetry import CallHangs, InstanceStuck
 from holdfast.runtime.work.unreadable import Throttle
-from holdfast.store.incidents import Incident
+from holdfast.store.incidents import Incident, Incidents, LongCall
 from holdfast.store.port import Parts
 
 _log = logging.getLogger("holdfast.housekeeping")
@@ -23,6 +25,16 @@ _EVERY = timedelta(minutes=1)
 _MOST = 5000
 """Instances that a round looks at."""
 _MOST_NAMED = 10
+_MOST_LISTED = 1000
+
+Alert = Callable[[Incident, str], None]
+"""Pushes an incident to operators, with what it is in a few words."""
+
+
+def hung_calls(incidents: Incidents, settings: Settings, now: datetime) -> list[LongCall]:
+    """The calls that have taken so long that they may hang. One that has a timeout ends by itself, so that nobody has to look at it."""
+    found = incidents.long_calls(before=now - settings.hung_after, limit=_MOST_LISTED)
+    return [each for each in found if options_of(each).timeout is None and settings.handler_timeout is None]
 
 
 class IncidentLook:
@@ -34,7 +46,7 @@ class IncidentLook:
         self._throttle = Throttle(shared)
         self.kinds: tuple[str, ...] = ()
         """The kinds of instances that are looked at, given in by whoever knows them; deciders may rest for as long as they like."""
-        self.alert: Callable[[Incident], None] | None = None
+        self.alert: Alert | None = None
         """Pushes what was found to operators; given in by whoever knows how."""
         self._due_at: datetime | None = None
         """When to look next; None means now."""
@@ -43,6 +55,10 @@ class IncidentLook:
         """On this way through the database."""
         self.known: tuple[Incident, ...] = ()
         """On the last way, as far as this one has not come to it."""
+        self.undecidable: tuple[Incident, ...] = ()
+        """Instances that wait because nobody can decide a question, as of the last look."""
+        self.hung: tuple[LongCall, ...] = ()
+        """Calls that may hang, as of the last look."""
 
     def look(self) -> int:
         """Look at the next instances, if it is time to; how many of them stand still."""
@@ -60,18 +76,44 @@ class IncidentLook:
             self.known = tuple(dict.fromkeys((*self.known, *stretch.found)))
         for each in stretch.found:
             self._tell(each)
+        self._look_at_people()
+        self._look_at_calls(now)
         return len(stretch.found)
 
+    def _look_at_people(self) -> None:
+        self.undecidable = tuple(self._incidents.undecidable(limit=_MOST_LISTED))
+        for each in self.undecidable if self.alert is not None else ():
+            assert self.alert is not None
+            self.alert(each, "nobody can decide a question of it")
+
+    def _look_at_calls(self, now: datetime) -> None:
+        self.hung = tuple(hung_calls(self._incidents, self._shared.settings, now))
+        for each in self.hung:
+            if self._throttle.allows((each.instance, each.number)):
+                _log.warning("call_hangs handler=%s instance=%s since=%s", each.handler, each.instance, each.since)
+                self._shared.telemetry.tell(
+                    CallHangs(
+                        definition=each.definition,
+                        tenant=each.tenant,
+                        instance=each.instance,
+                        number=each.number,
+                        handler=each.handler,
+                        since=each.since,
+                    )
+                )
+
     def told(self) -> list[str]:
-        """What stands still, in words, the first few of them."""
-        known = self.known
-        said = [f"{each.definition!r} {each.instance} of tenant {each.tenant!r}, since {each.since}" for each in known]
-        more = len(known) - _MOST_NAMED
-        return [*said[:_MOST_NAMED], f"and {more} more: runs.stuck() lists them"] if more > 0 else said
+        """What was found, in words, the first few of each sort."""
+        people = "waits for somebody who can decide a question"
+        return [
+            *_named(self.known, "", "runs.stuck() lists them"),
+            *_named(self.undecidable, people, "runs.paused(reason='no_approver') lists them"),
+            *_named(self.hung, "has a call in hand that may hang", "admin.incidents() lists them"),
+        ]
 
     def _tell(self, found: Incident) -> None:
         if self.alert is not None:
-            self.alert(found)
+            self.alert(found, "it stands still, and nothing can ever wake it")
         if not self._throttle.allows(found.instance):
             return
         _log.error(
@@ -83,3 +125,13 @@ class IncidentLook:
         self._shared.telemetry.tell(
             InstanceStuck(definition=found.definition, tenant=found.tenant, instance=found.instance, since=found.since)
         )
+
+
+def _named(found: Sequence[Incident | LongCall], what: str, remedy: str) -> list[str]:
+    said = [
+        " ".join(filter(None, [f"{each.definition!r} {each.instance} of tenant {each.tenant!r}", what]))
+        + f", since {each.since}"
+        for each in found
+    ]
+    more = len(found) - _MOST_NAMED
+    return [*said[:_MOST_NAMED], f"and {more} more: {remedy}"] if more > 0 else said

@@ -17,6 +17,7 @@ from holdfast.runtime.mishaps import (
     GivenUpError,
     RecalledError,
     SpentError,
+    UnreadableError,
     code_of,
     describe,
 )
@@ -72,7 +73,7 @@ def is_passing(error: BaseException) -> bool:
 
 def calls_of(effect: StoredEffect, error: BaseException) -> int:
     """How often the handler was called: a claim that found that it must not be called again counts as an attempt, but is no call."""
-    return effect.attempts - isinstance(error, SpentError | RecalledError)
+    return effect.attempts - isinstance(error, SpentError | RecalledError | UnreadableError)
 
 
 def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> DeadLetter:
@@ -119,7 +120,7 @@ def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> De
         type=timer.type,
         version=timer.version,
         data=timer.data,
-        attempts=timer.attempts + 1,
+        attempts=timer.attempts + (not isinstance(error, UnreadableError)),
         reason=code_of(error),
         error=describe(error),
         created_at=now,
@@ -142,7 +143,7 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
         type=message.type,
         version=message.version,
         data=message.data,
-        attempts=message.attempts + (not isinstance(error, GivenUpError)),
+        attempts=message.attempts + (not isinstance(error, GivenUpError | UnreadableError)),
         reason=code_of(error),
         error=describe(error),
         actor=message.actor,

@@ -1,4 +1,4 @@
-"""Instances in the database that nothing can ever wake."""
+"""What somebody should look at in the database."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 from psycopg.types.numeric import Int8
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.incidents import Incident, Stretch
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.incidents import AskedName, Incident, LongCall, Stretch
 from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.rows import Row
@@ -21,13 +21,16 @@ from holdfast.store.statements import read_numbered
 class _Sql(msgspec.Struct, frozen=True):
     stretch: str
     incidents: str
+    long_calls: str
+    undecidable: str
+    asked: str
 
 
 _sql = read_numbered(_Sql, __package__, "incidents.sql")
 
 
 class PostgresIncidents:
-    """The instances of all tenants, in the order of their ids."""
+    """Finds instances, questions and calls of all tenants."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -42,3 +45,25 @@ class PostgresIncidents:
             found = connection.execute(_sql.incidents, [first, last, Texts(kinds), still_since]).fetchall()
         incidents = [Incident(InstanceId(row[0]), *row[1:]) for row in cast("list[Row]", found)]
         return Stretch(incidents, InstanceId(last) if count == limit else None)
+
+    def long_calls(self, *, before: datetime, limit: int) -> list[LongCall]:
+        """The calls that workers took before an instant."""
+        with self._line.use() as connection:
+            found = cast("list[Row]", connection.execute(_sql.long_calls, [before, Int8(limit)]).fetchall())
+        return [
+            LongCall(InstanceId(run), number, tenant, definition, handler, WorkerId(owner), since, bytes(options))
+            for run, number, tenant, definition, handler, owner, since, options in found
+        ]
+
+    def undecidable(self, *, limit: int) -> list[Incident]:
+        """The instances with a question that nobody can decide."""
+        with self._line.use() as connection:
+            found = cast("list[Row]", connection.execute(_sql.undecidable, [Int8(limit)]).fetchall())
+        return [Incident(InstanceId(row[0]), *row[1:]) for row in found]
+
+    def asked(self, *, after: AskedName | None, limit: int) -> list[AskedName]:
+        """Those whom open questions ask."""
+        at = ("", "", "") if after is None else after
+        with self._line.use() as connection:
+            found = cast("list[Row]", connection.execute(_sql.asked, [*at, Int8(limit)]).fetchall())
+        return [AskedName(*row) for row in found]

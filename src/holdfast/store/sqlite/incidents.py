@@ -1,4 +1,4 @@
-"""Instances in the file that nothing can ever wake."""
+"""What somebody should look at in the file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.incidents import Incident, Stretch
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.incidents import AskedName, Incident, LongCall, Stretch
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import instance_id, instant, text
 from holdfast.store.statements import read_statements
@@ -19,13 +19,16 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     stretch: str
     incidents: str
+    long_calls: str
+    undecidable: str
+    next_asked: str
 
 
 _sql = read_statements(_Sql, __package__, "incidents.sql")
 
 
 class SQLiteIncidents:
-    """The instances of all tenants, in the order of their ids."""
+    """Finds instances, questions and calls of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -41,3 +44,30 @@ class SQLiteIncidents:
             rows = connection.execute(_sql.incidents, values).fetchall()
         found = [Incident(instance_id(row[0]), row[1], row[2], instant(row[3])) for row in rows]
         return Stretch(found, instance_id(last) if count == limit else None)
+
+    def long_calls(self, *, before: datetime, limit: int) -> list[LongCall]:
+        """The calls that workers took before an instant."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_sql.long_calls, (text(before), limit)).fetchall()
+        return [
+            LongCall(
+                instance_id(run), number, tenant, definition, handler, WorkerId(UUID(owner)), instant(since), options
+            )
+            for run, number, tenant, definition, handler, owner, since, options in rows
+        ]
+
+    def undecidable(self, *, limit: int) -> list[Incident]:
+        """The instances with a question that nobody can decide."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_sql.undecidable, (limit,)).fetchall()
+        return [Incident(instance_id(row[0]), row[1], row[2], instant(row[3])) for row in rows]
+
+    def asked(self, *, after: AskedName | None, limit: int) -> list[AskedName]:
+        """Those whom open questions ask."""
+        found: list[AskedName] = []
+        values = {"tenant": "", "kind": "", "name": ""} if after is None else after._asdict()
+        with self._database.reading() as connection:
+            while len(found) < limit and (row := connection.execute(_sql.next_asked, values).fetchone()) is not None:
+                found.append(AskedName(*row))
+                values = found[-1]._asdict()
+        return found

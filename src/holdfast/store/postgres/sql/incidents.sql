@@ -21,3 +21,26 @@ where i.id > ?::uuid and i.id <= ?::uuid and i.status = 'running' and i.kind = a
     )
     and not exists (select 1 from holdfast.inbox m where m.parent = i.id)
 order by i.id
+
+-- name: long_calls
+select instance, number, tenant, definition, handler, owner, claimed_at, options from holdfast.effects
+where owner is not null and fence > 0 and claimed_at < ?::timestamptz order by claimed_at limit ?::int8
+
+-- name: undecidable
+select id, tenant, definition, paused_at from holdfast.instances
+where reason = 'no_approver' and paused_at is not null and status = 'paused' order by paused_at limit ?::int8
+
+-- name: asked
+-- From one name to the next along the index.
+with recursive a (tenant, kind, name) as (
+    (
+        select tenant, kind, name from holdfast.task_people
+        where is_open and (tenant, kind, name) > (?::text, ?::text, ?::text) order by tenant, kind, name limit 1
+    )
+    union all
+    select f.* from a cross join lateral (
+        select p.tenant, p.kind, p.name from holdfast.task_people p
+        where p.is_open and (p.tenant, p.kind, p.name) > (a.tenant, a.kind, a.name) order by p.tenant, p.kind, p.name limit 1
+    ) as f
+)
+select tenant, kind, name from a limit ?::int8

@@ -21,3 +21,29 @@ where i.id > :after and i.id <= :last and i.status = 'running' and i.kind in (se
     )
     and not exists (select 1 from inbox m where m.parent = i.id)
 order by i.id;
+
+-- name: long_calls
+select instance, number, tenant, definition, handler, owner, claimed_at, options from effects indexed by effects_owned
+where owner is not null and claimed_at < ? order by claimed_at limit ?;
+
+-- name: undecidable
+select id, tenant, definition, paused_at from instances indexed by instances_late
+where reason = 'no_approver' and paused_at is not null and status = 'paused' order by paused_at limit ?;
+
+-- name: next_asked
+-- From one name to the next along the index: to another name, kind or tenant.
+select * from (
+    select tenant, kind, name from task_people indexed by task_people_open
+    where is_open and tenant = :tenant and kind = :kind and name > :name order by name limit 1
+)
+union all
+select * from (
+    select tenant, kind, name from task_people indexed by task_people_open
+    where is_open and tenant = :tenant and kind > :kind order by kind, name limit 1
+)
+union all
+select * from (
+    select tenant, kind, name from task_people indexed by task_people_open
+    where is_open and tenant > :tenant order by tenant, kind, name limit 1
+)
+limit 1;

@@ -1,0 +1,54 @@
+"""What does not go on by itself, of all tenants, as operators see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from holdfast.app.operator_views import IncidentInfo
+from holdfast.runtime.context import EngineContext
+from holdfast.runtime.loops.incidents import hung_calls
+from holdfast.runtime.work.unreadable import Unread, unread_words
+from holdfast.store.port import Parts
+
+_MOST = 1000
+
+
+def incidents_in(
+    parts: Parts, shared: EngineContext, *, now: datetime, moment: datetime | None
+) -> Iterator[IncidentInfo]:
+    """What has waited for too long."""
+    workers = {each.id: each.name for each in parts.workers().live(moment)}
+    for found in parts.incidents().undecidable(limit=_MOST):
+        yield IncidentInfo(
+            kind="no_approver",
+            told=f"nobody can decide a question of {found.definition!r} {found.instance}",
+            remedy="`run.why()` says who was asked, and what helps",
+            since=found.since,
+            tenant=found.tenant,
+            instance=found.instance,
+        )
+    for call in hung_calls(parts.incidents(), shared.settings, now):
+        where = workers.get(call.worker)
+        yield IncidentInfo(
+            kind="hung_call",
+            told=f"{call.handler!r} of {call.definition!r} {call.instance} has run on worker {where or call.worker} since {call.since}",
+            remedy="if it hangs, end that process, and another worker calls it; give it a timeout",
+            since=call.since,
+            tenant=call.tenant,
+            instance=call.instance,
+        )
+    yield from _unread(parts, shared, moment)
+
+
+def _unread(parts: Parts, shared: EngineContext, moment: datetime | None) -> Iterator[IncidentInfo]:
+    """Work whose words this process does not know although it has the code of their language."""
+    handlers = sorted({name for each in parts.workers().live(moment) for name in each.handlers})
+    spoken = {each.language for each in shared.languages.commands()}
+    waiting = parts.keeper().waiting_words(handlers, waited=shared.settings.unreadable_after, now=moment)
+    for each in unread_words(waiting, shared):
+        if each.word.language in spoken:
+            why = "a worker with the code that can read it takes it, or it moves to the dead letters"
+            yield IncidentInfo(
+                kind="unreadable", told=Unread(each, why).told, remedy="find out who wrote it", since=each.since
+            )
