@@ -105,6 +105,9 @@ class _NodeChecks:
             told = suggestion(node.action, known) or f"; there are {', '.join(known)}"
             message = f"{shown(name)} does {shown(node.action)}, which its contract does not have{told}"
             self._find("unknown_action", message, name, node, "action")
+        if node.retry is not None:
+            message = f"{shown(name)} says how it is called again; what is done to another document has no handler: leave `retry` out"
+            self._find("retry", message, name, node, "retry")
         if node.undo is not None and (node.undo.partition(".")[0] != of or _VERB.fullmatch(node.undo) is None):
             message = f"{shown(node.undo)} is not done to documents of the type {shown(of)}; take one of theirs, such as {of}.cancel"
             self._find("undo", message, name, node, "undo")
