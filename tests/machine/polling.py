@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import Ask, Stage
 from holdfast.machine.runs.errands import Person
@@ -59,6 +59,7 @@ class Vote:
     comment: str
     data: object
     at: datetime
+    who: Actor = SYSTEM
     is_withdrawn: bool = False
     is_applied: bool = False
 

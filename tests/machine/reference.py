@@ -321,6 +321,8 @@ class Reference:
     """Who sent the present command."""
     barred: str = ""
     """The code of the law by which it is refused."""
+    voters: list[Actor] = field(default_factory=list)
+    """Those whose votes a question ends by, while it does: a guard is asked of all of them."""
     told_parent: list[tuple[str, object, str, str]] = field(default_factory=list)
 
     @property
@@ -343,6 +345,7 @@ class Reference:
     def tell(self, command: object, actor: Actor = OLGA, now: datetime = NOW) -> bool:
         """Take a command; False if it is refused or there is nothing to do."""
         self.actor, self.barred, self.now = actor, "", now
+        self.voters = []
         if isinstance(command, c.StartWorkflow):
             return (
                 self._may_start(command)
@@ -490,6 +493,11 @@ class Reference:
         ways = self._edges(step.node, outcome) or self._edges(step.node, "*")
         found = ways if self.policies.on_no_edge == "fail" else self._open_edges(step.node, outcome, data)
         return not found or self._edge(step.node, outcome, data) is not None or self._bar("no_transition")
+
+    def _may_pass(self, step: Step, outcome: str, data: Data) -> bool:
+        """One of several who decide has a guard of the ways that are open by what they say, whatever the others come to."""
+        found = self._open_edges(step.node, outcome, data)
+        return not found or any(_may(self.actor, edge.capability) for edge in found) or self._bar("no_transition")
 
     def _note_late_end(self, command: c.CompleteStep | c.FailStep | c.EndNotice) -> bool:
         """A call that was under way when the run ended has come back; nothing is news but that it was made.
@@ -801,7 +809,7 @@ class Reference:
         poll, who = _poll(step), self.actor
         ending, seat = poll.ending(who, command.outcome), poll.seat_of(who)
         stands_for = who.on_behalf_of or (seat.stands_for if seat is not None else "")
-        vote = Vote(command.outcome, who.id, stands_for, command.comment, command.data, self.now)
+        vote = Vote(command.outcome, who.id, stands_for, command.comment, command.data, self.now, who)
         votes = [] if ending.is_alone else [*(each for each in poll.votes if not each.is_withdrawn), vote]
         answer = self._said(ending.outcome or command.outcome, command.comment, command.data)
         answer |= ({"reason": ending.reason} if ending.reason else {}) | (
@@ -811,6 +819,11 @@ class Reference:
         is_bare = command.data is None and not command.comment and ending.is_alone
         if not (is_bare and ending.outcome == poll.op.rejects) and not self._has_room(told):
             return self._bar("too_large")
+        if not ending.is_alone and command.outcome != poll.op.abstains:
+            own = self._with(step, self._said(command.outcome, command.comment, command.data))
+            if not self._may_pass(step, command.outcome, own):
+                return False
+        self.voters = [each.who for each in votes if each.outcome == ending.outcome]
         if ending.outcome and not self._may_leave(step, ending.outcome, told):
             return False
         self.handler_calls = 0
@@ -829,6 +842,7 @@ class Reference:
                 each.is_applied = True
             known = [(each.outcome, each.actor, each.data) for each in votes] or [(said, who.id, command.data)]
             self._close_question(step, "decided", answer, known)
+            self.voters = []
         return True
 
     def _close_question(self, step: Step, status: str, answer: Data, known: list[tuple[str, str, object]]) -> None:
@@ -1444,7 +1458,8 @@ class Reference:
 
     def _edge(self, node: str, outcome: str, data: Data) -> g.Edge | None:
         found = self._open_edges(node, outcome, data)
-        return next((edge for edge in found if _may(self.actor, edge.capability)), None)
+        voters = self.voters or [self.actor]
+        return next((edge for edge in found if all(_may(each, edge.capability) for each in voters)), None)
 
     def _open_edges(self, node: str, outcome: str, data: Data) -> list[g.Edge]:
         edges = self._edges(node, outcome) or self._edges(node, "*")

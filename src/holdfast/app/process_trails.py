@@ -10,7 +10,8 @@ from holdfast.app.process_views import Category, ProcessEvent
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.program import Program
-from holdfast.machine.graphs.graph import Graph, Human
+from holdfast.machine.graphs.graph import Graph, Human, Task
+from holdfast.machine.graphs.kinds.kind import NodeOp
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.repair import AGAIN
 
@@ -23,6 +24,16 @@ def step_named(graph: Graph, node: str) -> str:
     """The step of the definition that a node is, or is a part of; empty for none."""
     own = graph.nodes[node].metadata.get(_CALL) if node else ""
     return own if isinstance(own, str) else node
+
+
+def _ends(stored: StoredEvent, event: e.TaskDecided, following: Sequence[tuple[StoredEvent, object]]) -> bool:
+    """Whether a decision is the one that ends its step by what it says itself; that is told with the end."""
+    after, ended = following[0] if following else (stored, None)
+    return (
+        isinstance(ended, e.StepAnswered)
+        and after.cause == stored.cause
+        and (ended.step, ended.outcome) == (event.step, event.outcome)
+    )
 
 
 class Trail:
@@ -39,27 +50,46 @@ class Trail:
 
     def told(self, program: Program, events: Sequence[StoredEvent]) -> list[ProcessEvent]:
         """The whole trail, what happens to the instance itself included."""
-        return [entry for each in events if not each.is_system for entry in self._tell(each, program.decode(each))]
+        told = [(each, program.decode(each)) for each in events if not each.is_system]
+        entries: list[ProcessEvent] = []
+        for place, (stored, event) in enumerate(told):
+            if isinstance(event, e.TaskDecided) and _ends(stored, event, told[place + 1 : place + 2]):
+                continue
+            entries += self._tell(stored, event)
+        return entries
 
     def _tell(self, stored: StoredEvent, event: object) -> Iterator[ProcessEvent]:
         match event:
             case e.StepStarted(step=number, node=node):
-                is_first, is_own = self._is_whole and not self._nodes, self._enter(number, node)
-                if is_own:
-                    yield self._entry(stored, "step_entered", actor=stored.actor if is_first else SYSTEM.id)
-            case e.StepAnswered(step=number) if self._is_human(number):
-                yield self._entry(stored, "step_completed")
-                yield self._entry(stored, event.outcome, event.data, comment=event.comment, place=1)
-            case e.StepCompleted(node=node) if node:
-                self._enter(event.step, node)
-            case e.StepCompleted(step=number) if not self._is_human(number) and self._is_step(number):
+                yield from self._entered(stored, number, node)
+            case e.StepCompleted(step=number, node=node) if node:
+                entered = list(self._entered(stored, number, node))
+                if self._is(number, Task):  # A notification; of other steps that take no time nothing is told.
+                    yield from entered
+                    yield self._entry(stored, "step_completed", actor=SYSTEM.id, place=1)
+            case e.StepCompleted(step=number) if not self._is(number, Human) and self._is_step(number):
                 yield self._entry(stored, "step_completed", actor=SYSTEM.id)
             case e.StepFailed(reason="") | e.StepPaused():
                 yield self._entry(stored, "step_failed", {"error": event.error}, actor=SYSTEM.id)
+            case e.NotificationFailed(step=number) if self._is(number, Task):
+                told = self._entry(stored, "step_failed", {"error": event.error}, actor=SYSTEM.id)
+                yield msgspec.structs.replace(told, step_id=step_named(self._graph, self._nodes[number]))
             case e.StepRepaired(repair="retry" | "reenqueue"):
                 yield self._entry(stored, AGAIN, actor=event.actor, comment=event.reason)
             case e.TimedOut():
                 yield self._entry(stored, "timeout", actor=SYSTEM.id)
+            case _:
+                yield from self._tell_of_people(stored, event)
+
+    def _tell_of_people(self, stored: StoredEvent, event: object) -> Iterator[ProcessEvent]:
+        match event:
+            case e.TaskDecided():
+                yield self._answer(stored, event)
+            case e.StepAnswered(step=number) if self._is(number, Human):
+                yield self._entry(stored, "step_completed", for_=event.on_behalf_of)
+                yield self._result(stored, event)
+            case e.DecisionWithdrawn():
+                yield self._entry(stored, "answer_withdrawn", actor=event.actor, comment=event.reason)
             case _:
                 yield from self._tell_of_whole(stored, event)
 
@@ -72,16 +102,35 @@ class Trail:
             case _:
                 pass
 
-    def _enter(self, number: int, node: str) -> bool:
-        """A step has begun; whether it is one that the definition names."""
+    def _answer(self, stored: StoredEvent, event: e.TaskDecided | e.StepAnswered, place: int = 0) -> ProcessEvent:
+        return self._entry(
+            stored,
+            event.outcome,
+            event.data,
+            actor=event.actor,
+            for_=event.on_behalf_of,
+            comment=event.comment,
+            place=place,
+        )
+
+    def _result(self, stored: StoredEvent, event: e.StepAnswered) -> ProcessEvent:
+        """What a step is left by: the answer that ends it, or what several come to where the last one has said something else."""
+        if event.decisions and event.decisions[-1]["status"] != event.outcome:
+            return self._entry(stored, event.outcome, actor=SYSTEM.id, place=1)
+        return self._answer(stored, event, 1)
+
+    def _entered(self, stored: StoredEvent, number: int, node: str) -> Iterator[ProcessEvent]:
+        """A step has begun; what is told of it if it is one that the definition names."""
+        is_first = self._is_whole and not self._nodes
         self._nodes[number] = node
         if not node.startswith("#"):
             self._last = step_named(self._graph, node)
-        return _CALL not in self._graph.nodes[node].metadata
+        if _CALL not in self._graph.nodes[node].metadata:
+            yield self._entry(stored, "step_entered", actor=stored.actor if is_first else SYSTEM.id)
 
-    def _is_human(self, number: int) -> bool:
+    def _is(self, number: int, op: type[NodeOp]) -> bool:
         node = self._nodes.get(number)
-        return node is not None and isinstance(self._graph.nodes[node].op, Human)
+        return node is not None and isinstance(self._graph.nodes[node].op, op)
 
     def _is_step(self, number: int) -> bool:
         node = self._nodes.get(number)
@@ -94,6 +143,7 @@ class Trail:
         data: object = None,
         *,
         actor: str = "",
+        for_: str = "",
         comment: str = "",
         place: int = 0,
         category: Category = "step",
@@ -104,8 +154,9 @@ class Trail:
             step_id=self._last,
             event=event,
             actor_id=actor or stored.actor,
+            on_behalf_of=for_ or (stored.on_behalf_of if actor in {"", stored.actor} else ""),
             data=data if isinstance(data, dict) else {} if data is None else {"data": data},
-            comment=comment or stored.comment,
+            comment=comment or ("" if actor == SYSTEM.id else stored.comment),
             timestamp=stored.at,
             category=category,
         )

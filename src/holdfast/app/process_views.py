@@ -72,6 +72,8 @@ class ProcessEvent(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     actor_id: str
     """Who did it; `system` for what follows by itself."""
+    on_behalf_of: str = ""
+    """Whom the actor stood in for; empty if the actor acted for themselves."""
     data: dict[str, object]
     comment: str
     timestamp: datetime

@@ -32,7 +32,7 @@ from holdfast.kernel.program import Program
 from holdfast.machine.graphs.graph import End, Graph, Human, Node, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.answers import LAST_ERROR
+from holdfast.machine.runs.answers import LAST_ERROR, with_answers
 from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import ROOT, State, Step
@@ -195,6 +195,10 @@ def instance_in_hand(header: Header, program: Program, state: State) -> ProcessI
 
 
 def _instance(header: Header, state: State, graph: Graph, data: dict[str, object]) -> ProcessInstance:
+    if state.questions:
+        number, question = next(iter(state.questions.items()))
+        open_ = state.open.get(number)
+        data = data if open_ is None else with_answers(data, open_.node, question)
     return ProcessInstance(
         id=header.id,
         workflow_id=header.definition,

@@ -12,12 +12,16 @@ from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
 from holdfast.machine.graphs.graph import Human, WaitEvent, WaitEvents
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import StepAnswered
+from holdfast.machine.runs.question import Question, by_approver
 from holdfast.machine.runs.refusals import Refusal, refused
 
 Data = dict[str, object]
 
 LAST_ERROR = "_last_error"
 """Where the data of a process tells of the last failure that it went on from; null once the step that failed has succeeded."""
+
+ANSWERS = "_answers"
+"""Where the data of a process keeps what each of several approvers gave: by step, and then by the name of the approver."""
 
 HIDDEN = "_"
 """How names of the data of a process begin that only the engine sets."""
@@ -58,8 +62,23 @@ def answer_found(routes: GraphIndex, node: str, event: StepAnswered) -> Data:
     op = routes.node(node).op
     if not isinstance(op, Human) or not op.lays_over:
         return decision_of(event)
-    name = op.signs.get(event.outcome)
-    return {**({name: event.actor} if name else {}), **(event.data if isinstance(event.data, dict) else {})}
+    if event.decisions:
+        return _of_several(op, node, event)
+    return _signed(op, event.outcome, event.actor, event.data)
+
+
+def _signed(op: Human, outcome: str, actor: object, data: object) -> Data:
+    """What was given with an answer, and who gave it."""
+    name = op.signs.get(outcome)
+    return {**({name: actor} if name else {}), **(data if isinstance(data, dict) else {})}
+
+
+def _of_several(op: Human, node: str, event: StepAnswered) -> Data:
+    """The last answer of the outcome that won, if there is one, and what all of them gave."""
+    won = next((each for each in reversed(event.decisions) if each["status"] == event.outcome), None)
+    found = {} if won is None else _signed(op, event.outcome, won["decided_by"], won["data"])
+    given = by_approver((str(each["on_behalf_of"] or each["decided_by"]), each["data"]) for each in event.decisions)
+    return {**found, ANSWERS: {node: given}} if given else found
 
 
 def name_of(routes: GraphIndex, node: str, output: object) -> str:
@@ -72,15 +91,24 @@ def merged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:
     if output is None:
         return data
     name = name_of(routes, node, output)
-    return {**data, name: output} if name else {**data, **_laid_over(routes, node, cast("Data", output))}
+    return {**data, name: output} if name else {**data, **_laid_over(routes, data, node, cast("Data", output))}
 
 
-def _laid_over(routes: GraphIndex, node: str, output: Data) -> Data:
+def _laid_over(routes: GraphIndex, data: Data, node: str, output: Data) -> Data:
     """What an answer lays over the data: an event that a process waited for sets no name that only the engine sets."""
-    is_event = routes.graph.kind == "process" and isinstance(routes.node(node).op, WaitEvent | WaitEvents)
-    if not is_event or hidden_name(output) is None:
+    if routes.graph.kind != "process":
         return output
-    return {name: value for name, value in output.items() if not name.startswith(HIDDEN)}
+    if isinstance(routes.node(node).op, WaitEvent | WaitEvents):
+        return {name: value for name, value in output.items() if not name.startswith(HIDDEN)}
+    kept, given = data.get(ANSWERS), output.get(ANSWERS)
+    return {**output, ANSWERS: {**kept, **given}} if isinstance(kept, dict) and isinstance(given, dict) else output
+
+
+def with_answers(data: Data, node: str, question: Question | None) -> Data:
+    """The data of a process with what those have given who have answered the open step so far."""
+    given = {} if question is None else question.answers
+    kept = data.get(ANSWERS)
+    return {**data, ANSWERS: {**(kept if isinstance(kept, dict) else {}), node: given}} if given else data
 
 
 def judged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:

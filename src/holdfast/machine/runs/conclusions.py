@@ -7,16 +7,17 @@ from holdfast.machine.runs.answers import judged
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import StepCompleted
 from holdfast.machine.runs.failures import give_up
-from holdfast.machine.runs.leaving import finish, way_out
+from holdfast.machine.runs.leaving import May, finish, way_out
 from holdfast.machine.runs.slots import can_leave_slot, reject_slot
 from holdfast.machine.runs.state import Data, Step
 from holdfast.machine.runs.turn import Turn
 
 
-def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
+def conclude(turn: Turn, step: Step, outcome: str, answer: Data, *, may: May | None = None) -> None:
     """Go on by an outcome. A rejection that no edge leads on from leaves the slot that it lies in, ends the run, or is a failure of the step.
 
-    A question that was taken back is rejected where no edge leads on from that.
+    A question that was taken back is rejected where no edge leads on from that. `may` says which guards may be passed, where that is not for the
+    actor of the moment to say.
     """
     op = turn.routes.node(step.node).op
     assert isinstance(op, Human)
@@ -26,8 +27,8 @@ def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
     told = f"{step.node!r} was {outcome}"
     if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data, answer=answer) is None:
         outcome = op.rejects
-    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer) is not None:
-        finish(turn, step, outcome, answer)
+    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer, may=may) is not None:
+        finish(turn, step, outcome, answer, may=may)
     elif can_leave_slot(turn, step.node):
         reject_slot(turn, step, outcome, answer)
     elif (op.on_reject or turn.routes.policies.on_reject) == "fail":

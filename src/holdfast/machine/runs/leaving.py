@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
-from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
 from holdfast.machine.graphs.kinds.join import ABORT, NONE
 from holdfast.machine.runs.answers import fits, is_within, judged, merged, overflow
@@ -35,24 +34,28 @@ _FAILED = "the branch failed"
 Chosen = tuple[str, str]
 """Where an edge leads that was chosen among several, or by what it asks for, and its id."""
 NO_CHOICE: Chosen = ("", "")
+May = Callable[[str], bool]
+"""Whether a guard may be passed, by the capability that it needs; an empty one always."""
 
 # -- leaving a node
 
 
-def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None) -> None:
+def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None, *, may: May | None = None) -> None:
     """An open step ended well: its token moves on."""
     token = turn.state.tokens[step.token]
     data = judged(turn.routes, token.data, step.node, output)
-    edge, chosen = _choose(turn, token, step.node, outcome, data=data, answer=output)
+    edge, chosen = _choose(turn, token, step.node, outcome, data=data, answer=output, may=may)
     to, by = chosen
     turn.emit(StepCompleted(step=step.number, outcome=outcome, output=output, to=to, edge=by))
     _take(turn, token, edge, node=step.node, outcome=outcome)
 
 
-def pass_through(turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None) -> None:
+def pass_through(
+    turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None, may: May | None = None
+) -> None:
     """A node that takes no time is done: the token moves on."""
     data = merged(turn.routes, token.data, node.id, output)
-    edge, chosen = _choose(turn, token, node.id, outcome, data=data, answer=output)
+    edge, chosen = _choose(turn, token, node.id, outcome, data=data, answer=output, may=may)
     complete_at_once(turn, token, node, outcome, output=output, chosen=chosen)
     _take(turn, token, edge, node=node.id, outcome=outcome)
 
@@ -79,10 +82,17 @@ def complete_at_once(
 
 
 def way_out(
-    turn: Turn, token: Token, node: str, outcome: str, *, data: Data | None = None, answer: object = None
+    turn: Turn,
+    token: Token,
+    node: str,
+    outcome: str,
+    *,
+    data: Data | None = None,
+    answer: object = None,
+    may: May | None = None,
 ) -> Edge | None:
     """The edge that a token would leave a node by, with this data if it is to have other; None if none leads on."""
-    return _choose(turn, token, node, outcome, data=token.data if data is None else data, answer=answer)[0]
+    return _choose(turn, token, node, outcome, data=token.data if data is None else data, answer=answer, may=may)[0]
 
 
 def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
@@ -91,15 +101,22 @@ def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
 
 
 def _choose(
-    turn: Turn, token: Token, node: str, outcome: str, *, data: Data, answer: object = None
+    turn: Turn,
+    token: Token,
+    node: str,
+    outcome: str,
+    *,
+    data: Data,
+    answer: object = None,
+    may: May | None = None,
 ) -> tuple[Edge | None, Chosen]:
-    """The first edge of this outcome whose condition holds of the data and whose capability the actor has, and what is told of it if there was a choice."""
+    """The first edge of this outcome whose condition holds of the data and whose guard may be passed, and what is told of it if there was a choice."""
     ways = turn.routes.ways(node, outcome)
     if len(ways) == 1 and ways[0].when is None and not ways[0].capability:
         return ways[0], NO_CHOICE
-    actor = turn.moment.actor
+    may = may or turn.moment.actor.may
     for edge in _open(turn, ways, turn.data_for(token, node, data=data, answer=answer)):
-        if actor.may(edge.capability):
+        if may(edge.capability):
             return edge, (edge.target, edge.id)
     return None, NO_CHOICE
 
@@ -124,19 +141,21 @@ def is_barred(
     *,
     data: Data,
     answer: object = None,
-    actor: Actor | None = None,
+    may: May | None = None,
+    is_final: bool = True,
 ) -> bool:
-    """Whether ways lead on, but none that the actor may go: that of the moment, unless another one is meant.
+    """Whether ways lead on, but none that the actor of the moment may go, or those who are asked for their guards instead.
 
     Where a run fails that no way leads on from, an answer that no condition lets through is barred too: another one can still be given.
+    Not so if it is not final, because what others say may open a way.
     """
     ways = turn.routes.ways(node, outcome)
     if all(edge.when is None and not edge.capability for edge in ways):
         return False
-    actor, asked = actor or turn.moment.actor, turn.data_for(token, node, data=data, answer=answer)
+    may, asked = may or turn.moment.actor.may, turn.data_for(token, node, data=data, answer=answer)
     found = list(_open(turn, ways, asked))
-    is_fatal = turn.routes.policies.on_no_edge == "fail"
-    return (is_fatal or bool(found)) and not any(actor.may(edge.capability) for edge in found)
+    is_fatal = is_final and turn.routes.policies.on_no_edge == "fail"
+    return (is_fatal or bool(found)) and not any(may(edge.capability) for edge in found)
 
 
 def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: str) -> None:

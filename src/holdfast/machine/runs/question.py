@@ -5,7 +5,7 @@ A question whose people its definition names is not kept at all until something 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -31,6 +31,8 @@ class Given(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc=Fa
     before: object = None
     """What came with the decision then."""
     document_version: str = ""
+    guards: list[str] | None = None
+    """The guards that the decider had of those on the ways of this outcome; None if nobody asked for them."""
 
 
 class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -94,9 +96,23 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         return ((place, seat) for place, seat in self.asked if not seat.is_extra)
 
     @property
+    def answers(self) -> dict[str, object]:
+        """What came with the decisions so far, by the name of each approver."""
+        return by_approver((each.on_behalf_of or each.actor, each.data) for each in self.given)
+
+    @property
     def given(self) -> list[Given]:
         """All decisions that were not withdrawn, in their order."""
         return sorted((each.given for each in self.seats if each.given), key=lambda given: given.sequence)
+
+
+def by_approver(given: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """What each approver has given, by name; what the same one gives later is laid over it."""
+    told: dict[str, dict[str, object]] = {}
+    for name, data in given:
+        if isinstance(data, dict) and data:
+            told[name] = {**told.get(name, {}), **data}
+    return dict(told)
 
 
 def newcomers(question: Question, people: Sequence[Person]) -> list[Person]:

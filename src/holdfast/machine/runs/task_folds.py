@@ -113,6 +113,7 @@ def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
         is_filled=event.is_filled,
         before=event.given,
         document_version=event.document_version,
+        guards=event.guards,
     )
 
 

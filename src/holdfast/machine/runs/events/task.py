@@ -66,6 +66,8 @@ class TaskDecided(Happening, frozen=True, kw_only=True):
     """What came with the decision then."""
     document_version: str = ""
     """The version of the document that was decided on; empty if the question is about none."""
+    guards: list[str] | None = None
+    """The guards that the decider had of those on the ways of this outcome; None if the ways have none, and in older histories."""
 
 
 @message(name="task_decision_withdrawn")

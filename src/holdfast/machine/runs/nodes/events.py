@@ -148,7 +148,7 @@ def _is_barred(turn: Turn, step: Step, each: Awaited, published: Published) -> b
         return False
     token = turn.state.tokens[step.token]
     data = merged(turn.routes, token.data, step.node, _output(op, came))
-    return is_barred(turn, token, step.node, OK, data=data, actor=published.actor)
+    return is_barred(turn, token, step.node, OK, data=data, may=published.actor.may)
 
 
 def _take(turn: Turn, step: Step, place: int, published: Published) -> None:

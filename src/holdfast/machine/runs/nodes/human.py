@@ -34,7 +34,7 @@ from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import conclude
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
-from holdfast.machine.runs.leaving import is_barred, pass_through, value_of
+from holdfast.machine.runs.leaving import May, is_barred, pass_through, value_of
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.question import Given, Question
@@ -105,7 +105,7 @@ class HumanKind(Kind):
         if refusal is not None or (unfit is not None and not op.lays_over):
             return refusal or unfit
         tally = _tally(turn, step, command, data)
-        closed = _without_way(turn, step, tally)
+        closed = _without_way(turn, step, op, tally)
         if op.lays_over:  # A process says first whether a way is open at all.
             refusal = closed or unfit or _hidden(command.data)
         refusal = refusal or _without_room(turn, step, op, tally) or closed
@@ -114,7 +114,7 @@ class HumanKind(Kind):
         if tally.decided is not None:
             turn.emit(tally.decided)
         if tally.is_over:
-            close(turn, step, tally.answer)
+            close(turn, step, tally.answer, may=tally.may)
         elif tally.is_stage_over:
             turn.emit(StagePassed(step=step.number, stage=question.stage))
             ask(turn, step)
@@ -143,12 +143,14 @@ class _Tally(NamedTuple):
     """What is told of the decision itself, where several are asked."""
     is_over: bool = True
     is_stage_over: bool = False
+    may: May | None = None
+    """Which guards may be passed, where several have decided; None means those of the actor."""
 
 
-def close(turn: Turn, step: Step, event: StepAnswered) -> None:
+def close(turn: Turn, step: Step, event: StepAnswered, *, may: May | None = None) -> None:
     """Go on by an answer."""
     turn.emit(event)
-    conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event))
+    conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event), may=may)
 
 
 def _asked(turn: Turn, step: Step) -> tuple[Human, Question]:
@@ -221,9 +223,28 @@ def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
         is_filled=event.is_filled,
         given=event.given,
         document_version=event.document_version,
+        guards=_guards(turn, step, command.outcome),
     )
     event = msgspec.structs.replace(event, decisions=[*map(_told, question.given), _told(decided)])
-    return _counted(op, question, decided, event)
+    tally = _counted(op, question, decided, event)
+    return tally._replace(may=_shared(tally.answer.outcome, [*question.given, decided])) if tally.is_over else tally
+
+
+def _guards(turn: Turn, step: Step, outcome: str) -> list[str] | None:
+    """The guards that the actor has of those on the ways of an outcome; None if there are none."""
+    asked = sorted({edge.capability for edge in turn.routes.ways(step.node, outcome) if edge.capability})
+    return [each for each in asked if turn.moment.actor.may(each)] if asked else None
+
+
+def _shared(outcome: str, given: Sequence[Given | TaskDecided]) -> May | None:
+    """The guards that all have whose decisions count for an outcome; None if there are none of them.
+
+    What nobody asked for when a decision was made does not count against it.
+    """
+    held = [each.guards for each in given if each.outcome == outcome]
+    if not held:
+        return None
+    return lambda guard: not guard or all(each is None or guard in each for each in held)
 
 
 def _is_enough(op: Human, question: Question) -> bool:
@@ -290,9 +311,22 @@ def _without_room(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection
     return too_large(turn.routes, f"the answer to {step.node!r}")
 
 
-def _without_way(turn: Turn, step: Step, tally: _Tally) -> Rejection | None:
-    event, token = tally.answer, turn.state.tokens[step.token]
-    answer = answer_found(turn.routes, step.node, event)
+def _without_way(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection | None:
+    """Why a decision leads nowhere: what it says itself, if others decide too, or what all of them come to."""
+    decided = tally.decided
+    if decided is not None and decided.outcome != op.abstains:
+        own = msgspec.structs.replace(tally.answer, outcome=decided.outcome, reason="", decisions=[])
+        # What steps behind a process find of an answer is what it brings; elsewhere conditions may read what all have said.
+        if _leads_nowhere(turn, step, own, is_final=op.lays_over):
+            return no_transition(step.node, own.outcome, own.actor)
+    if tally.is_over and _leads_nowhere(turn, step, tally.answer, may=tally.may):
+        return no_transition(step.node, tally.answer.outcome, turn.moment.actor.id)
+    return None
+
+
+def _leads_nowhere(
+    turn: Turn, step: Step, event: StepAnswered, *, may: May | None = None, is_final: bool = True
+) -> bool:
+    token, answer = turn.state.tokens[step.token], answer_found(turn.routes, step.node, event)
     data = judged(turn.routes, token.data, step.node, answer)
-    is_closed = tally.is_over and is_barred(turn, token, step.node, event.outcome, data=data, answer=answer)
-    return no_transition(step.node, event.outcome, turn.moment.actor.id) if is_closed else None
+    return is_barred(turn, token, step.node, event.outcome, data=data, answer=answer, may=may, is_final=is_final)
