@@ -218,7 +218,16 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "negative jitter": ("retry_jitter", "a", alone(g.Task(work=work(jitter_percent=-1)))),
     "more jitter than delay": ("retry_jitter", "a", alone(g.Task(work=work(jitter_percent=101)))),
     "unknown backoff": ("retry_backoff", "a", alone(g.Task(work=work(backoff="wild")))),
-    "a call that nobody waits for": ("detached", "a", alone(g.Task(work=work(), detached=True))),
+    "an answer that nobody waits for": (
+        "detached",
+        "a",
+        alone(g.Task(work=work(), detached=True, output={"x": LIST})),
+    ),
+    "a transaction that nobody waits for": (
+        "detached",
+        "a",
+        alone(g.Task(work=g.Work(handler="h", transactional=True), detached=True)),
+    ),
     "once, and again": ("once", "a", alone(g.Task(work=work(once=True, max_calls=2)))),
     "once, and again, to undo": ("once", "a", alone(compensation=work(once=True, max_calls=3))),
     "no handler": ("no_handler", "a", alone(g.Task(work=work("")))),

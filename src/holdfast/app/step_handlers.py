@@ -90,7 +90,7 @@ class StepContext:
     @property
     def attempt(self) -> int:
         """1 for the first call."""
-        return self._effect.attempt
+        return self._call.attempt if self._effect.is_detached else self._effect.attempt
 
     @property
     def input(self) -> dict[str, object]:

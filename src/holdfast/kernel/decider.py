@@ -139,6 +139,10 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
         """The command that tells the instance that an effect gave up; None leaves it to the dead letters alone."""
         return None
 
+    def leaves_letter(self, effect: Effect) -> bool:  # noqa: ARG002 - the default leaves none
+        """Whether an effect that gave up becomes a dead letter also where `effect_failed` tells the instance of it."""
+        return False
+
     def step_of(self, effect: Effect) -> str:
         """Which step an effect is of, by name, for whoever pauses a step; where instances consist of steps, effects name theirs as `node`."""
         return getattr(effect, "node", "") if self.has_steps else ""

@@ -84,6 +84,7 @@ class Program:
         self.events = words(events, "event", decider.upcasters)
         self.effects = words(effects, "effect", decider.effect_upcasters)
         self.effect_failed = cast("Callable[[object, Failure], object]", decider.effect_failed)
+        self.leaves_letter = cast("Callable[[object], bool]", decider.leaves_letter)
         self.handler_missing = cast("Callable[[object, str], object]", decider.handler_missing)
         self.step_of = cast("Callable[[object], str]", decider.step_of)
         self.trusts_records = decider.is_plain

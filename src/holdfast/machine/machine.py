@@ -104,6 +104,9 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
             return EndNotice(step=effect.step, key=effect.key, channel="webhook", to=effect.url, error=failure.error)
         if isinstance(effect, FindPeople):
             return PeopleFound(step=effect.step, error=failure.error)
+        if isinstance(effect, RunStep) and effect.is_detached:
+            key = f"{effect.step}/step/operation"
+            return EndNotice(step=effect.step, key=key, channel="operation", to=effect.node, error=failure.error)
         if not isinstance(effect, RunStep):
             return None  # Nobody can look for early events: the dead letter says so, and later ones still come.
         return FailStep(
@@ -114,9 +117,13 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
             was_called=failure.was_called,
         )
 
+    def leaves_letter(self, effect: RunEffect) -> bool:
+        """A notification that could not be sent is for an operator to send again: its run has gone on, and does not wait for one."""
+        return isinstance(effect, RunStep) and effect.is_detached
+
     def handler_missing(self, effect: RunEffect, handler: str) -> Command | None:
         """The history tells that a step waits for a handler that nobody has; errands are run by every worker."""
-        if not isinstance(effect, RunStep):
+        if not isinstance(effect, RunStep) or effect.is_detached:
             return None
         return NoteMissingHandler(step=effect.step, handler=handler)
 

@@ -103,9 +103,10 @@ def test_what_a_call_may_take() -> None:
 
 
 def test_a_notification_goes_on_whatever_becomes_of_it() -> None:
-    """Its error leads where its end leads, and it keeps nothing."""
+    """Nobody waits for it; what it cannot even be given leads where its end leads; and it keeps nothing."""
     node = GRAPH.nodes["notify"]
     assert isinstance(node.op, g.Task)
+    assert node.op.detached
     assert node.op.output == {}
     assert edges(GRAPH, "notify") == [("error", "approved", "", ""), ("ok", "approved", "", "")]
 

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from holdfast.authoring.files.values import Formula, milliseconds
 from holdfast.authoring.process import formulas as f
 from holdfast.authoring.process.format import (
@@ -178,6 +180,8 @@ class _Compiler:
         output = step.output if isinstance(step, System) else {}
         limits = [each for each in map(milliseconds, (step.timeout, step.stuck_after)) if each is not None]
         op = _task(step.operation, step.retry, step.input, output, timeout=min(limits, default=None))
+        if isinstance(step, Notification):
+            op = msgspec.structs.replace(op, detached=True)
         metadata = _told(step) | _arguments(step.operation, output)
         if isinstance(step, Notification):
             metadata["type"] = "notification"

@@ -311,6 +311,10 @@ class Rehearsal:
     def _replied(self, effect: Effect) -> c.Command | None:
         """What the world answers, by rote."""
         match effect.body:
+            case c.RunStep(step=step, is_detached=True):
+                fails, _ = self._asked_of(step, "calls", effect.handler)
+                self._entered[step].note += f"; {fails}" if fails else ""
+                return None
             case c.RunStep(step=step):
                 fails, answer = self._asked_of(step, "calls", effect.handler)
                 if fails:

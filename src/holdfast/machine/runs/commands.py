@@ -407,6 +407,8 @@ class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     failed_step: str = ""
     """Name of the step whose failure led to the rollback."""
     metadata: Data = {}
+    is_detached: bool = False
+    """Whether its step was left before the call: nobody waits for what comes of it, and its retries are those of the effect."""
 
     @property
     def last_answer(self) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import Human, WaitTimer
+from holdfast.machine.graphs.graph import Human, Task, WaitTimer
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import document_folds, holding, task_folds
 from holdfast.machine.runs import events as e
@@ -62,6 +62,8 @@ def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) ->
         first = state.tokens[event.token].first
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
         enter(routes, state, event)
+        if routes.graph.kind == "process" and isinstance(routes.node(event.node).op, Task):
+            state.chain += 1  # Its call is one of those in a row, although nobody waits for it.
     token = state.tokens[step.token]
     if isinstance(routes.node(step.node).op, WaitTimer):
         state.chain = 0

@@ -266,8 +266,10 @@ class Turn:
             return self.state.wait_ms
         return node.timeout_ms
 
-    def call(self, work: Work, body: RunStep, *, priority: int, delay: timedelta = _NOW) -> None:
-        """Have a handler called."""
+    def call(
+        self, work: Work, body: RunStep, *, priority: int, delay: timedelta = _NOW, retry: RetryPolicy = NO_RETRY
+    ) -> None:
+        """Have a handler called. Without a rule for retries every failure comes back as a command: the machine decides what follows."""
         timeout = None if work.timeout_ms is None else timedelta(milliseconds=work.timeout_ms)
         self._effects.append(
             Effect(
@@ -278,7 +280,7 @@ class Turn:
                 once=work.once,
                 transactional=work.transactional,
                 timeout=timeout,
-                retry=NO_RETRY,  # Every failure comes back as a command: the machine decides what follows.
+                retry=retry,
             )
         )
 

@@ -151,14 +151,14 @@ class Intake:
     def _add(
         self,
         effect: StoredEffect,
-        chore: Callable[[], None],
-        otherwise: Callable[[], None] | None = None,
+        chore: Callable[[], object],
+        otherwise: Callable[[], object] | None = None,
         *,
         after: float = 0.0,
     ) -> None:
         self._failing.add(effect.claim)
 
-        def do(what: Callable[[], None]) -> None:
+        def do(what: Callable[[], object]) -> None:
             what()
             self._failing.discard(effect.claim)
 
@@ -258,9 +258,10 @@ class Intake:
 
         If only others keep it from being told, it is told as often as need be.
         """
-        command = self._told(effect, plainly or error)
-        if command is None:
-            self._bury(effect, error)
+        command, is_letter = self._told(effect, plainly or error)
+        if command is None or is_letter:
+            if self._bury(effect, error) and command is not None:
+                self._tell_of_letter(effect, command)
             return
 
         def settled(_outcome: Outcome | None, refusal: BaseException | None) -> None:
@@ -298,18 +299,43 @@ class Intake:
             )
         )
 
-    def _told(self, effect: StoredEffect, error: BaseException) -> object:
-        """The command that tells an instance of its effect's end; None if it does not want to know, or cannot read it."""
+    def _tell_of_letter(self, effect: StoredEffect, command: object, *, tries: int = 0) -> None:
+        """Tell the instance of an effect that is a dead letter. The letter may be put back to work and give up once more, which is another fact."""
+
+        def settled(_outcome: Outcome | None, refusal: BaseException | None) -> None:
+            if refusal is None:
+                return
+            if is_passing(refusal):
+                again = partial(self._tell_of_letter, effect, command, tries=tries + 1)
+                self.hand_in_again(effect, again, refusal, tries=tries + 1)
+                return
+            name = effect_key(effect.instance, effect.number)
+            _log.warning("dead_letter_untold effect=%s error=%s", name, refusal)
+
+        self._shared.submit(
+            Submission(
+                address=Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance),
+                command=command,
+                cause=f"letter:{self._shared.chance.new_id(self._shared.clock.now())}",
+                request=following(effect.context),
+                settled=settled,
+                is_own=True,
+            )
+        )
+
+    def _told(self, effect: StoredEffect, error: BaseException) -> tuple[object, bool]:
+        """The command that tells an instance of its effect's end, None if it does not want to know or cannot read it; and whether it is a dead letter as well."""
         try:
             program = self._shared.languages.speaker(effect.language)
             body = program.effects.decode(effect.type, effect.version, effect.data)
         except Exception:  # noqa: BLE001 - then it is a dead letter, which somebody reads
-            return None
+            return None, True
         try:
-            return program.effect_failed(body, failure_of(error, self._shared.clock.now()))
+            told = program.effect_failed(body, failure_of(error, self._shared.clock.now()))
+            return told, program.leaves_letter(body)
         except BaseException:  # noqa: BLE001 - then it is a dead letter, which somebody reads
             _log.exception("%r failed on the news that an effect of it gave up", effect.definition)
-            return None
+            return None, True
 
     def _hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
         """The command goes through the inbox, where it waits for a process that can read the instance; the effect is used up."""
@@ -331,10 +357,11 @@ class Intake:
             return  # Another worker has taken the effect over.
         self._unreadable.tell(effect.definition, error)
 
-    def _bury(self, effect: StoredEffect, error: BaseException) -> None:
+    def _bury(self, effect: StoredEffect, error: BaseException) -> bool:
+        """Move an effect to the dead letters; False if another worker has taken it over."""
         letter = dead_effect(effect, error, self._shared.clock.now())
         if not self._effects.bury(effect.claim, letter):
-            return
+            return False
         _log.error("effect %s gave up: %s", effect_key(effect.instance, effect.number), letter.error)
         self._shared.telemetry.tell(
             EffectBuried(
@@ -347,3 +374,4 @@ class Intake:
                 error=letter.error,
             )
         )
+        return True

@@ -26,7 +26,7 @@ class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
     """What is kept of the answer: stored mapping expressions over it, as `response`, by the names in the data; None means all of it."""
 
     detached: bool = False
-    """Whether the token goes on at once and nobody waits for the call; only that it has failed is told. For requests alone."""
+    """Whether the token goes on at once and nobody waits for the call; only that it has failed is told."""
 
     word: ClassVar[str] = "task"
     shape: ClassVar[Shape] = Shape(('["', '"]'), 'shape=box, style="filled,rounded"')
@@ -58,8 +58,9 @@ class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the call."""
         yield from work_findings(node, repr(node), self.work, least_calls=1)
-        if self.detached and self.work.handler != WEBHOOK:
-            message = (
-                f"{node!r} calls {self.work.handler!r}, which somebody has to wait for; only requests are sent without"
+        if self.detached and (self.work.transactional or self.output):
+            kept = (
+                "writes in the transaction of its step" if self.work.transactional else "keeps what its handler answers"
             )
+            message = f"{node!r} is left before its handler is called, and {kept}; drop that, or wait for the call"
             yield Diagnostic("detached", message, node)
