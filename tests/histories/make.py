@@ -8,13 +8,23 @@ from histories.deciders import accounts
 from histories.documents import documents, moved_documents, redacted_documents, ruled_documents
 from histories.golden import FILES, Golden, text_of
 from histories.own import OWN
+from histories.processes import processes
 from histories.sagas import SCENARIOS
 from histories.tape import Tape
 
 
 def main() -> None:
     """Play each scenario that has no file yet, and write its file."""
-    for scenario in (*SCENARIOS, *OWN, accounts, documents, ruled_documents, redacted_documents, moved_documents):
+    for scenario in (
+        *SCENARIOS,
+        *OWN,
+        processes,
+        accounts,
+        documents,
+        ruled_documents,
+        redacted_documents,
+        moved_documents,
+    ):
         path = FILES / f"{scenario.__name__}.json"
         if path.exists():
             continue

@@ -629,6 +629,7 @@ class AsyncCalls:
         subject_id: str = "",
         role: str | None = None,
         mine: bool = False,
+        exact_total: bool = False,
     ) -> ProcessListing:
         """List processes of the caller's tenant and partition, newest first."""
         return await self._line.ask(
@@ -646,6 +647,7 @@ class AsyncCalls:
                         "subject_id": subject_id,
                         "role": role,
                         "mine": mine,
+                        "exact_total": exact_total,
                     },
                     {
                         "cursor": "",
@@ -656,6 +658,7 @@ class AsyncCalls:
                         "subject_id": "",
                         "role": None,
                         "mine": False,
+                        "exact_total": False,
                     },
                 ),
             )

@@ -619,6 +619,7 @@ class Calls:
         subject_id: str = "",
         role: str | None = None,
         mine: bool = False,
+        exact_total: bool = False,
     ) -> ProcessListing:
         """List processes of the caller's tenant and partition, newest first."""
         return self._line.ask(
@@ -636,6 +637,7 @@ class Calls:
                         "subject_id": subject_id,
                         "role": role,
                         "mine": mine,
+                        "exact_total": exact_total,
                     },
                     {
                         "cursor": "",
@@ -646,6 +648,7 @@ class Calls:
                         "subject_id": "",
                         "role": None,
                         "mine": False,
+                        "exact_total": False,
                     },
                 ),
             )

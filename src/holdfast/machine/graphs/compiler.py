@@ -29,6 +29,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     rights: Rights = NO_RIGHTS,
     triggers: Sequence[Trigger] = (),
     document: DocumentSpec | None = None,
+    title: str = "",
 ) -> Graph:
     """The graph of these nodes and edges; DefinitionError with every finding if it is not sound."""
     found = check_graph(
@@ -56,6 +57,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         rights=rights,
         triggers=tuple(triggers),
         document=document,
+        title=title or msgspec.UNSET,
     )
     return msgspec.structs.replace(graph, hash=graph_hash(graph))
 
@@ -93,6 +95,7 @@ def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
         rights=given.rights,
         triggers=given.triggers,
         document=given.document,
+        title=given.title,
     )
 
 
@@ -105,6 +108,7 @@ def graph_hash(graph: Graph) -> str:
     """The hash over everything that a run depends on."""
     plain = cast("dict[str, object]", msgspec.to_builtins(graph))
     del plain["hash"]
+    plain.pop("title", None)
     if not graph.triggers:  # Without any it is the graph that it was before there were triggers.
         del plain["triggers"]
     if graph.document is None:  # And before there were documents.
@@ -145,6 +149,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
     rights: Rights = Rights()
     triggers: tuple[Trigger, ...] = ()
     document: DocumentSpec | None = None
+    title: str = ""
     ir_version: int = IR_VERSION
     hash: str = ""
 

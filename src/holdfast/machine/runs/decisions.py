@@ -144,6 +144,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             wait_ms=command.wait_ms,
             escalates=command.escalates,
             looks_up=command.looks_up,
+            has_row=turn.routes.graph.kind == "process",
         )
     )
     deadline = turn.routes.policies.deadline_ms

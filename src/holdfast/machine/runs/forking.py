@@ -38,6 +38,7 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     if problem:
         return refused(Refusal.NO_FORK, f"no workflow can begin where {command.origin} was at {command.at}: {problem}")
     state = beginning(command.state, command.patch)
+    state.has_row = turn.routes.graph.kind == "process"
     if not all(is_within(turn.routes, token.data) for token in (*state.tokens.values(), *state.parked.values())):
         return too_large(turn.routes, "the patch")
     turn.emit(

@@ -51,17 +51,31 @@ def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None, *, 
 
 
 def pass_through(
-    turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None, may: May | None = None
+    turn: Turn,
+    token: Token,
+    node: Node,
+    outcome: str = OK,
+    *,
+    output: object = None,
+    may: May | None = None,
+    effect: int | None = None,
 ) -> None:
     """A node that takes no time is done: the token moves on."""
     data = merged(turn.routes, token.data, node.id, output)
     edge, chosen = _choose(turn, token, node.id, outcome, data=data, answer=output, may=may)
-    complete_at_once(turn, token, node, outcome, output=output, chosen=chosen)
+    complete_at_once(turn, token, node, outcome, output=output, chosen=chosen, effect=effect)
     _take(turn, token, edge, node=node.id, outcome=outcome)
 
 
 def complete_at_once(
-    turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None, chosen: Chosen = NO_CHOICE
+    turn: Turn,
+    token: Token,
+    node: Node,
+    outcome: str = OK,
+    *,
+    output: object = None,
+    chosen: Chosen = NO_CHOICE,
+    effect: int | None = None,
 ) -> int:
     """A node that takes no time is done, and its token does not move on by itself; the number of the step."""
     number, (to, by) = turn.next_step, chosen
@@ -76,6 +90,7 @@ def complete_at_once(
             token=token.id,
             visit=token.visits.get(node.id, 0) + 1,
             retry_of=token.retry_of,
+            effect=effect,
         )
     )
     return number

@@ -218,6 +218,8 @@ class WorkflowStarted(Happening, frozen=True, kw_only=True):
     """Whether questions that nobody decides in time are put to others first."""
     looks_up: bool = False
     """Whether it is looked up whether those can decide whom the definition names."""
+    has_row: bool = False
+    """Whether it is a process that has a row of its own."""
 
 
 @message(name="signal_received")

@@ -45,6 +45,8 @@ class StepCompleted(Happening, frozen=True, kw_only=True):
     token: str = ""
     visit: int = 1
     retry_of: int | None = None
+    effect: int | None = None
+    """The call that was asked for as the step was left, which nobody waits for."""
 
 
 @message(name="step_retry")
