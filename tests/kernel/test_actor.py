@@ -36,3 +36,11 @@ def test_the_engine_itself_is_not_written_down() -> None:
     assert request_of(None) is following(None) is OWN
     assert following_bytes(None) is None
     assert context_bytes(trace="t-1") == b'{"trace":"t-1"}'
+
+
+def test_an_actor_that_equals_the_engine_is_the_engine() -> None:
+    """What is kept of a request goes by what its actor says, not by which object it is."""
+    twin = Actor(id="system", kind="system", capabilities=frozenset({"*"}))
+    assert twin is not SYSTEM
+    assert context_bytes(actor=twin) is None
+    assert context_bytes(actor=twin, trace="t") == context_bytes(trace="t")

@@ -22,9 +22,10 @@ from holdfast.authoring.document import (
     read_effective,
 )
 from holdfast.authoring.document.contract_format import Field, ListField, ObjectField, RefField
-from holdfast.authoring.document.contract_loading import content_hash
+from holdfast.authoring.document.contract_loading import plain_hash
 from holdfast.authoring.document.effective import HASH_MISMATCH
 from holdfast.errors import DefinitionError, Diagnostic, NotFoundError, PayloadError
+from holdfast.kernel.defaults import with_default_texts
 from holdfast.kernel.settling import settled
 from holdfast.store.blueprints import Blueprints, StoredBlueprint
 
@@ -186,9 +187,10 @@ def body_of(row: StoredBlueprint) -> Body:
 def _read(row: StoredBlueprint, kind: type[B]) -> B:
     try:
         found = msgspec.json.decode(row.content, type=settled(kind))
+        plain = msgspec.json.decode(row.content, type=dict[str, object])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _changed(row) from error
-    if content_hash(found) != row.hash:
+    if plain_hash(plain) != row.hash:
         raise _changed(row)
     return found
 
@@ -200,7 +202,7 @@ def _changed(row: StoredBlueprint) -> DefinitionError:
 
 def content_of(part: Contract | Body) -> bytes:
     """A contract or a body as it is stored."""
-    return msgspec.json.encode(msgspec.structs.replace(part, hash=None))
+    return msgspec.json.encode(with_default_texts(msgspec.structs.replace(part, hash=None)))
 
 
 def checked_version(given: object, what: str = "version", *, least: int = 0) -> int:

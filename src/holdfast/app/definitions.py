@@ -24,7 +24,7 @@ from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
-from holdfast.machine.graphs.compiler import graph_bytes, read_graph
+from holdfast.machine.graphs.compiler import copy_graph, graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
@@ -89,40 +89,47 @@ class Library:
     def publish(self, definition: Definition, *, request: RequestContext | None = None) -> None:
         """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
         tenant = SHARED_TENANT if request is None else request.tenant
-        told = self._publication(definition, tenant, request)
+        told, program = self._publication(definition, tenant, request)
         known = self._stored.publish(told.definition, self._now, triggers=told.triggers)
         if known.hash != definition.graph.hash:
             raise _clash(known)
-        self.note_published(known.tenant, definition.graph)
+        self._note_published(known.tenant, program)
 
     def publish_all(self, definitions: Sequence[Definition], *, request: RequestContext | None = None) -> None:
         """The same for several, in one transaction: all of them or none."""
         tenant = SHARED_TENANT if request is None else request.tenant
         told = [self._publication(each, tenant, request) for each in definitions]
         try:
-            known = self._stored.publish_all(told, self._now)
+            known = self._stored.publish_all([each for each, _ in told], self._now)
         except ClashError as error:
             raise _clash(error.clashing) from None
         owners = {(each.name, each.version): each.tenant for each in known}
-        for graph in (each.graph for each in definitions):
-            self.note_published(owners[graph.name, graph.version], graph)
+        for _, program in told:
+            self._note_published(owners[program.type, program.definition_version], program)
 
     @property
     def _now(self) -> datetime:
         assert self._service is not None
         return self._service.shared.clock.now()
 
-    def _publication(self, definition: Definition, tenant: str, request: RequestContext | None) -> Publication:
-        """A definition as it is stored; DefinitionError if it calls what is not there."""
+    def _publication(
+        self, definition: Definition, tenant: str, request: RequestContext | None
+    ) -> tuple[Publication, Program]:
+        """A definition as it is stored, and the program that runs it, made of what was written: nothing is stored that this process refuses.
+
+        DefinitionError if it calls what is not there.
+        """
         graph = definition.graph
         self.check_calls(tenant, graph)
+        compiled = graph_bytes(graph)
+        program = self._program_of(read_graph(compiled))
         stored = StoredDefinition(
             tenant=tenant,
             name=graph.name,
             version=graph.version,
             kind=graph.kind,
             source=definition.source,
-            compiled=graph_bytes(graph),
+            compiled=compiled,
             hash=graph.hash,
             compiler=str(IR_VERSION),
             status="published",
@@ -130,12 +137,15 @@ class Library:
             description=definition.description,
             published_by=SYSTEM.id if request is None else request.actor.id,
         )
-        return Publication(stored, {each.event for each in graph.triggers})
+        return Publication(stored, {each.event for each in graph.triggers}), program
 
     def note_published(self, tenant: str, graph: Graph) -> None:
         """A workflow is in the database: remember it, and have unversioned starts take it."""
-        self._add(tenant, copied(graph))
-        self._note_newest(tenant, graph.name, graph.version)
+        self._note_published(tenant, self._program_of(copy_graph(graph)))
+
+    def _note_published(self, tenant: str, program: Program) -> None:
+        self._keep(tenant, program)
+        self._note_newest(tenant, program.type, program.definition_version)
 
     def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
         """Take a version out of use, or back with None; whether there is one of this very tenant."""
@@ -282,13 +292,16 @@ class Library:
         return newest
 
     def _add(self, tenant: str, graph: Graph) -> Program:
+        return self._keep(tenant, self._program_of(graph))
+
+    def _program_of(self, graph: Graph) -> Program:
         # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
         def others(whose: str, version: str) -> GraphIndex | None:
             found = self.program(whose, graph.name, version)
             return None if found is None or not isinstance(found.decider, GraphMachine) else found.decider.routes
 
         machine = GraphMachine(graph, limit=self._limit, others=others)
-        return self._keep(tenant, Program(machine, self._codec, limit=sys.maxsize))
+        return Program(machine, self._codec, limit=sys.maxsize)
 
     def _keep(self, tenant: str, program: Program) -> Program:
         """Remember a program for a tenant; the one that is remembered already, if any."""
@@ -349,11 +362,6 @@ def _clash(known: StoredDefinition) -> ConfigurationError:
         f"{known.name!r} version {known.version} was published before with another content; "
         "a published definition never changes: give the new one another version"
     )
-
-
-def copied(graph: Graph) -> Graph:
-    """The same graph as another object, as another process would read it: a definition never changes, whoever holds one."""
-    return read_graph(graph_bytes(graph))
 
 
 def graph_of(program: Program) -> Graph:

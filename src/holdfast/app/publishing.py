@@ -20,7 +20,7 @@ from holdfast.authoring.document import Body, Contract, Effective, Envelope, eff
 from holdfast.authoring.document.contract_loading import content_hash
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ForbiddenError, RejectedError
 from holdfast.kernel.canonical import canonical_bytes
-from holdfast.machine.graphs.compiler import graph_bytes
+from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, Graph
 from holdfast.machine.runs.law import start_refusal
 from holdfast.store.blueprints import BlueprintChange, StoredBlueprint
@@ -234,7 +234,7 @@ class Publisher:
         type_ = effective.entity_type
         for _ in range(_TRIES):
             number = self._next_number(type_)
-            graph = graph_of(effective, version=self._workflow(number))
+            graph = read_graph(graph_bytes(graph_of(effective, version=self._workflow(number))))
             self._desk.registry.check_free(graph)
             self._check_calls(graph)
 

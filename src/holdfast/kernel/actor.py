@@ -89,9 +89,10 @@ _decode = msgspec.json.Decoder(_Kept).decode
 
 def context_bytes(*, actor: Actor = SYSTEM, trace: str = "", partition: str = "") -> bytes | None:
     """For whom something is done, to be kept with it until it is; None if that is the engine itself. The tenant is kept beside it."""
-    if actor is SYSTEM and not trace and not partition:
+    is_own = actor is SYSTEM or actor == SYSTEM
+    if is_own and not trace and not partition:
         return None
-    return _encode(_Kept(actor, trace, partition))
+    return _encode(_Kept(SYSTEM if is_own else actor, trace, partition))
 
 
 def request_of(context: bytes | None) -> RequestContext:

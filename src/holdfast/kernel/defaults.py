@@ -2,6 +2,8 @@
 
 A command is the same before and after its class got another field with a default: whoever sends it again does not know of the field,
 and has not used it. So the form by which commands are compared leaves out what is at its default.
+
+msgspec decides by identity whether a field is at its default. `with_default_texts` makes that a decision by value, for what is hashed.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ import dataclasses
 import typing
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple, Protocol, cast, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
+
+T = TypeVar("T")
 
 _NONE = object()
 """Stands for the default of a field that has none: no value is equal to it."""
@@ -54,6 +58,36 @@ def beyond_defaults(value: object) -> object:
     if isinstance(value, _PydanticModel):
         return value.model_dump(mode="json", by_alias=True, round_trip=True, exclude_defaults=True)
     return value
+
+
+def with_default_texts(value: T) -> T:
+    """Return the same value, with the default's own object for every text that equals the default of its field.
+
+    Texts are the only values that are one object or several by chance: Python shares the literals of a program and none that it reads
+    from a file. A number, list or struct that was given is never the object of a default.
+    """
+    if isinstance(value, msgspec.Struct):
+        changed = {}
+        for name, default in _plain_defaults(type(value)):
+            item = getattr(value, name)
+            new = default if isinstance(item, str) and item == default else with_default_texts(item)
+            if new is not item:
+                changed[name] = new
+        return msgspec.structs.replace(value, **changed) if changed else value
+    if isinstance(value, dict):
+        named = {key: with_default_texts(item) for key, item in value.items()}
+        return cast("T", named) if any(item is not value[key] for key, item in named.items()) else value
+    if isinstance(value, list | tuple):
+        items = [with_default_texts(item) for item in value]
+        is_same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if is_same else cast("T", type(value)(items))
+    return value
+
+
+@lru_cache(1024)
+def _plain_defaults(cls: type[msgspec.Struct]) -> tuple[tuple[str, object], ...]:
+    """Each field of a Struct with the object that msgspec compares it with."""
+    return tuple((each.name, each.default) for each in msgspec.structs.fields(cls))
 
 
 def _is_default(item: object, default: object) -> bool:

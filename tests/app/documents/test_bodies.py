@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -680,3 +681,14 @@ def test_two_organisations_over_one_envelope(place: Place) -> None:
         assert seen.documents.get("invoice", "I-1").status == "active", tenant
         gates[tenant] = [each.what for each in seen.documents.audit("invoice", "I-1") if "passed" in each.what]
     assert gates["acme"] == gates["rival"] == gates["third"] != []
+
+
+def test_a_contract_with_words_from_a_file_is_the_contract(place: Place) -> None:
+    """A word that equals a default is that default, whichever object it is: the contract is read back, and published again it is the same."""
+    engine = opened(place)
+    words = {name: json.loads(f'"{word}"') for name, word in (("amendment", "new_row"), ("on_drift", "amend"))}
+    made = engine.contracts.publish(contract(2, **words))
+    assert place.engine().contracts.get("invoice").contract == contract(2)
+    assert engine.contracts.publish(contract(2)).id == made.id
+    acme = of(engine)
+    assert acme.bodies.publish(acme.bodies.save(BODY).id).status == "published"

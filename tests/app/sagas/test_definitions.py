@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, run, status, statuses, step
@@ -19,6 +20,8 @@ from holdfast import (
     RequestContext,
     Saga,
     StepContext,
+    ask,
+    event,
     task,
 )
 from holdfast.authoring.definition import definition_of
@@ -534,3 +537,52 @@ def test_what_is_no_data_is_not_published(place: Place, wrong: Any) -> None:
     """The sentence says what is."""
     with pytest.raises(ConfigurationError, match="as a dict or as JSON"):
         place.engine().definitions.publish(wrong)
+
+
+# -- options that were read from a file
+
+
+def from_file(value: object) -> Any:
+    """A value as a file has it: equal, and another object."""
+    return json.loads(json.dumps(value))
+
+
+def two(saga: Saga) -> Saga:
+    """A fork of two branches."""
+    return saga.fork("f", lambda one: one.step("a", "work"), lambda other: other.step("c", "work"))
+
+
+OPTIONS: dict[str, Callable[[Callable[[Any], Any]], Saga]] = {
+    "strategy": lambda given: two(Saga("s")).join("j", given("all")),
+    "losers": lambda given: two(Saga("s")).join("j", "any", losers=given("undo")),
+    "backoff": lambda given: Saga("s").step("a", "work", backoff=given("fixed")),
+    "backoff of a task": lambda given: Saga("s").parallel("p", task("x", "work", backoff=given("fixed"))),
+    "backoff of an undo": lambda given: Saga("s").step("a", "work").on_failure("undo", "work", backoff=given("fixed")),
+    "need": lambda given: Saga("s").wait_for_events("w", event("x"), event("y"), need=given("all")),
+    "pick": lambda given: Saga("s").human("h", ask=[ask("role:a", pick=given("any")), "user:b"]),
+    "agree": lambda given: Saga("s").human("h", ask=["user:a", "user:b"], agree=given("any")),
+    "time zone": lambda given: Saga("s").wait("w", cron="0 9 * * *", time_zone=given("UTC")),
+    "item": lambda given: Saga("s").for_each("e", "items", lambda each: each.step("x", "work"), item=given("item")),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_from_a_file_is_the_option(place: Place, option: str) -> None:
+    """A saga whose options come from JSON is the one with the same literals: both register under one version, in any process."""
+    place.engine().register(OPTIONS[option](from_file).build())
+    place.engine().register(OPTIONS[option](lambda literal: literal).build())
+    engine = place.engine().handle("work", lambda: None)
+    assert status(engine, run(engine, "s", {"items": []})) != "failed"
+
+
+def test_what_is_refused_after_all_is_not_stored(place: Place) -> None:
+    """A definition that could not be read back is refused before anything of it is stored, and its version stays free."""
+    good = Saga("s").step("a", "work").build()
+    spoilt = msgspec.structs.replace(good.graph, hash="0" * 64)
+    engine = place.engine()
+    with pytest.raises(DefinitionError, match="changed_graph"):
+        engine.register(msgspec.structs.replace(good, graph=spoilt))
+    with pytest.raises(DefinitionError, match="changed_graph"):
+        engine.definitions.publish(msgspec.structs.replace(good, graph=spoilt))
+    assert engine.definitions.list() == []
+    assert engine.register(good).definitions.list()[0].hash == good.graph.hash

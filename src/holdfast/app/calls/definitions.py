@@ -22,7 +22,6 @@ from holdfast.app.definition_files import (
     taken,
     words_of,
 )
-from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk, checked_flag, checked_text
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo, shown
 from holdfast.app.pause_points import PausePoint, PauseTrigger, pause_points
@@ -34,7 +33,7 @@ from holdfast.authoring.definition import Definition, TypedDefinition, definitio
 from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import ConfigurationError, DefinitionError, NotFoundError
 from holdfast.kernel.actor import RequestContext
-from holdfast.machine.graphs.compiler import graph_data
+from holdfast.machine.graphs.compiler import copy_graph, graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.replies import Reply
 from holdfast.store.findings import Archiving
@@ -172,11 +171,11 @@ class FutureDefinitions:
 
     def get(self, definition: DefinitionLike, version: str | int = "") -> Reply[Graph]:
         """The published graph of a workflow."""
-        return self._desk.read(lambda: copied(self._graph(definition, version)))
+        return self._desk.read(lambda: copy_graph(self._graph(definition, version)))
 
     def data(self, definition: DefinitionLike, version: str | int = "") -> Reply[dict[str, object]]:
         """The same as plain data, which can be written as JSON, changed, and published as another version."""
-        return self._desk.read(lambda: graph_data(copied(self._graph(definition, version))))
+        return self._desk.read(lambda: graph_data(copy_graph(self._graph(definition, version))))
 
     def diagram(
         self,

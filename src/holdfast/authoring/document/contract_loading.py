@@ -14,6 +14,7 @@ from holdfast.authoring.files.reading import EnoughError, Findings, Reader
 from holdfast.authoring.files.schema import schema_of
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, PayloadError, indefinite
 from holdfast.kernel.canonical import canonical_hash
+from holdfast.kernel.defaults import with_default_texts
 
 TITLE: Final = "Holdfast entity contract"
 CHANGED: Final = "hash_mismatch"
@@ -42,9 +43,12 @@ def contract_hash(contract: Contract) -> str:
 
 def content_hash(part: msgspec.Struct) -> str:
     """The hash over what a file says, the hash that it may hold left out."""
-    plain = msgspec.to_builtins(part)
-    plain.pop("hash", None)
-    return canonical_hash(plain)
+    return plain_hash(msgspec.to_builtins(with_default_texts(part)))
+
+
+def plain_hash(plain: dict[str, object]) -> str:
+    """The same over plain data, as it is stored."""
+    return canonical_hash({name: value for name, value in plain.items() if name != "hash"})
 
 
 def given_text(text: object, what: str) -> str | bytes:

@@ -10,6 +10,7 @@ from holdfast.authoring.document.contract_format import Contract, Window
 from holdfast.authoring.document.parts import Edge, Node
 from holdfast.errors import DefinitionError, Diagnostic
 from holdfast.kernel.canonical import canonical_hash
+from holdfast.kernel.defaults import with_default_texts
 from holdfast.kernel.settling import settled
 
 HASH_MISMATCH: Final = "WORKFLOW_HASH_MISMATCH"
@@ -73,7 +74,8 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
 
 def sealed(effective: Effective) -> Effective:
     """The artifact with its hashes."""
-    with_graph = msgspec.structs.replace(effective, graph_hash=_graph_hash(effective))
+    plain = with_default_texts(effective)
+    with_graph = msgspec.structs.replace(plain, graph_hash=_graph_hash(plain))
     return msgspec.structs.replace(with_graph, hash=_hash(with_graph))
 
 

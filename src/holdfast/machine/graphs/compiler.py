@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.errors import DefinitionError, Diagnostic, PayloadError
 from holdfast.kernel.canonical import canonical_hash
+from holdfast.kernel.defaults import with_default_texts
 from holdfast.kernel.pairs import RepeatedNameError, check_names
 from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.checks import NO_RIGHTS, check_graph
@@ -45,7 +46,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     )
     if found:
         raise DefinitionError(name, found)
-    graph = Graph(
+    drafted = Graph(
         kind=kind,
         name=name,
         version=version,
@@ -57,7 +58,8 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         triggers=tuple(triggers),
         document=document,
     )
-    return msgspec.structs.replace(graph, hash=graph_hash(graph))
+    graph = with_default_texts(drafted)
+    return msgspec.structs.replace(graph, hash=_hash_of(msgspec.to_builtins(graph)))
 
 
 def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
@@ -102,19 +104,25 @@ def graph_data(graph: Graph) -> dict[str, object]:
 
 
 def graph_hash(graph: Graph) -> str:
-    """The hash over everything that a run depends on."""
-    plain = cast("dict[str, object]", msgspec.to_builtins(graph))
-    del plain["hash"]
-    if not graph.triggers:  # Without any it is the graph that it was before there were triggers.
-        del plain["triggers"]
-    if graph.document is None:  # And before there were documents.
-        del plain["document"]
-    return canonical_hash(plain)
+    """The hash over everything that a run depends on; equal graphs have equal hashes."""
+    return _hash_of(msgspec.to_builtins(with_default_texts(graph)))
+
+
+def _hash_of(plain: dict[str, object]) -> str:
+    """The hash of a graph that is given as plain data."""
+    # Without triggers or a document it is the graph that it was before there were any.
+    absent = {name for name in ("triggers", "document") if not plain.get(name)}
+    return canonical_hash({name: value for name, value in plain.items() if name != "hash" and name not in absent})
 
 
 def graph_bytes(graph: Graph) -> bytes:
     """The stored form of a graph: the same bytes for the same graph."""
     return _encoder.encode(graph)
+
+
+def copy_graph(graph: Graph) -> Graph:
+    """The same graph as another object, down to its parts."""
+    return msgspec.json.decode(graph_bytes(graph), type=settled(Graph))
 
 
 def read_graph(data: bytes) -> Graph:
@@ -123,10 +131,11 @@ def read_graph(data: bytes) -> Graph:
         header = msgspec.json.decode(data, type=settled(_Header))
         _check_version(header)
         graph = msgspec.json.decode(data, type=settled(Graph))
+        plain = msgspec.json.decode(data, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"the stored graph cannot be read: {error}; restore it, or publish the workflow again"
         raise _refusal("", "unreadable_graph", message) from error
-    if graph.hash != _hash_as_read(graph):
+    if graph.hash != _hash_as_stored(plain):
         message = "the stored graph is not the one that was compiled: something changed it; restore it from a backup"
         raise _refusal(graph.name, "changed_graph", message)
     return graph
@@ -167,9 +176,10 @@ def _check_version(header: _Header) -> None:
     raise _refusal(header.name, "unknown_ir_version", message)
 
 
-def _hash_as_read(graph: Graph) -> str:
+def _hash_as_stored(plain: dict[str, object]) -> str:
+    """The hash of what is stored, which says itself what it leaves to defaults."""
     try:
-        return graph_hash(graph)
+        return _hash_of(plain)
     except PayloadError:
         return ""  # What has no hash was never compiled.
 

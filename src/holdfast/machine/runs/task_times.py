@@ -148,7 +148,7 @@ def _verdict(turn: Turn, step: Step, outcome: str, by: Actor) -> StepAnswered:
         actor=by.id,
         at=turn.moment.now.isoformat(),
         on_behalf_of=by.on_behalf_of,
-        comment="nobody answered in time" if by is SYSTEM else "it was not waited for any longer",
+        comment="nobody answered in time" if by.kind == SYSTEM.kind else "it was not waited for any longer",
     )
 
 
