@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -504,3 +505,79 @@ def test_a_state_of_another_shape_is_folded_anew(place: Place, kind: type[Tally]
     back = place.engine(often).register(Counter())
     back.deciders.execute(Counter, Add("c-1"))
     assert back.deciders.state(Counter, "c-1") == 8
+
+
+# -- A fold that changes while nobody raises `state_version`.
+
+
+@dataclass(frozen=True)
+class Sum:
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class SumAndTotal:
+    """The state of the next release: one field more, with a default, so that older snapshots can be read."""
+
+    count: int = 0
+    total: int = 0
+
+
+def counting(state_type: type, initial: Callable[[], Any], fold: Callable[[Any, Added], Any]) -> type[Any]:
+    """A decider of one type name, in one release of its code."""
+
+    class Counting(Decider[state_type, Add, Added, None]):  # type: ignore[valid-type]
+        type = "counter"
+
+        def initial(self) -> Any:
+            return initial()
+
+        def evolve(self, state: Any, event: Added) -> Any:
+            return fold(state, event)
+
+        def decide(self, state: Any, command: Add, moment: Moment) -> Answer:
+            return Decision.event(Added(command.by))
+
+    return Counting
+
+
+FORGOTTEN: dict[str, tuple[type[Any], type[Any], object]] = {
+    "a field more": (
+        counting(Sum, Sum, lambda state, event: Sum(state.count + event.by)),
+        counting(
+            SumAndTotal, SumAndTotal, lambda state, event: SumAndTotal(state.count + event.by, state.total + event.by)
+        ),
+        SumAndTotal(5, 5),
+    ),
+    "another fold": (
+        counting(int, int, lambda state, event: state + event.by),
+        counting(int, int, lambda state, event: state + event.by * 100),
+        500,
+    ),
+    "another beginning": (
+        counting(int, lambda: 0, lambda state, event: state + event.by),
+        counting(int, lambda: 1000, lambda state, event: state + event.by),
+        1005,
+    ),
+}
+
+
+@pytest.mark.row("D-085")
+@pytest.mark.parametrize("change", FORGOTTEN)
+def test_a_snapshot_of_another_fold_is_ignored(place: Place, change: str) -> None:
+    """A state is always the fold of its events by the present code, also if nobody raised `state_version`: for commands, questions and proofs."""
+    before, after, wanted = FORGOTTEN[change]
+    often = Settings(snapshot_events=2)
+    older = place.engine(often).register(before())
+    for _ in range(5):
+        older.deciders.execute(before, Add("c-1"))
+    newer = place.engine(often).register(after())
+    assert newer.deciders.state(after, "c-1") == wanted
+    assert newer.deciders.verify(after, "c-1").differences == []
+    for _ in range(3):
+        newer.deciders.execute(after, Add("c-1"))
+    again = place.engine(often).register(after())
+    assert again.deciders.state(after, "c-1") == newer.deciders.state(after, "c-1") != wanted
+    back = place.engine(often).register(before())
+    assert back.deciders.verify(before, "c-1").differences == []
+    place.must_fold = False  # The engine of the older code holds the older fold.

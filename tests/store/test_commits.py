@@ -233,7 +233,7 @@ def test_snapshots_shorten_the_way(desk: Desk) -> None:
         Snapshot(version=3, state_version=1, data=b"one"),
         [4, 5],
     )
-    newer = Snapshot(version=6, state_version=2, data=b"two")
+    newer = Snapshot(version=6, state_version=2, data=b"two", fingerprint="of other code")
     desk.commit(moved(found.header, snapshot=newer))
     assert (desk.loaded(head.id).snapshot, desk.loaded(head.id).events) == (newer, [])
     (whole,) = desk.writer.load([by_id(head.id)], whole=True)

@@ -70,7 +70,7 @@ class _Instance:
         return loaded
 
     def _check_snapshot(self, snapshot: Snapshot | None, events: list[StoredEvent]) -> None:
-        if snapshot is None or snapshot.state_version != self._program.state_version:
+        if snapshot is None or not self._program.takes_snapshot(snapshot.state_version, snapshot.fingerprint):
             return
         try:
             restored = self._program.restore(snapshot.data)

@@ -79,7 +79,7 @@ def _folded(reader: Reader, program: Program, address: Address, at: int) -> obje
     loaded = reader.load(address)
     assert loaded is not None, "its row was read"
     run, kept = loaded.header.id, loaded.snapshot
-    if kept is not None and kept.version <= at and kept.state_version == program.state_version:
+    if kept is not None and kept.version <= at and program.takes_snapshot(kept.state_version, kept.fingerprint):
         try:
             later = reader.events(run, after=kept.version, limit=at - kept.version) if at > kept.version else []
             return program.replay(program.restore(kept.data), later)

@@ -57,7 +57,8 @@ def verified(reader: Reader, registry: Registry, address: Address) -> Verificati
 
 def _compare_snapshot(cached: Loaded, program: Program, state: object) -> Iterable[str]:
     """The state as a snapshot and the events since tell it; without a snapshot there is nothing to compare."""
-    if cached.snapshot is None or cached.snapshot.state_version != program.state_version:
+    kept = cached.snapshot
+    if kept is None or not program.takes_snapshot(kept.state_version, kept.fingerprint):
         return  # One of other code is not read, and made anew when the instance goes on.
     try:
         stored = CachedInstance.of(cached, program).state

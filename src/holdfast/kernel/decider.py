@@ -70,7 +70,10 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     type: ClassVar[str]
     """Name under which instances are stored; it must never change while there are any."""
     state_version: ClassVar[int] = 1
-    """Raise it when `evolve` or the state's shape changes meaning: older snapshots are then ignored and the events replayed."""
+    """Raise it when `evolve` or the state's shape changes meaning: older snapshots are then ignored and the events replayed.
+
+    Snapshots are ignored too if the types of the state, or the code of `evolve` and `initial` in their class and module, have changed.
+    Only a change in another module, such as a helper that `evolve` calls, needs a higher version."""
     upcasters: ClassVar[Mapping[tuple[str, int], Upcaster]] = MappingProxyType({})
     """From (event name, version) to the function that brings the event's plain form to the next version."""
     command_upcasters: ClassVar[Mapping[tuple[str, int], Upcaster]] = MappingProxyType({})

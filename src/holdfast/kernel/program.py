@@ -24,6 +24,7 @@ from holdfast.errors import (
 from holdfast.kernel.codecs import Codec, SelfCritical
 from holdfast.kernel.decider import Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
+from holdfast.kernel.fingerprints import fold_fingerprint
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.readability import Flaw
@@ -95,6 +96,9 @@ class Program:
         self._state_names = {cls: full_name(cls).encode() for cls in union_of(state)}
         """Written before a snapshot where the state is one of several classes, which the bytes alone do not tell apart."""
         self._state_classes = {name: cls for cls, name in self._state_names.items()}
+        is_settled = is_own or decider.is_plain
+        self.fingerprint = "" if is_settled else fold_fingerprint(decider, self._state_names or [state])
+        """Of the code that folds its states; empty for the engine's own deciders, whose state versions are raised with care."""
         self._key_of = cast("Callable[[object], str]", decider.key_of)
         self._initial = cast("Callable[[], object]", decider.initial)
         self._status = cast("Callable[[object], object]", decider.status)
@@ -291,6 +295,10 @@ class Program:
         if cls is None:
             raise PayloadError(f"the snapshot is of a class that {self.type!r} does not declare as its state")
         return self._codec.decode(rest, cls)
+
+    def takes_snapshot(self, state_version: int, fingerprint: str) -> bool:
+        """Whether a snapshot of this code is the fold that the present code would come to."""
+        return state_version == self.state_version and fingerprint == self.fingerprint
 
     def state_flaws(self) -> list[Flaw]:
         """Why no state of it can ever come back from a snapshot, as far as its types tell."""

@@ -120,6 +120,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     state_version: int
     """The decider's `state_version` that wrote it."""
     data: bytes
+    fingerprint: str = ""
+    """Of the code that folded it; empty for a decider of the engine's own."""
 
 
 class PendingTimer(NamedTuple):

@@ -96,7 +96,7 @@ def places(evidence: Evidence, program: Program, walk: Walk) -> Iterator[Found]:
         first = evidence.events[0].actor
         yield Found("WF-15", f"the row says that {header.started_by!r} began it, and the history says {first!r}")
     snapshot = evidence.snapshot
-    if snapshot is None or snapshot.state_version != program.state_version:
+    if snapshot is None or not program.takes_snapshot(snapshot.state_version, snapshot.fingerprint):
         return
     try:
         state = program.replay(program.restore(snapshot.data), evidence.events[snapshot.version :])

@@ -50,7 +50,7 @@ class CachedInstance:
     def of(cls, loaded: Loaded, program: Program) -> CachedInstance:
         """Fold a stored instance."""
         snapshot = loaded.snapshot
-        if snapshot is not None and snapshot.state_version == program.state_version:
+        if snapshot is not None and program.takes_snapshot(snapshot.state_version, snapshot.fingerprint):
             check_sequence(loaded.events, after=snapshot.version)
             state = program.restore(snapshot.data)
         else:
@@ -79,7 +79,7 @@ def folded(loaded: Loaded, program: Program, load_whole: Callable[[], Loaded | N
     snapshot = loaded.snapshot
     if snapshot is None:
         return CachedInstance.of(loaded, program)
-    if snapshot.state_version == program.state_version:
+    if program.takes_snapshot(snapshot.state_version, snapshot.fingerprint):
         try:
             return CachedInstance.of(loaded, program)
         except (PayloadError, ReplayError):

@@ -459,7 +459,13 @@ class Draft:
             if before:
                 before.snapshot_bytes = NO_SNAPSHOTS
             return None
-        return Snapshot(version=self.header.version, state_version=self.program.state_version, data=data)
+        program = self.program
+        return Snapshot(
+            version=self.header.version,
+            state_version=program.state_version,
+            data=data,
+            fingerprint=program.fingerprint,
+        )
 
     def _compare_status(self) -> None:
         """What the change makes of the status."""

@@ -211,7 +211,7 @@ def _receipt(each: Receipt) -> Row:
 
 
 def _snapshot(head: Header, kept: Snapshot) -> Row:
-    return (head.id, head.tenant, kept.version, kept.state_version, kept.data)
+    return (head.id, head.tenant, kept.version, kept.state_version, kept.data, kept.fingerprint)
 
 
 def _observation(each: Observation) -> Row:

@@ -673,6 +673,7 @@ create table holdfast.snapshots (
     version integer not null,
     state_version integer not null,
     data bytea not null,
+    fingerprint text not null,
     constraint snapshots_pkey PRIMARY KEY (instance)
 ) with (fillfactor=70);
 

@@ -38,7 +38,10 @@ class SurveyReads:
     def snapshots(self, instances: Sequence[InstanceId]) -> dict[InstanceId, Snapshot]:
         """The snapshots that there are."""
         found = self._of_all(_sql.snapshots, instances)
-        return {InstanceId(row[0]): Snapshot(version=row[1], state_version=row[2], data=row[3]) for row in found}
+        return {
+            InstanceId(row[0]): Snapshot(version=row[1], state_version=row[2], data=row[3], fingerprint=row[4])
+            for row in found
+        }
 
     def rows_of(self, kind: RowKind[S], instances: Sequence[InstanceId]) -> list[S]:
         """The rows of a kind that these instances have."""

@@ -273,7 +273,9 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool, known
     header = rows.header(row)
     is_known = address.instance is not None and header.version == known
     kept = None if whole or is_known else run(_sql.snapshot, (row[0],)).fetchone()
-    snapshot = None if kept is None else Snapshot(version=kept[0], state_version=kept[1], data=kept[2])
+    snapshot = (
+        None if kept is None else Snapshot(version=kept[0], state_version=kept[1], data=kept[2], fingerprint=kept[3])
+    )
     after = snapshot.version if snapshot else 0
     return Loaded(
         header=header,
@@ -464,7 +466,7 @@ def _receipt(receipt: Receipt, now: str) -> tuple[object, ...]:
 def _snapshot(name: str, change: Change) -> tuple[object, ...]:
     kept = change.snapshot
     assert kept is not None
-    return (name, change.header.tenant, kept.version, kept.state_version, kept.data)
+    return (name, change.header.tenant, kept.version, kept.state_version, kept.data, kept.fingerprint)
 
 
 def _effect_key(claim: EffectClaim) -> tuple[object, ...]:

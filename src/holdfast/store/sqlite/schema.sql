@@ -588,7 +588,8 @@ CREATE TABLE snapshots (
     tenant        text not null,
     version       integer not null,
     state_version integer not null,
-    data          blob not null
+    data          blob not null,
+    fingerprint   text not null
 ) strict, without rowid;
 
 CREATE TABLE steps (

@@ -183,7 +183,8 @@ create table holdfast.snapshots (
     tenant        text not null,
     version       integer not null,
     state_version integer not null,
-    data          bytea not null
+    data          bytea not null,
+    fingerprint   text not null
 ) with (fillfactor = 70);
 
 create table holdfast.receipts (

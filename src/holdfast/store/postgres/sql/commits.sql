@@ -206,10 +206,10 @@ select u.*, t.at from unnest(
 ) as u, (select ?::timestamptz as at) as t
 
 -- name: snapshots
-insert into holdfast.snapshots (instance, tenant, version, state_version, data)
-select * from unnest(?::uuid[], ?::text[], ?::int4[], ?::int4[], ?::bytea[]) as u
+insert into holdfast.snapshots (instance, tenant, version, state_version, data, fingerprint)
+select * from unnest(?::uuid[], ?::text[], ?::int4[], ?::int4[], ?::bytea[], ?::text[]) as u
 on conflict (instance) do update set
-    version = excluded.version, state_version = excluded.state_version, data = excluded.data
+    version = excluded.version, state_version = excluded.state_version, data = excluded.data, fingerprint = excluded.fingerprint
 
 -- name: observations
 insert into holdfast.observations (tenant, instance, definition, input, from_status, to_status, skipped, at)

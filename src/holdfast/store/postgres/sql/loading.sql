@@ -7,7 +7,7 @@
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, i.commits,
-    i.next_step, s.version, s.state_version, s.data, t.keys, t.numbers, t.dues
+    i.next_step, s.version, s.state_version, s.data, s.fingerprint, t.keys, t.numbers, t.dues
 from (
     select n.* from unnest(?::text[], ?::uuid[], ?::text[]) as u (tenant, id, partition)
     cross join lateral (

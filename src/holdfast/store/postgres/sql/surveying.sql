@@ -8,7 +8,7 @@ cross join lateral (select * from holdfast.events where instance = u.instance an
 order by e.instance, e.sequence
 
 -- name: snapshots
-select s.instance, s.version, s.state_version, s.data from unnest($2::uuid[]) as u (instance)
+select s.instance, s.version, s.state_version, s.data, s.fingerprint from unnest($2::uuid[]) as u (instance)
 cross join lateral (select * from holdfast.snapshots where instance = u.instance and tenant = $1::text offset 0) as s
 
 -- name: effects

@@ -157,7 +157,8 @@ create table snapshots (
     tenant        text not null,
     version       integer not null,
     state_version integer not null,
-    data          blob not null
+    data          blob not null,
+    fingerprint   text not null
 ) strict, without rowid;
 
 create table receipts (

@@ -9,7 +9,7 @@ select id, tenant, definition, definition_version, kind, key, status, reason, be
 from instances where tenant = ? and definition = ? and key = ? and coalesce(partition, '') = ?;
 
 -- name: snapshot
-select version, state_version, data from snapshots where instance = ?;
+select version, state_version, data, fingerprint from snapshots where instance = ?;
 
 -- name: events_after
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace
@@ -129,7 +129,7 @@ delete from dead_letters where id = ?;
 insert into receipts (tenant, scope, key, instance, version, digest, created_at) values (?, ?, ?, ?, ?, ?, ?);
 
 -- name: save_snapshot
-insert or replace into snapshots (instance, tenant, version, state_version, data) values (?, ?, ?, ?, ?);
+insert or replace into snapshots (instance, tenant, version, state_version, data, fingerprint) values (?, ?, ?, ?, ?, ?);
 
 -- name: insert_observation
 insert into observations (tenant, instance, definition, input, from_status, to_status, skipped, at)

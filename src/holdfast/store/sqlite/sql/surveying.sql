@@ -6,7 +6,7 @@ select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, 
 from json_each(:instances) as i cross join events e on e.instance = i.value where +e.tenant = :tenant order by e.instance, e.sequence;
 
 -- name: snapshots
-select s.instance, s.version, s.state_version, s.data
+select s.instance, s.version, s.state_version, s.data, s.fingerprint
 from json_each(:instances) as i cross join snapshots s on s.instance = i.value where +s.tenant = :tenant;
 
 -- name: effects
