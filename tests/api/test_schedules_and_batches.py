@@ -216,3 +216,25 @@ def test_the_examples_of_the_document_can_be_published(own: World) -> None:
         route = next(each for each in ROUTES if each.handler is handler)
         body = document["paths"][route.path]["post"]["requestBody"]["content"]["application/json"]["example"]
         assert own.client().post(route.path, body).status_code == 201
+
+
+@pytest.mark.parametrize("pattern", ["^(?:^){4000000000}", "^(?:^){100000000}", "(x+x+)+(?=y)", "(.{1000}){1000}"])
+def test_no_pattern_of_a_file_costs_much(own: World, pattern: str) -> None:
+    """Whoever may only read definitions can try out a file with any pattern: it is refused at once, with its place, and so is publishing it."""
+    form = {"type": "object", "properties": {"v": {"type": "string", "default": "x", "pattern": pattern}}}
+    steps = [
+        {"id": "ask", "type": "approval", "assignee": {"role": "x"}, "form": form},
+        {"id": "end", "type": "terminal", "outcome": "ok"},
+    ]
+    transitions = [{"from": "ask", "event": "approved", "to": "end"}]
+    text = json.dumps(
+        {"domain": "d", "workflows": [{"id": "d.w", "version": "1", "steps": steps, "transitions": transitions}]}
+    )
+    client, address = own.client(), "/api/v1/definitions/files"
+    for refused in (
+        client.ask("POST", f"{address}/dry-run", json={"text": text}),
+        client.ask("POST", address, content=text, headers=YAML),
+    ):
+        (error,) = problem(refused)["errors"]
+        assert (refused.status_code, error["code"]) == (422, "form")
+        assert error["position"] == f"1:{text.index(json.dumps(pattern)) + 1}"

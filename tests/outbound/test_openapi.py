@@ -530,6 +530,69 @@ def test_schemas_of_version_3_0_mean_what_they_say(server: Server) -> None:
                 shop(server, old).invoke(CALL)
 
 
+PATTERNS: list[tuple[str, dict[str, object], str]] = [
+    ('id: {type: string, pattern: "^o-[0-9]+$"}', {"id": "o-1"}, ""),
+    ('id: {type: string, pattern: "^o-[0-9]+$"}', {"id": "x"}, "does not hold to `pattern`"),
+    ('id: {type: string, pattern: "^(a+)+$"}', {"id": "a" * 5000 + "!"}, "does not hold to `pattern`"),
+    ('id: {type: string, pattern: "^(?=.*[A-Z])a$"}', {"id": "a"}, ""),
+    ("id: {type: string, pattern: 7}", {"id": "a"}, ""),
+    ("id: {type: string, pattern: '^(x?){900}$'}", {"id": "x" * 100_000}, ""),
+]
+
+
+@pytest.mark.parametrize(("declared", "body", "why"), PATTERNS)
+def test_patterns_of_a_document_take_no_time(server: Server, declared: str, body: dict[str, object], why: str) -> None:
+    """They are matched like those of forms; one that is not taken there, or a text that is too long for it, is left to the other system."""
+    text = SHOP.replace("id: {type: string}", declared)
+    server.answers = [answer({"total": 1, **body})]
+    if why:
+        with pytest.raises(Fail, match=why):
+            shop(server, text).invoke(CALL)
+    else:
+        assert shop(server, text).invoke(CALL)["body"] == {"total": 1, **body}
+
+
+NAMED = """properties: {total: {type: number}}
+      patternProperties: {"^x-": {type: string}, "^(?=y)": {type: string}}
+      additionalProperties: ADDITIONAL
+      unevaluatedProperties: false"""
+
+
+@pytest.mark.parametrize(
+    ("additional", "body", "why"),
+    [
+        ("false", {"x-a": "b"}, ""),
+        ("false", {"x-a": 5}, "does not hold to `type`"),
+        ("{type: string}", {"other": 5}, ""),
+        ("true", {"other": 5}, ""),
+    ],
+)
+def test_names_by_patterns_take_no_time(server: Server, additional: str, body: dict[str, object], why: str) -> None:
+    """Which names a pattern is about is found in linear time too; where that cannot be told of one, other names are not refused."""
+    declared = NAMED.replace("ADDITIONAL", additional)
+    text = SHOP.replace(
+        'properties: {total: {type: number}, id: {type: string}, parts: {type: array, items: {$ref: "#/components/schemas/Order"}}}',
+        declared,
+    )
+    assert text != SHOP
+    server.answers = [answer({"total": 1, **body})]
+    if why:
+        with pytest.raises(Fail, match=why):
+            shop(server, text).invoke(CALL)
+    else:
+        assert shop(server, text).invoke(CALL)["body"] == {"total": 1, **body}
+
+
+def test_other_names_are_refused_where_patterns_tell(server: Server) -> None:
+    """A name that neither a property nor a pattern has is judged by `additionalProperties`."""
+    declared = NAMED.replace(', "^(?=y)": {type: string}', "")
+    place = 'properties: {total: {type: number}, id: {type: string}, parts: {type: array, items: {$ref: "#/components/schemas/Order"}}}'
+    for additional, given in (("false", "a"), ("{type: string}", 5)):
+        server.answers = [answer({"total": 1, "other": given})]
+        with pytest.raises(Fail, match="does not hold to"):
+            shop(server, SHOP.replace(place, declared.replace("ADDITIONAL", additional))).invoke(CALL)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

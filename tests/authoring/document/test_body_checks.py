@@ -321,6 +321,27 @@ def test_what_a_node_needs_is_checked(node: Plain, code: str) -> None:
     assert code in codes([{"id": "a", **node}])
 
 
+def test_a_pattern_that_is_not_taken_is_found_where_it_stands() -> None:
+    """A form whose pattern looks ahead is refused with the line and column of the pattern, and the character in it."""
+    text = """
+base: {entity_type: invoice, envelope_version: 1}
+name: Forms
+slots:
+  "slot:submitted_to_approved":
+    nodes:
+      - id: manager
+        type: approval
+        approvers: [{role: manager}]
+        form:
+          properties:
+            note:
+              pattern: "^a(?=b)"
+"""
+    (wrong,) = check_body(generate_envelope(ready_contract("invoice")), text)
+    assert (wrong.code, wrong.position) == ("form", "13:24")
+    assert "at character 3: '(?=' looks ahead" in wrong.message
+
+
 @pytest.mark.row("E-182", "E-604", "E-605", "E-606", "E-607", "E-608", "E-029", "E-710", "E-931")
 @pytest.mark.parametrize(
     "condition",

@@ -170,6 +170,7 @@ def test_a_mistake_is_found(changes: dict[str, Any], expected: list[str]) -> Non
         ({"steps__1__input__order_id": "order_id"}, "expression", '"order_id": "order_id"'),
         ({"steps__0__form__order": ["nots"]}, "form", '"order"'),
         ({"steps__0__form__properties__notes__multipleOf": 0.01}, "form", "{"),
+        ({"steps__0__form__properties__notes__pattern": "^(?=a)"}, "form", '"^(?=a)"'),
         ({"transitions__0__condition": "workflow.total <"}, "expression", '"workflow.total <"'),
         ({"timeout": "0s"}, "deadline", "{"),
     ],

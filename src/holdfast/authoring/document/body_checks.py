@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -181,10 +181,12 @@ class _Examination:
         part: object = None,
         field: str = "",
         inner: str = "",
+        path: Sequence[str | int] = (),
     ) -> None:
         position = edge or node or self._slot
         if self._reader is not None:
             if part is None:  # What the compiler has added stands in no file; its slot does.
                 part, field, inner = self._body, "slots", self._slot
-            position = str(self._reader.inner(part, field, inner) if inner else self._reader.at(part, field))
+            place = self._reader.inner(part, field, inner) if inner else self._reader.at(part, field)
+            position = str(self._reader.within(part, field, path) if path else place)
         self._problems.append(Problem(code, message, position, slot=self._slot, node=node, edge=edge))

@@ -37,7 +37,7 @@ from holdfast.expressions.values import Kind
 from holdfast.machine.graphs.document import Field as MachineField
 from holdfast.machine.graphs.document_checks import DEEPEST_FIELDS, in_order
 from holdfast.machine.graphs.findings import name_findings, time_findings, work_findings
-from holdfast.machine.graphs.forms import form_findings
+from holdfast.machine.graphs.forms import form_faults
 from holdfast.machine.graphs.work import Work
 from holdfast.machine.runs.fields import value_faults
 
@@ -334,8 +334,9 @@ class ContractChecks:
     def _payload(self, action: ContractAction) -> None:
         if action.payload is None:
             return
-        for each in form_findings(action.name, action.payload):
-            self._find("payload", f"the payload of {shown(action.name)} is wrong: {each.message}", action, "payload")
+        for each in form_faults(action.name, action.payload):
+            message = f"the payload of {shown(action.name)} is wrong: {each.message}"
+            self._findings.add("payload", message, self._reader.within(action, "payload", each.path))
 
     def _policies(self) -> None:
         known = [each.name for each in self._contract.actions]

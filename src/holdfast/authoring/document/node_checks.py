@@ -16,7 +16,7 @@ from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.durations import duration_of, duration_text
 from holdfast.machine.graphs.calendars import calendar_findings
 from holdfast.machine.graphs.findings import name_findings
-from holdfast.machine.graphs.forms import form_findings
+from holdfast.machine.graphs.forms import form_faults
 
 APPROVER: Final = ("role", "user", "expression", "resolver")
 TIMES: Final = ("duration", "until", "cron")
@@ -155,8 +155,8 @@ class _NodeChecks:
                 self._find("distinct_from", message, name, node, "distinct_from")
         self._times(name, node)
         if node.form is not None:
-            for wrong in form_findings(name, node.form):
-                self._find("form", wrong.message, name, node, "form")
+            for wrong in form_faults(name, node.form):
+                self._report("form", wrong.message, node=name, part=node, field="form", path=wrong.path)
 
     def _covers(self, name: str, node: b.Approval) -> None:
         for field in node.covers:

@@ -82,6 +82,21 @@ class Reader:
             return self.at(part, name)
         return field.tree.fields[key].name
 
+    def within(self, part: object, name: str, path: Sequence[str | int]) -> Mark:
+        """Where something inside of a field stands, by the names and numbers that lead to it; the last of them that was written."""
+        field = self._places[id(part)].fields.get(name)
+        if field is None:
+            return self.at(part, name)
+        tree = field.tree
+        for each in path:
+            if isinstance(tree, Fields) and isinstance(each, str) and each in tree.fields:
+                tree = tree.fields[each].tree
+            elif isinstance(tree, Items) and isinstance(each, int) and each < len(tree.items):
+                tree = tree.items[each]
+            else:
+                break
+        return tree.at
+
     def items(self, part: object, name: str) -> list[Tree]:
         """What was written in a list, sound or not."""
         field = self._places[id(part)].fields.get(name)

@@ -15,9 +15,10 @@ from holdfast.authoring.process.checks import Checks
 from holdfast.authoring.process.compiler import graph_of
 from holdfast.authoring.process.format import Domain
 from holdfast.authoring.process.formulas import Allowance
-from holdfast.authoring.process.outline import Outline
+from holdfast.authoring.process.outline import Asking, Outline
 from holdfast.authoring.process.warnings import warnings_of
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, indefinite
+from holdfast.machine.graphs.forms import form_faults
 
 _YAML: Final = "application/yaml"
 _JSON: Final = "application/json"
@@ -102,6 +103,10 @@ class _File:
     def _place(self, outline: Outline, finding: Diagnostic) -> Mark:
         """Where a finding of the graph stands in the file: at the step, or the field of it that the finding is about."""
         step = outline.steps.get(finding.position) or outline.steps.get(finding.position.split("/")[0])
+        if isinstance(step, Asking) and step.form is not None:
+            paths = {each.message: each.path for each in form_faults(finding.position, step.form)}
+            if finding.message in paths:
+                return self._reader.within(step, "form", paths[finding.message])
         part = outline.workflow if step is None else step
         return self._reader.at(part, finding.code)
 

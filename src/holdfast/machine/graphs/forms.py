@@ -6,17 +6,16 @@ to take long: it refers to nothing outside and not to itself, it has a bounded s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from functools import cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 
 from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.patterns import SlowPatternError, longest_text
+from holdfast.machine.graphs.patterns import MOST_INSTRUCTIONS, PatternError, read_pattern
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, FormatChecker, ValidationError
@@ -28,6 +27,8 @@ MOST_PARTS = 2_000
 """Schemas in a form, with each reference counted as what it stands for."""
 DEEPEST = 16
 """Levels of schemas in a form, references included."""
+MOST_PATTERNS = 2 * MOST_INSTRUCTIONS
+"""Size of all patterns of a form together, each counted once."""
 MOST_FAULTS = 50
 """Faults of one answer that are told; nobody reads more."""
 
@@ -55,21 +56,34 @@ Schema = Mapping[str, object]
 # -- when the definition is compiled
 
 
+class FormFault(NamedTuple):
+    """Something that is wrong with a form."""
+
+    message: str
+    path: tuple[str | int, ...] = ()
+    """The names and numbers that lead to it from the top of the form."""
+
+
 def form_findings(node: str, form: dict[str, object]) -> Iterator[Diagnostic]:
     """What is wrong with a form, which is plain data."""
-    for wrong in _wrong(form):
-        yield Diagnostic("form", f"the form of {node!r} is no form: {wrong}", node)
+    for wrong in form_faults(node, form):
+        yield Diagnostic("form", wrong.message, node)
 
 
-def _wrong(form: dict[str, object]) -> list[str]:
+def form_faults(node: str, form: dict[str, object]) -> list[FormFault]:
+    """The same, each with its place in the form."""
+    return [FormFault(f"the form of {node!r} is no form: {message}", path) for message, path in _wrong(form)]
+
+
+def _wrong(form: dict[str, object]) -> list[FormFault]:
     size = len(_encode(form))
     if size > MOST_BYTES:
-        return [f"it takes {size} bytes; use at most {MOST_BYTES}"]
+        return [FormFault(f"it takes {size} bytes; use at most {MOST_BYTES}")]
     draft = form.get("$schema", DRAFT)
     if str(draft).rstrip("#") != DRAFT:
-        return [f"it says that it is written in {draft!r}; the one draft is {DRAFT!r}"]
+        return [FormFault(f"it says that it is written in {draft!r}; the one draft is {DRAFT!r}", ("$schema",))]
     walk = _Walk(form)
-    walk.look(form, "form", ())
+    walk.look(form, _TOP, ())
     if walk.wrong:
         return list(dict.fromkeys(walk.wrong))
     from jsonschema import Draft202012Validator
@@ -77,8 +91,29 @@ def _wrong(form: dict[str, object]) -> list[str]:
     judge = Draft202012Validator(Draft202012Validator.META_SCHEMA)
     found = sorted(judge.iter_errors(form), key=lambda error: error.json_path)
     return [
-        f"{error.json_path.replace('$', 'form', 1)}: {error.message[:200]}; correct it" for error in found[:MOST_FAULTS]
+        FormFault(
+            f"{error.json_path.replace('$', 'form', 1)}: {error.message[:200]}; correct it", tuple(error.absolute_path)
+        )
+        for error in found[:MOST_FAULTS]
     ]
+
+
+class _Place(NamedTuple):
+    """Where a schema is in a form."""
+
+    told: str
+    path: tuple[str | int, ...]
+
+    def __str__(self) -> str:
+        return self.told
+
+    def of(self, *names: str | int) -> _Place:
+        """A place inside of it."""
+        told = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in names)
+        return _Place(f"{self.told}{told}", (*self.path, *names))
+
+
+_TOP: Final = _Place("form", ())
 
 
 class _Walk:
@@ -87,66 +122,81 @@ class _Walk:
     def __init__(self, form: Schema) -> None:
         self._defs = form.get("$defs")
         self._parts = 0
-        self.wrong: list[str] = []
+        self._instructions = 0
+        self._patterns: set[str] = set()
+        self.wrong: list[FormFault] = []
 
-    def look(self, schema: object, place: str, through: tuple[str, ...], depth: int = 0) -> None:
+    def look(self, schema: object, place: _Place, through: tuple[str, ...], depth: int = 0) -> None:
         self._parts += 1
         if isinstance(schema, bool):
             return
         if not isinstance(schema, dict):
-            self.wrong.append(f"{place} is {schema!r}; a schema is an object, true or false")
+            self._find(f"{place} is {schema!r}; a schema is an object, true or false", place)
         elif self._parts > MOST_PARTS:
-            self.wrong.append(
-                f"it has more than {MOST_PARTS} parts, references counted as what they stand for; ask for less"
-            )
+            message = f"it has more than {MOST_PARTS} parts, references counted as what they stand for; ask for less"
+            self._find(message, _TOP)
         elif depth > DEEPEST:
-            self.wrong.append(f"it is nested deeper than {DEEPEST} levels; ask for less in one form")
+            self._find(f"it is nested deeper than {DEEPEST} levels; ask for less in one form", _TOP)
         else:
             self._words(schema, place)
             self._reference(schema, place, through, depth)
-            for inner, name in _inner(schema):
+            for inner, names in _inner(schema):
                 if len(self.wrong) < MOST_FAULTS and self._parts <= MOST_PARTS:
-                    self.look(inner, f"{place}.{name}", through, depth + 1)
+                    self.look(inner, place.of(*names), through, depth + 1)
 
-    def _words(self, schema: Schema, place: str) -> None:
-        self.wrong += [f"{place} has {word!r}; {remedy}" for word, remedy in _REFUSED.items() if word in schema]
-        if "$defs" in schema and place != "form":
-            self.wrong.append(f"{place} has '$defs'; keep them at the top of the form")
+    def _find(self, message: str, place: _Place) -> None:
+        self.wrong.append(FormFault(message, place.path))
+
+    def _words(self, schema: Schema, place: _Place) -> None:
+        for word, remedy in _REFUSED.items():
+            if word in schema:
+                self._find(f"{place} has {word!r}; {remedy}", place.of(word))
+        if "$defs" in schema and place != _TOP:
+            self._find(f"{place} has '$defs'; keep them at the top of the form", place.of("$defs"))
         pattern = schema.get("pattern")
-        if not isinstance(pattern, str):
-            return
-        try:
-            longest_text(pattern)
-        except re.error as error:
-            self.wrong.append(f"{place} has the pattern {pattern!r}, which cannot be read: {error}; correct it")
-        except (SlowPatternError, RecursionError, OverflowError) as error:
-            self.wrong.append(f"{place} has the pattern {pattern[:80]!r}, which can take for ever: {error}")
+        if isinstance(pattern, str) and pattern not in self._patterns:
+            self._pattern(pattern, place)
 
-    def _reference(self, schema: Schema, place: str, through: tuple[str, ...], depth: int) -> None:
+    def _pattern(self, pattern: str, place: _Place) -> None:
+        self._patterns.add(pattern)
+        try:
+            self._instructions += read_pattern(pattern).size
+        except PatternError as error:
+            message = f"{place} has the pattern {pattern[:80]!r}, which cannot be used: {error}"
+            self._find(message, place.of("pattern"))
+        if self._instructions > MOST_PATTERNS:
+            told = (
+                "the patterns of the form are too large together; repeat less in them, and bound lengths by maxLength"
+            )
+            self._find(told, place.of("pattern"))
+            self._parts = MOST_PARTS + 1
+
+    def _reference(self, schema: Schema, place: _Place, through: tuple[str, ...], depth: int) -> None:
         if "$ref" not in schema:
             return
         name = str(schema["$ref"])
-        if not name.startswith(_DEFS) or "/" in name.removeprefix(_DEFS):
-            self.wrong.append(f"{place} refers to {name!r}; a form is whole in itself: refer to '{_DEFS}…'")
-        elif not isinstance(self._defs, dict) or name.removeprefix(_DEFS) not in self._defs:
-            self.wrong.append(f"{place} refers to {name!r}, which does not exist; add it, or correct the name")
+        at, local = place.of("$ref"), name.removeprefix(_DEFS)
+        if not name.startswith(_DEFS) or "/" in local:
+            self._find(f"{place} refers to {name!r}; a form is whole in itself: refer to '{_DEFS}…'", at)
+        elif not isinstance(self._defs, dict) or local not in self._defs:
+            self._find(f"{place} refers to {name!r}, which does not exist; add it, or correct the name", at)
         elif name in through:
-            self.wrong.append(f"{name!r} refers to itself; write out as many levels as there can be")
+            self._find(f"{name!r} refers to itself; write out as many levels as there can be", at)
         else:
-            self.look(self._defs[name.removeprefix(_DEFS)], name, (*through, name), depth + 1)
+            self.look(self._defs[local], _Place(name, ("$defs", local)), (*through, name), depth + 1)
 
 
-def _inner(schema: Schema) -> Iterator[tuple[object, str]]:
-    """The schemas directly inside of one."""
+def _inner(schema: Schema) -> Iterator[tuple[object, tuple[str | int, ...]]]:
+    """The schemas directly inside of one, with the names that lead to them."""
     for word in _ONE:
         if word in schema:
-            yield schema[word], word
+            yield schema[word], (word,)
     for word in _LISTS:
         given = schema.get(word)
-        yield from ((each, f"{word}[{index}]") for index, each in enumerate(given if isinstance(given, list) else ()))
+        yield from ((each, (word, index)) for index, each in enumerate(given if isinstance(given, list) else ()))
     for word in _NAMED:
         given = schema.get(word)
-        yield from ((each, f"{word}.{name}") for name, each in (given.items() if isinstance(given, dict) else ()))
+        yield from ((each, (word, name)) for name, each in (given.items() if isinstance(given, dict) else ()))
 
 
 # -- when an answer is given
@@ -211,10 +261,15 @@ def _validators() -> type[Draft202012Validator]:
     def pattern(_validator: object, sought: str, value: object, _schema: object) -> Iterator[ValidationError]:
         if not isinstance(value, str):
             return
-        longest = _longest(sought)
-        if len(value) > longest:
-            yield ValidationError(f"it has {len(value)} characters; the pattern {sought!r} allows at most {longest}")
-        elif not re.search(sought, value):
+        try:
+            made = read_pattern(sought)
+        except PatternError as error:  # An older release has taken it.
+            yield ValidationError(f"the pattern {sought[:80]!r} cannot be used: {error}")
+            return
+        if not made.allows(value):
+            told = f"it is a text of {len(value)} characters; the pattern {sought!r} is tried on at most {made.longest} bytes"
+            yield ValidationError(told)
+        elif not made.is_found_in(value):
             yield ValidationError(f"{value[:80]!r} does not match {sought!r}")
 
     def unique(_validator: object, wanted: object, value: object, _schema: object) -> Iterator[ValidationError]:
@@ -223,11 +278,6 @@ def _validators() -> type[Draft202012Validator]:
 
     made = extend(Draft202012Validator, {"pattern": pattern, "uniqueItems": unique})  # type: ignore[no-untyped-call]
     return cast("type[Draft202012Validator]", made)
-
-
-@cache
-def _longest(pattern: str) -> int:
-    return longest_text(pattern)
 
 
 @cache
