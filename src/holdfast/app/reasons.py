@@ -379,7 +379,8 @@ class _Look:
             case "human":
                 yield self._person(step, about, ending)
             case "child":
-                yield self._child(step.child, step.node, step.number, "", since=since, until=until)
+                what = "to undo what it did" if step.of is not None else ""
+                yield self._child(step.child, step.node, step.number, what, since=since, until=until)
             case "notice":  # The errand that tells them is a reason of its own.
                 if until is not None:
                     words = f"{step.node!r} waits for people to be told since {since}{ending}"

@@ -16,8 +16,11 @@ OPERATOR = "the workflow waits for an operator"
 """How the standing of one begins that nothing else can bring on."""
 
 _REQUEUE = "requeue its dead letter, with another input if need be, or cancel the workflow"
-_RETRY = "try it again with retry_compensation of its dead letter"
-_CHILD = "have it undone there, with retry_compensation of its own dead letter, and this workflow goes on by itself"
+_RETRY = "try it again with retry_compensation of its dead letter, or resume without it"
+_CHILD = (
+    "have it undone there, with retry_compensation of its own dead letter, and this workflow goes on by itself; "
+    "or undo it by hand, and resume this one"
+)
 _WAITS = {
     "human": "waits for a person to decide",
     "timer": "waits for its time to come",
@@ -47,7 +50,7 @@ def _why_paused(state: State) -> str:
         return f"{state.pause.by!r} has paused it{why}; resume or cancel it"
     match state.reason:
         case "compensation_failed":
-            remedy = f"{_undoing(state)}, or resume without it"
+            remedy = _undoing(state)
         case "no_approver":
             remedy = "add an approver, reassign the task, or resume the workflow to look again"
         case _:

@@ -21,8 +21,8 @@ def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
 
 
 def _may_need_undoing(turn: Turn, executed: Executed) -> bool:
-    """Whether there is a compensation, or a child that is being undone or could not be."""
-    if turn.routes.node(executed.node).compensation is not None or executed.not_undone:
+    """Whether there is a compensation, or a child that is to be undone, is being undone or could not be."""
+    if turn.routes.node(executed.node).compensation is not None or executed.not_undone or executed.is_undoable:
         return True
     return bool(executed.child) and executed.number in turn.state.stopping
 
