@@ -314,3 +314,14 @@ def test_a_place_that_is_handed_on_does_not_fill_another(place: Place) -> None:
     engine.acting("cat").tasks.approve(run.tasks()[0])
     engine.drain()
     assert run.describe().reason == "no_approver"
+
+
+def test_a_stranger_is_not_told_who_is_asked(place: Place) -> None:
+    """A refusal names nobody: neither those who are asked by name, nor the role."""
+    for name, options in {"named": {"ask": ["user:ann", "user:bob"]}, "role": {"role": "finance"}}.items():
+        engine = place.engine().register(Saga(name).human("q", **options).build())  # type: ignore[arg-type]
+        run = engine.start(name)
+        engine.drain()
+        with pytest.raises(RejectedError) as refused:
+            engine.acting("stranger").tasks.approve(run.tasks()[0])
+        assert not any(name in str(refused.value) for name in ("ann", "bob", "finance"))

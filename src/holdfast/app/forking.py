@@ -14,7 +14,8 @@ from holdfast.kernel.records import STEPS
 from holdfast.machine.graphs.graph import Call, Graph, Human, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import WorkflowForked, WorkflowStarted
-from holdfast.machine.runs.forking import fork_problem, under_way
+from holdfast.machine.runs.forking import approvals_passed, fork_problem, under_way
+from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.repair_commands import ForkWorkflow
 from holdfast.machine.runs.state import Data, State
@@ -46,6 +47,9 @@ class ForkPreview(msgspec.Struct, frozen=True, kw_only=True):
     """Handlers that would be called again, in the order of their steps."""
     people: list[str]
     """Names of the steps that would ask people again."""
+    approvals: list[str]
+    """Names of the steps that people have decided. With changed `data` they are void: the fork begins where the first of them was open, and
+    asks again, unless the actor has the capability `execution:override`."""
     children: list[str]
     """Names of the steps that would start another workflow again."""
     waits: list[str]
@@ -117,16 +121,38 @@ def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPr
         kept=[each.node for each in point.state.executed.values() if each.number not in repeated],
         calls=calls,
         people=people,
+        approvals=approvals_passed(GraphIndex(point.graph, desk.payload_limit), point.state),
         children=children,
         waits=[name for name in dict.fromkeys(name for name, _ in again) if name in waiting - {*people, *children}],
         data={name: token.data for name, token in tokens.items()},
     )
 
 
+def _unapproved(desk: Desk, reader: Reader, point: _Point, at: int) -> int:
+    """The last point up to this one at which nobody had decided anything that the run has left behind."""
+    routes = GraphIndex(point.graph, desk.payload_limit)
+    if not approvals_passed(routes, point.state):
+        return at
+    header = point.header
+    program = desk.registry.get(header.tenant, header.definition, header.definition_version)
+    state, found = cast("State", program.initial()), at
+    for each in reader.events(header.id)[:at]:
+        state = cast("State", program.replay(state, (each,)))
+        if approvals_passed(routes, state):
+            break
+        if not fork_problem(routes, state):
+            found = each.sequence
+    return found
+
+
 def forked(desk: Desk, run: InstanceId, *, at: int, reason: str, patch: Data, key: str) -> InstanceId:
-    """Start a run where another one was."""
+    """Start a run where another one was. With other data it begins before the first approval, unless the actor may go past those."""
+    may_override = desk.looked_up().request.actor.may(OVERRIDE)
     with desk.reader.look() as reader:
         point = _point(desk, reader, run, at)
+        if patch and not point.problem and not may_override:
+            at = _unapproved(desk, reader, point, at)
+            point = _point(desk, reader, run, at)
     if point.problem:
         message = f"no workflow can begin where {run} was at {at}: {point.problem}"
         raise RejectedError(reason=Refusal.NO_FORK.value, message=message)

@@ -12,16 +12,20 @@ from holdfast.app.desk import Desk
 from holdfast.app.pause_views import ResumeRequest, resume_request
 from holdfast.app.rights import permit
 from holdfast.app.step_handlers import plain
-from holdfast.app.workflow_reads import graph_of, workflow_row
+from holdfast.app.workflow_reads import folded_workflow, graph_of, workflow_row
 from holdfast.errors import NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, Actor, RequestContext
+from holdfast.kernel.decision import Rejection
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import PauseClock, ResumeTrigger
 from holdfast.machine.runs.commands import ExpirePause, ResumeWorkflow
 from holdfast.machine.runs.law import RESUME, resume_refusal
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.loops.resuming import Resumption, Told
 from holdfast.runtime.replies import Reply
 from holdfast.store import resuming
+from holdfast.store.reading import Reader
 
 _CLOCKS: tuple[str, ...] = get_args(PauseClock)
 _TRIGGERS: tuple[str, ...] = get_args(ResumeTrigger)
@@ -55,14 +59,25 @@ def _note(desk: Desk, instance: InstanceId, command: ResumeWorkflow, refusal: Re
 
 
 def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> ResumeRequest:
-    """Write a request down that is to be carried out later."""
+    """Write a request down that is to be carried out later. What would be refused for want of a right is refused now."""
+    request = _stored(desk, instance, command, outcome="open")
     with desk.reader.look() as reader:
         barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.looked_up().request.actor)
-    permit(barred)
-    request = _stored(desk, instance, command, outcome="open")
+        permit(barred)
+        permit(_later_refusal(desk, reader, request))
     if not desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False):
         raise NotFoundError("workflow instance", instance)
     return resume_request(request)
+
+
+def _later_refusal(desk: Desk, reader: Reader, request: resuming.ResumeRequest) -> Rejection | None:
+    """Why the worker could not let the run go on, as it stands now, because somebody else has to decide first."""
+    tracked, told = folded_workflow(desk, reader, request.instance), _requested(request)
+    header, now = tracked.header, desk.service.shared.clock.now()
+    moment = Moment(now=now, instance=header.id, actor=told.request.actor, version=header.version)
+    answer = tracked.program.answer(tracked.state, told.command, moment)
+    is_barred = isinstance(answer, Rejection) and answer.code in {Refusal.NOT_ALLOWED, Refusal.PROTECTED}
+    return cast("Rejection", answer) if is_barred else None
 
 
 def _stored(

@@ -7,10 +7,19 @@ from datetime import datetime
 import click
 
 from holdfast.cli.frame import verbs
-from holdfast.cli.options import Instant, JsonObject, listed, number_after, page_behind, page_of, reason_option
+from holdfast.cli.options import (
+    Instant,
+    JsonObject,
+    listed,
+    number_after,
+    page_of,
+    place_of,
+    reason_option,
+)
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.cli.tasks import LISTING as TASKS
+from holdfast.cli.tasks import last_task
 from holdfast.kernel.people import DirectoryChange, Principal
 
 LISTING: Columns[Principal] = {
@@ -243,6 +252,6 @@ def changes(place: Place, *, person: str, as_json: bool, limit: int, after: str)
 def stranded(place: Place, *, as_json: bool, limit: int, after: str) -> None:
     """Open questions that only deactivated people could decide; reassign them."""
     with place.calls() as calls:
-        found = calls.directory.open_tasks_of_inactive()
-    shown, more = page_behind(found, limit, after, lambda each: each.step_id)
+        found = calls.directory.open_tasks_of_inactive(after=last_task(calls, after), limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: place_of(each.asked_at, each.step_id))
     print_list(shown, TASKS, as_json=as_json, after=more)

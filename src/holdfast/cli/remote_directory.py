@@ -106,8 +106,9 @@ class RemoteDirectory(Missing):
     def roles_of(self, person: str) -> builtins.list[str]:
         return self._client.list_roles(person)
 
-    def open_tasks_of_inactive(self) -> builtins.list[HumanTask]:
-        return whole(lambda cursor, size: self._client.list_stranded(cursor=cursor, limit=size))
+    def open_tasks_of_inactive(self, *, after: HumanTask | None = None, limit: int = 100) -> Sequence[HumanTask]:
+        place = "" if after is None else written([after.asked_at, after.instance, after.step_number])
+        return gathered(lambda cursor, size: self._client.list_stranded(cursor=cursor, limit=size), place, limit)
 
     def changes(self, person: str = "", *, before: int = 0, limit: int = 100) -> builtins.list[DirectoryChange]:
         place = written(before) if before else ""

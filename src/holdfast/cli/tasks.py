@@ -83,14 +83,14 @@ def list_tasks(  # noqa: PLR0913 - filters
             definition=definition,
             key=key,
             is_overdue=overdue,
-            after=_last(calls, after),
+            after=last_task(calls, after),
             limit=limit + 1,
         )
     shown, more = page_of(found, limit, lambda each: place_of(each.asked_at, each.step_id))
     print_list(shown, LISTING, as_json=as_json, after=more)
 
 
-def _last(calls: Calls, after: str) -> HumanTask | None:
+def last_task(calls: Calls, after: str) -> HumanTask | None:
     """Where the page before ended. When somebody was asked is another moment in each list, so it is part of the place."""
     if not after:
         return None

@@ -518,6 +518,49 @@ def test_all_of_it_can_be_switched_off(place: Place) -> None:
     assert (status(engine, run), stage.calls) == ("completed", ["ship"])
 
 
+def test_rules_demand_a_reason_and_keep_the_requester_out(place: Place) -> None:
+    """`requires_reason` has a rejection explained, and `self_approval: false` has somebody else lift the block than who wanted the run."""
+    engine = place.engine()
+    asked = {"type": "approval", "role": "sales_manager", "requires_reason": True, "self_approval": False}
+    engine.register(load_rules(rules({**BLOCK, "requires": asked}, ALLOW)))
+    manager = engine.acting(MANAGER)
+    own, others = manager.start("w", {}), engine.acting(person("ann")).start("w", {})
+    engine.drain()
+    assert refused(lambda: manager.tasks.approve(own.tasks()[0])) == "self_approval"
+    task = engine.run(others.id).tasks()[0]
+    assert refused(lambda: manager.tasks.reject(task)) == "reason_required"
+    manager.tasks.reject(task, comment="too dear")
+    engine.drain()
+    assert engine.run(others.id).describe().outcome == "blocked"
+
+
+@pytest.mark.row("R-026", "R-027", "C-48")
+def test_what_the_worker_carries_out_names_the_approval(place: Place) -> None:
+    """The request of the worker has the id and the content of the decision that it follows from, and the same one again is no news."""
+    settings = Settings(auto_resume_after_approval=False)
+    engine = place.engine(settings).register(load_rules(rules(BLOCK, PAID, ALLOW)))
+    run = engine.start("w", {}).id
+    engine.drain()
+    (task,) = engine.run(run).tasks()
+    approve(engine, run)
+    engine.advance(minutes=6)
+    (request,) = engine.run(run).resume_requests()
+    assert (request.triggered_by, request.triggered_by_id) == ("approval", task.step_id)
+    assert request.trigger_data is not None
+    assert (request.trigger_data["status"], request.trigger_data["comment"]) == ("approved", "fine")
+    engine.run(run).resume(triggered_by="approval", triggered_by_id=task.step_id)
+    assert len(engine.run(run).resume_requests()) == 1
+
+
+def test_nobody_leaves_an_approval_to_the_worker(place: Place) -> None:
+    """A request to go past an open approval is refused when it is made, and not by the worker an hour later."""
+    engine, run = begun(place)
+    for actor in (OPERATOR, BOSS):
+        with pytest.raises(ForbiddenError, match="execution:override"):
+            engine.acting(actor).run(run).request_resume("tonight")
+    assert engine.run(run).resume_requests() == []
+
+
 @pytest.mark.row("R-077", "R-088", "R-017")
 def test_a_resume_that_fails_leaves_the_approval_decided(place: Place) -> None:
     """It stays approved and the run paused, with the error of the attempt; the next look of the worker brings it on."""

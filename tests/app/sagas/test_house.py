@@ -345,6 +345,9 @@ def test_questions_that_only_deactivated_people_could_decide_are_found(place: Pl
         engine.directory.deactivate(name)
     lost: list[HumanTask] = engine.directory.open_tasks_of_inactive()
     assert [each.definition for each in lost] == ["named", "chief", "both"]
+    first = engine.directory.open_tasks_of_inactive(limit=2)
+    rest = engine.directory.open_tasks_of_inactive(after=first[-1], limit=2)
+    assert [*first, *rest] == lost
 
 
 @pytest.mark.parametrize("by", ["ops", "engine"])

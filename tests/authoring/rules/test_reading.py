@@ -237,11 +237,23 @@ def test_an_approval_asks_a_role_and_users(requires: dict[str, Any], asked: list
         ({"users": ["ann"], "agree": True}, ("agree", "steps[1].requires.agree")),
         ({"users": ["ann", "bob"], "agree": 3}, ("agree", "require_approval")),
         ({"users": ["ann", "ann"]}, ("asks", "require_approval")),
+        ({"role": "finance", "requires_reason": "yes"}, ("not_a_flag", "steps[1].requires.requires_reason")),
+        ({"role": "finance", "self_approval": 0}, ("not_a_flag", "steps[1].requires.self_approval")),
     ],
 )
 def test_nobody_in_particular_cannot_be_asked(requires: dict[str, Any], found: tuple[str, str]) -> None:
     """What `users` and `agree` cannot mean is found with its place, before anything is registered."""
     assert codes(changed(steps__1__requires={"type": "approval", **requires})) == [found]
+
+
+def test_what_stands_beside_an_action_and_inside_of_it_says_one_thing() -> None:
+    """Two approvals for one block are a mistake with its place, and not the nested one in silence; the same twice is none."""
+    cfo, clerk = ({"type": "approval", "role": role} for role in ("cfo", "clerk"))
+    block = {"id": "b", "type": "action", "requires": cfo, "action": {"type": "block", "requires": clerk}}
+    steps = [block, {"id": "ok", "type": "action", "action": "allow"}]
+    assert codes({"workflow_id": "w", "steps": steps}) == [("two_meanings", "steps[0].requires")]
+    block["action"] = {"type": "block", "requires": cfo}
+    assert load_rules({"workflow_id": "w", "steps": steps})
 
 
 def test_a_number_of_a_role_is_told_how_to_say_it() -> None:

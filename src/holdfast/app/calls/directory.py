@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Literal, TypeVar
 
 from holdfast.app.authorities import open_people
@@ -14,6 +15,7 @@ from holdfast.app.desk import (
     checked_id,
     checked_instant,
     checked_key,
+    checked_last,
     checked_limit,
     checked_person,
     checked_text,
@@ -22,7 +24,7 @@ from holdfast.app.step_handlers import plain
 from holdfast.app.task_views import HumanTask, listed_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal, is_address
-from holdfast.kernel.records import StoredTask
+from holdfast.kernel.records import StoredTask, TaskPlace
 from holdfast.machine.graphs.asks import agreement_in_words
 from holdfast.people.directory import Look
 from holdfast.people.notices.manners import is_language
@@ -32,12 +34,12 @@ from holdfast.people.tables import TableDirectory
 from holdfast.runtime.replies import Reply
 from holdfast.store.port import Parts
 from holdfast.store.reading import Reader
-from holdfast.store.tasks import Asked, TaskQuery
+from holdfast.store.tasks import Asked, ListedTask, TaskQuery
 
 T = TypeVar("T")
 
 _MOST_TASKS = 1000
-"""Whoever has so many to see to begins somewhere."""
+"""Questions that are looked at at once."""
 
 
 class FutureDirectory:
@@ -246,21 +248,24 @@ class FutureDirectory:
 
         return self._look(read)
 
-    def open_tasks_of_inactive(self) -> Reply[builtins.list[HumanTask]]:
+    def open_tasks_of_inactive(
+        self, *, after: HumanTask | None = None, limit: int = 100
+    ) -> Reply[builtins.list[HumanTask]]:
         """Open questions that wait for deactivated people, for whom nobody stands in, oldest first: reassign them.
 
-        One that any of several can decide does not wait for one of them alone.
+        One that any of several can decide does not wait for one of them alone. Give the last one as `after` for the next page.
         """
         desk = self._desk
 
         def read() -> builtins.list[HumanTask]:
+            last, most = checked_last(after, HumanTask, "`after`"), checked_limit(limit)
             actor = desk.with_roles().request.actor
             with desk.directory.looking(desk.tenant) as rows:
                 lost = stranded(Look(rows, desk.service.shared.clock.now()))
+            named = (*(Asked("role", role) for role in lost.roles), *(Asked("user", each) for each in lost.people))
             with desk.reader.look() as reader:
-                named = (*(Asked("role", role) for role in lost.roles), *(Asked("user", each) for each in lost.people))
-                found = reader.open_tasks(TaskQuery(people=named, limit=_MOST_TASKS)) if named else []
-                return [listed_task(each, actor) for each in found if _is_held_up(reader, each.task, lost)]
+                found = _held_up(reader, named, lost, last)
+                return [listed_task(each, actor) for each in islice(found, most)] if named else []
 
         return desk.consult(read)
 
@@ -315,6 +320,17 @@ class FutureDirectory:
                 "or open the engine without `directory`, and they are kept in its database"
             )
         return self._desk.directory
+
+
+def _held_up(reader: Reader, named: tuple[Asked, ...], lost: Stranded, after: HumanTask | None) -> Iterator[ListedTask]:
+    """The questions that wait for those of whom no answer can come, page by page."""
+    place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
+    while True:
+        page = reader.open_tasks(TaskQuery(people=named, after=place, limit=_MOST_TASKS))
+        yield from (each for each in page if _is_held_up(reader, each.task, lost))
+        if len(page) < _MOST_TASKS:
+            return
+        place = page[-1].place
 
 
 def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:

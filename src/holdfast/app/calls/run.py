@@ -386,7 +386,8 @@ class FutureRun(Handle, Generic[R]):
         """Start a new run of the same version where this one was after the event with this sequence; this one stays as it is.
 
         What was under way then is asked for again, with idempotency keys of its own. `data` is laid over the data of all tokens like
-        the patch of `change_data`; `key` is the business key of the new run.
+        the patch of `change_data`; `key` is the business key of the new run. Approvals were given to other data then: the new run begins
+        where the first of them was open and asks again, unless the actor has the capability `execution:override`.
         """
 
         def fork() -> FutureRun[R]:

@@ -306,7 +306,8 @@ class AsyncRun(Handle, Generic[R]):
         """Start a new run of the same version where this one was after the event with this sequence; this one stays as it is.
 
         What was under way then is asked for again, with idempotency keys of its own. `data` is laid over the data of all tokens like
-        the patch of `change_data`; `key` is the business key of the new run.
+        the patch of `change_data`; `key` is the business key of the new run. Approvals were given to other data then: the new run begins
+        where the first of them was open and asks again, unless the actor has the capability `execution:override`.
         """
         return AsyncRun(await self._futures.fork(at, reason=reason, data=data, key=key))
 
@@ -1342,12 +1343,14 @@ class AsyncDirectory:
         """Whom somebody reports to; None if nobody."""
         return await self._futures.manager_of(person)
 
-    async def open_tasks_of_inactive(self) -> builtins.list[HumanTask]:
+    async def open_tasks_of_inactive(
+        self, *, after: HumanTask | None = None, limit: int = 100
+    ) -> builtins.list[HumanTask]:
         """Open questions that wait for deactivated people, for whom nobody stands in, oldest first: reassign them.
 
-        One that any of several can decide does not wait for one of them alone.
+        One that any of several can decide does not wait for one of them alone. Give the last one as `after` for the next page.
         """
-        return await self._futures.open_tasks_of_inactive()
+        return await self._futures.open_tasks_of_inactive(after=after, limit=limit)
 
     async def changes(
         self, person: str = "", *, before: int | DirectoryChange = 0, limit: int = 100

@@ -154,6 +154,8 @@ class _Compiler:
             agree=approval.agree if approval.users or approval.agree != "any" else None,
             least=approval.least,
             last_resort=approval.escalate_to,
+            requires_reason=approval.requires_reason,
+            self_approval=approval.self_approval,
         )
         self._nodes.append(Node(id=step.id, op=op, timeout_ms=_milliseconds(approval.timeout)))
         self._lead(step.id, APPROVED, step.on_true or after)

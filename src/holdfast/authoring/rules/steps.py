@@ -52,6 +52,10 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """None means what the engine's settings say."""
     escalate_to: str = ""
     """The role that is asked when nobody has decided in time, if the engine's settings say so."""
+    requires_reason: bool = False
+    """Whether a rejection needs a comment."""
+    self_approval: bool = True
+    """Whether whoever started the run may lift the block too."""
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,6 +206,10 @@ class Reader:
         if isinstance(action, Mapping):
             inner = dict(action)
             action = inner.pop("type", None)
+            for name in inner.keys() & fields.keys():
+                if inner[name] != fields[name]:
+                    told = f"`{name}` stands beside `action` and inside of it, and says two things; keep one of them"
+                    self._find("two_meanings", told, f"{place}.{name}")
             fields = {**{key: value for key, value in fields.items() if key != "action"}, **inner, "action": action}
         if action not in _ACTIONS:
             near = suggestion(str(action), _ACTIONS)
@@ -244,7 +252,7 @@ class Reader:
 
     def _approval(self, given: object, place: str) -> Approval:
         fields = self._object(given, place, "`requires` is an object with `type`, and with `role` or `users`")
-        known = ("type", "role", "pick", "users", "agree", "timeout", "escalate_to")
+        known = ("type", "role", "pick", "users", "agree", "timeout", "escalate_to", "requires_reason", "self_approval")
         self._check_names(fields, known, "`requires`", place)
         if fields and fields.get("type") != "approval":
             told = f"`requires` is of the type {fields.get('type')!r}, and there is only 'approval'"
@@ -261,6 +269,8 @@ class Reader:
             least=least,
             timeout=self._duration(fields, "timeout", place),
             escalate_to=self._role(fields, "escalate_to", place),
+            requires_reason=self._flag(fields, "requires_reason", place, default=False),
+            self_approval=self._flag(fields, "self_approval", place, default=True),
         )
 
     def _role(self, fields: Fields, name: str, place: str) -> str:
@@ -398,6 +408,13 @@ class Reader:
         if not isinstance(value, str) or (required and not value.strip()):
             self._find("not_a_text", f"`{name}` is a text, not {value!r}", where)
             return ""
+        return value
+
+    def _flag(self, fields: Fields, name: str, place: str, *, default: bool) -> bool:
+        value = fields.get(name, default)
+        if not isinstance(value, bool):
+            self._find("not_a_flag", f"`{name}` is true or false, not {value!r}", f"{place}.{name}")
+            return default
         return value
 
     def _duration(self, fields: Fields, name: str, place: str) -> timedelta | None:

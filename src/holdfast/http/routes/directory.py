@@ -11,6 +11,7 @@ from holdfast.app.task_views import HumanTask
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.routes.dead_letters import numbered
+from holdfast.http.routes.tasks import AskedPlace
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 
@@ -187,8 +188,14 @@ async def end_absence(call: Call[NoQuery, None]) -> Done:
 
 async def list_stranded(call: Call[Paged, None]) -> Listing[HumanTask]:
     """List open questions that only deactivated people could decide."""
-    found = await call.calls.directory.open_tasks_of_inactive()
-    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.step_id])
+    size, place = call.page(call.query.limit), cursors.read(call.query.cursor, AskedPlace)
+    behind = (
+        None
+        if place is None
+        else cursors.resting(HumanTask, asked_at=place.asked_at, instance=place.instance, step_number=place.number)
+    )
+    found = await call.calls.directory.open_tasks_of_inactive(after=behind, limit=size + 1)
+    return cursors.listing(found, size, lambda each: [each.asked_at, each.instance, each.step_number])
 
 
 async def list_changes(call: Call[ChangesQuery, None]) -> Listing[DirectoryChange]:

@@ -111,7 +111,9 @@ class Say(OnBehalf, frozen=True, kw_only=True):
     text: str
 
 
-class _Place(msgspec.Struct, frozen=True, array_like=True):
+class AskedPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Where a question stands in a list of open ones."""
+
     asked_at: datetime
     instance: UUID
     number: int
@@ -127,7 +129,7 @@ class _DecidedPlace(msgspec.Struct, frozen=True, array_like=True):
 async def list_tasks(call: Call[TaskQuery, None]) -> Listing[HumanTask]:
     """List questions that wait for an answer, oldest first: those in the caller's inbox, unless it says otherwise."""
     asked, size = call.query, call.page(call.query.limit)
-    place = cursors.read(asked.cursor, _Place)
+    place = cursors.read(asked.cursor, AskedPlace)
     behind = (
         None
         if place is None

@@ -8,7 +8,7 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.question import Given, Question, Seat, begun, shown
+from holdfast.machine.runs.question import Given, Question, Seat, begun
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import State, Step
 
@@ -78,7 +78,8 @@ def candidate_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor
     if seat_of(question, actor):
         return None
     return _decided_by_other(question, step, actor) or refused(
-        Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {step.node!r}: it asks {_asked(question)}"
+        Refusal.NOT_ALLOWED,
+        f"{actor.id!r} may not answer {step.node!r}, which asks others; they can reassign it, or delegate it",
     )
 
 
@@ -172,10 +173,3 @@ def _decided_by_other(question: Question, step: Step, actor: Actor) -> Rejection
             told = f"{given.outcome} by {given.actor!r} at {given.at} for the role {seat.person.name!r}"
             return refused(Refusal.ALREADY_DECIDED, f"step {step.number} was {told}, and a decision stands")
     return None
-
-
-def _asked(question: Question) -> str:
-    people = [seat.person for _, seat in question.asked]
-    if len(people) == 1 and people[0].kind == "role":
-        return f"those with the role {people[0].name!r}"
-    return ", ".join(shown(each) for each in people) or "nobody at present"

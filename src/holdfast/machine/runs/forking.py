@@ -12,10 +12,12 @@ from collections.abc import Iterator
 import msgspec
 
 from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.commands import PassDeadline
 from holdfast.machine.runs.events import WorkflowForked
+from holdfast.machine.runs.law import override_refusal
 from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.runs.patches import patched
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -37,6 +39,10 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     problem = fork_problem(turn.routes, command.state)
     if problem:
         return refused(Refusal.NO_FORK, f"no workflow can begin where {command.origin} was at {command.at}: {problem}")
+    lost = approvals_passed(turn.routes, command.state) if command.patch else []
+    if lost and override_refusal(turn.routes.graph, turn.moment.actor) is not None:
+        told = f"{', '.join(map(repr, lost))} was decided on other data; fork where it is still open, so that it is asked again"
+        return refused(Refusal.NO_FORK, told)
     state = beginning(command.state, command.patch)
     if not all(is_within(turn.routes, token.data) for token in (*state.tokens.values(), *state.parked.values())):
         return too_large(turn.routes, "the patch")
@@ -107,6 +113,11 @@ def fork_problem(routes: GraphIndex, state: State) -> str:
         if routes.node(node).op.is_protected:
             return f"it had passed {node!r}, a protected gate, which nobody passes without its leave; take an earlier point"
     return "" if _rests(state) else "it was in the midst of a decision"
+
+
+def approvals_passed(routes: GraphIndex, state: State) -> list[str]:
+    """The questions to people that a run has left behind: with other data they are void, and have to be asked again."""
+    return list(dict.fromkeys(node for node in _passed(state) if isinstance(routes.node(node).op, Human)))
 
 
 def _passed(state: State) -> Iterator[str]:

@@ -161,14 +161,19 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> A
 
 
 def _resumed(turn: Turn, command: ResumeWorkflow) -> WorkflowResumed:
-    moment = turn.moment
+    moment, state = turn.moment, turn.state
+    name, told = command.trigger_id, None
+    if command.trigger == "approval" and not name and state.reason == APPROVED and state.decided:
+        decided = next(reversed(state.decided))  # It was left to whoever resumes when this was answered.
+        name, told = f"{moment.instance}:{decided}", state.decided[decided]
     return WorkflowResumed(
         request=command.request or str(moment.derive_id(RESUME)),
         by=moment.actor.id,
         reason=command.reason,
         trigger=command.trigger,
-        trigger_id=command.trigger_id,
+        trigger_id=name,
         data=command.data,
+        told=told,
     )
 
 
