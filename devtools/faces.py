@@ -50,6 +50,7 @@ MODULES = (
     "pauses",
     "keys",
     "sessions",
+    "audit",
     "refusals",
     "repeats",
     "schedules",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, indefinite
 from holdfast.expressions.characters import JOINERS, describe, is_hidden
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.changes import Change
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.kernel.vocabulary import is_whole
@@ -34,7 +36,7 @@ from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
 from holdfast.store.haste import check_haste, sent_off
-from holdfast.store.port import Keeper
+from holdfast.store.port import Keeper, Parts
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, Header, ReceiptKey
 
@@ -42,6 +44,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 _STEPS: Final = frozenset({".", ".."})
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+_OWN: Final = "holdfast."
+"""How the modules of the engine are called."""
 _LAST_SEQUENCE = 2**31 - 1
 """No history is longer."""
 _LAST_NUMBER = 2**63 - 1
@@ -89,12 +94,12 @@ class Desk:
         """The desk of another request."""
         return self._another(request, None, is_looked_up=is_looked_up)
 
-    def acting_as(self, who: Actor | str | RequestContext) -> Desk:
+    def acting_as(self, who: Actor | str | RequestContext, reason: str = "") -> Desk:
         """The desk of another request, or of the same tenant by another actor; one that is given by id alone has no rights."""
         if isinstance(who, RequestContext):
-            return self.acting(who)
-        # What a token says of one actor it does not say of another.
-        return self.acting(replace(self.request, actor=checked_actor(who), claims={}))
+            return self.acting(replace(who, reason=reason) if reason else who)
+        # What a token says of one actor it does not say of another; nor does one speak for another.
+        return self.acting(replace(self.request, actor=checked_actor(who), claims={}, reason=reason))
 
     def within(self, connection: object) -> Desk:
         """The desk of the same request in a transaction that the caller has open."""
@@ -207,6 +212,8 @@ class Desk:
         early = None if self.registry.rate is None else self.registry.rate.refusal(self.tenant, command)
         if early is not None:
             return failed(early)
+        command, why = _reasoned(command, self.request.reason)
+        comment = comment or why
         try:
             checked_text(comment, "comment")
         except HoldfastError as error:
@@ -245,6 +252,58 @@ class Desk:
     def reply(self) -> Reply[T]:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
         return Reply() if self.service.has_threads else DrivenReply()
+
+    def changed(
+        self,
+        subject: str,
+        name: str,
+        action: str,
+        *,
+        before: Mapping[str, object] = _NOTHING,
+        after: Mapping[str, object] = _NOTHING,
+        reason: str = "",
+        tenant: str = "",
+    ) -> Change:
+        """What the actor of this request is about to change that is no instance, for `record`; only what is different before and after is told."""
+        shared, actor = self.service.shared, self.request.actor
+        now = shared.clock.now()
+        is_other = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+        return Change(
+            tenant=tenant or self.tenant,
+            subject=subject,
+            name=name,
+            action=action,
+            before={key: value for key, value in before.items() if key in is_other},
+            after={key: value for key, value in after.items() if key in is_other},
+            reason=checked_text(reason, "reason") or self.request.reason,
+            actor=actor.id,
+            on_behalf_of=actor.on_behalf_of,
+            trace=self.request.trace,
+            at=now,
+            mark=str(shared.chance.new_id(now)),
+        )
+
+    def record(
+        self,
+        change: Change | Callable[[T], Change | None],
+        work: Callable[[Parts], T],
+        *,
+        may_repeat: bool = False,
+    ) -> T:
+        """Change something, and write down who did: in one transaction.
+
+        `change` may depend on what came of the work. Where that is None, or the work says False, nothing was done, and nothing is written.
+        """
+
+        def both(parts: Parts) -> T:
+            with parts.together():
+                result = work(parts)
+                told = change(result) if callable(change) else change
+                if told is not None and result is not False:
+                    parts.changes().add(told)
+                return result
+
+        return self.service.operate(both, may_repeat=may_repeat)
 
     def keep(self, work: Callable[[Keeper], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
         """Have work of an operator done, on the connection that is kept for it."""
@@ -344,6 +403,21 @@ class Desk:
         return folded(loaded, program, lambda: reader.load(address, whole=True))
 
 
+def _reasoned(command: object, reason: str) -> tuple[object, str]:
+    """A command of the engine's own with the reason of its request, if it has a place for one and was given none; and why it is given."""
+    if not type(command).__module__.startswith(_OWN):  # What the commands of an application mean is its own matter.
+        return command, reason
+    own = getattr(command, "reason", None)
+    if own == "" and reason:
+        return replace(command, reason=reason), reason  # type: ignore[type-var]  # It is a struct.
+    return command, own or reason
+
+
+def told_at(at: datetime | None) -> str | None:
+    """An instant as a change tells it."""
+    return None if at is None else at.isoformat()
+
+
 def nothing(_outcome: Outcome) -> None:
     """The answer to a command of which the caller only wants to know that it was carried out."""
 
@@ -432,6 +506,7 @@ def checked_request(given: object) -> RequestContext:
     checked_key(given.partition, "partition", may_be_empty=True)
     checked_key(given.trace, "trace", may_be_empty=True)
     checked_key(given.idempotency_key, "idempotency key", may_be_empty=True)
+    checked_text(given.reason, "reason")
     actor = given.actor
     if not isinstance(given.claims, dict):
         raise PayloadError(f"the claims of a request are a dict, not {indefinite(type(given.claims))}")

@@ -384,11 +384,6 @@ class Service:
         """Whether the present thread is one of the service's own."""
         return self.committer.is_here() or any(loop.is_here() for loop in self._loops)
 
-    def maintain(self, mode: Maintenance) -> None:
-        """Switch maintenance mode, for all processes; the others hear of it within a second."""
-        self.operate(lambda parts: parts.keeper().maintain(mode), may_repeat=True)
-        self.watch.tell(mode)
-
     @property
     def maintenance(self) -> Maintenance:
         """The maintenance mode, as far as this process knows."""

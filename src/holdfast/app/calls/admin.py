@@ -15,7 +15,7 @@ from holdfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingH
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.runtime.replies import Reply
-from holdfast.store.shapes import Maintenance
+from holdfast.store.shapes import SHARED_TENANT, Maintenance
 
 _USE_NOTED = timedelta(minutes=1)
 """A key or a session that was used since then is not noted again."""
@@ -172,7 +172,15 @@ class FutureAdmin:
         return self._desk.read(read)
 
     def _maintain(self, mode: Maintenance) -> Reply[None]:
-        return self._desk.read(lambda: self._desk.service.maintain(mode))
+        service = self._desk.service
+
+        def switch() -> None:
+            before, after = {"mode": service.maintenance}, {"mode": mode}
+            change = self._desk.changed("maintenance", "*", "switch", before=before, after=after, tenant=SHARED_TENANT)
+            self._desk.record(change, lambda parts: parts.keeper().maintain(mode), may_repeat=True)
+            service.watch.tell(mode)
+
+        return self._desk.read(switch)
 
 
 def _without_own(worker: WorkerInfo) -> WorkerInfo:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from holdfast.app.desk import Desk, checked_key, checked_name, checked_text
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
+from holdfast.kernel.changes import Change
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.asks import Stage
 from holdfast.people.chains import Chain, chain_of, checked_stages, stage_bytes
@@ -25,7 +28,7 @@ class FutureChains:
         self._desk = desk
 
     def publish(
-        self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = ""
+        self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = "", reason: str = ""
     ) -> Reply[Chain]:
         """Publish a chain, as the version behind the newest one; if that one says the same, it stays the newest.
 
@@ -51,7 +54,13 @@ class FutureChains:
                 published_by=request.actor.id,
                 published_at=now,
             )
-            stored = service.operate(lambda parts: parts.chains().publish(given), may_repeat=True)
+            told = self._desk.changed("chain", given.name, "publish", reason=reason)
+
+            def version_of(stored: Edition | None) -> Change | None:
+                is_new = stored is not None and stored.published_at == now
+                return msgspec.structs.replace(told, after={"version": stored.version}) if stored and is_new else None
+
+            stored = self._desk.record(version_of, lambda parts: parts.chains().publish(given), may_repeat=True)
             assert stored is not None, "it replaces whatever there is"
             return chain_of(stored)
 

@@ -15,6 +15,7 @@ from holdfast.app.in_force import workflow_of
 from holdfast.app.rule_reading import read_rules
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.changes import Change
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.working_time import calendars_of
 from holdfast.people.notices.manners import manners_of
@@ -135,7 +136,15 @@ class FutureCharters:
             published_at=service.shared.clock.now(),
         )
         expected = None if replaces is None else checked_after(replaces)
-        stored = service.operate(lambda parts: parts.charters().publish(given, replaces=expected), may_repeat=True)
+        change = self._desk.changed("charter", given.name, "publish", reason=comment)
+
+        def version_of(made: Edition | None) -> Change | None:
+            is_new = made is not None and made.published_at == given.published_at
+            return msgspec.structs.replace(change, after={"version": made.version}) if made and is_new else None
+
+        stored = self._desk.record(
+            version_of, lambda parts: parts.charters().publish(given, replaces=expected), may_repeat=True
+        )
         if stored is None:
             told = f"{name} is not at version {expected} any more; look at it again"
             raise RejectedError(reason="version_conflict", message=told)

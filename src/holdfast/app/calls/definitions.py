@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from holdfast.app.calls.start import check_input
@@ -22,6 +24,7 @@ from holdfast.app.definition_files import (
     taken,
     words_of,
 )
+from holdfast.app.definitions import Storing, Writing
 from holdfast.app.desk import Desk, checked_flag, checked_text
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo, shown
 from holdfast.app.pause_points import PausePoint, PauseTrigger, pause_points
@@ -33,11 +36,12 @@ from holdfast.authoring.definition import Definition, TypedDefinition, definitio
 from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import ConfigurationError, DefinitionError, NotFoundError
 from holdfast.kernel.actor import RequestContext
+from holdfast.kernel.changes import Change
 from holdfast.machine.graphs.compiler import copy_graph, graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.replies import Reply
 from holdfast.store.findings import Archiving
-from holdfast.store.shapes import SHARED_TENANT
+from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 
 class FutureDefinitions:
@@ -48,7 +52,9 @@ class FutureDefinitions:
         self._owner = owner
         """For whom workflows are published; None if for all tenants."""
 
-    def publish(self, definition: Mapping[str, object] | str | bytes | Definition) -> Reply[DefinitionInfo]:
+    def publish(
+        self, definition: Mapping[str, object] | str | bytes | Definition, *, reason: str = ""
+    ) -> Reply[DefinitionInfo]:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `data` gives.
 
         It is checked like one that was built; its handlers are registered with `engine.handle`. What the engine itself publishes all
@@ -60,7 +66,7 @@ class FutureDefinitions:
             made = definition if isinstance(definition, Definition) else definition_of(definition)
             self._desk.registry.check_free(made.graph)
             library = self._desk.registry.library
-            library.publish(made, request=self._owner)
+            library.publish(made, request=self._owner, write=self._writing(reason))
             stored = [each for each in library.listed(self._desk.tenant) if each.name == made.name]
             own = [each for each in stored if each.version == made.version]
             return shown(own[-1], DefinitionInfo)
@@ -82,7 +88,9 @@ class FutureDefinitions:
 
         return self._desk.read(check)
 
-    def publish_file(self, text: str | bytes, *, name: str = "the file", check: bool = False) -> Reply[FilePublication]:
+    def publish_file(
+        self, text: str | bytes, *, name: str = "the file", check: bool = False, reason: str = ""
+    ) -> Reply[FilePublication]:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
 
         With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
@@ -98,7 +106,7 @@ class FutureDefinitions:
                 raise refused_file(name, prospects)
             for each in found:
                 self._desk.registry.check_free(each.graph)
-            self._desk.registry.library.publish_all(found, request=self._owner)
+            self._desk.registry.library.publish_all(found, request=self._owner, write=self._writing(reason))
             return FilePublication(is_published=True, workflows=prospects)
 
         return self._desk.read(write)
@@ -138,9 +146,9 @@ class FutureDefinitions:
         """
         return self._set_aside(definition, version, is_archived=True, reason=reason)
 
-    def restore(self, definition: DefinitionLike, version: str | int) -> Reply[None]:
+    def restore(self, definition: DefinitionLike, version: str | int, *, reason: str = "") -> Reply[None]:
         """Take a version that was archived into use again."""
-        return self._set_aside(definition, version, is_archived=False)
+        return self._set_aside(definition, version, is_archived=False, reason=reason)
 
     def archived(self) -> Reply[builtins.list[ArchivedDefinition]]:
         """The versions that are out of use, by name, each oldest first."""
@@ -158,11 +166,38 @@ class FutureDefinitions:
             told = Archiving(by, now, checked_text(reason, "reason")) if is_archived else None
             name, pinned = checked_definition(definition, version)
             owner = SHARED_TENANT if self._owner is None else self._owner.tenant
-            library = self._desk.registry.library
-            if not pinned or not library.archive(owner, name, pinned, told):
+            before, after = ({"is_archived": each} for each in (not is_archived, is_archived))
+            action = "archive" if is_archived else "restore"
+            change = self._desk.changed(
+                "definition", f"{name} {pinned}", action, before=before, after=after, reason=reason, tenant=owner
+            )
+            is_there = bool(pinned) and self._desk.record(
+                change, lambda parts: parts.definitions().archive(owner, name, pinned, told)
+            )
+            self._desk.registry.library.refresh_archived()
+            if not is_there:
                 raise NotFoundError("version of a workflow", f"{name} {pinned}".strip(), hint="name one of your own")
 
         return self._desk.read(write)
+
+    def _writing(self, reason: str) -> Writing:
+        """Has definitions stored, with who published them and why; those that were there already are no news."""
+        owner = SHARED_TENANT if self._owner is None else self._owner.tenant
+
+        def told(now: datetime, stored: builtins.list[StoredDefinition]) -> Change | None:
+            new = [each for each in stored if each.published_at == now]
+            after = {each.name: {"version": each.version, "hash": each.hash} for each in new}
+            names = ", ".join(sorted(after))
+            return (
+                self._desk.changed("definition", names, "publish", after=after, reason=reason, tenant=owner)
+                if new
+                else None
+            )
+
+        def write(work: Storing, now: datetime) -> builtins.list[StoredDefinition]:
+            return self._desk.record(partial(told, now), lambda parts: work(parts.definitions()))
+
+        return write
 
     def list(self) -> Reply[builtins.list[DefinitionInfo]]:
         """All published versions of all workflows, by name, each oldest first."""

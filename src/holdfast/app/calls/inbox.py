@@ -54,7 +54,7 @@ class FutureInbox:
             needs_roles=lambda found: any(mask_for(self._desk, DOCUMENTS, each.definition) for each in found),
         )
 
-    def bury(self, message: MessageLike) -> Reply[None]:
+    def bury(self, message: MessageLike, *, reason: str = "") -> Reply[None]:
         """Move a command that waits, for example because no code can read it, to the dead letters: it can be discarded or requeued there."""
 
         def move() -> None:
@@ -69,7 +69,7 @@ class FutureInbox:
                     return False
                 return inbox.bury(found[0].claim, dead_message(found[0], error=GivenUpError(), now=now))
 
-            if not self._desk.service.operate(bury):
+            if not self._desk.record(self._desk.changed("message", str(number), "bury", reason=reason), bury):
                 raise NotFoundError("message", number)
             self._desk.service.hint()  # Those behind it need not wait any more.
 

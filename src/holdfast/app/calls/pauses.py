@@ -6,7 +6,7 @@ import builtins
 from datetime import datetime, timedelta
 
 from holdfast.app.calls.deciders import AnyKind
-from holdfast.app.desk import Desk, checked_before, checked_key, checked_limit, checked_tenant, checked_text
+from holdfast.app.desk import Desk, checked_before, checked_key, checked_limit, checked_tenant, checked_text, told_at
 from holdfast.app.operator_views import PauseInfo
 from holdfast.app.paused import Paused, check_known, named, permitted
 from holdfast.app.references import DefinitionLike, PauseLike, checked_pause
@@ -61,7 +61,13 @@ class FuturePauses:
                 paused_at=now,
                 until=_checked_end(until, now),
             )
-            stands = self._desk.service.operate(lambda parts: parts.pauses().begin(asked), may_repeat=True)
+            told = {"clock": asked.clock, "until": told_at(asked.until)}
+            change = self._desk.changed("pause", str(scope), "pause", after=told, reason=reason, tenant=scope.tenant)
+            stands = self._desk.record(
+                lambda made: change if _is_same(made, asked, until) and made.paused_at == now else None,
+                lambda parts: parts.pauses().begin(asked),
+                may_repeat=True,
+            )
             if not _is_same(stands, asked, until):
                 raise _differs(stands)
             self._desk.service.follow_pauses()
@@ -98,8 +104,12 @@ class FuturePauses:
             pauses = self._paused().standing()
             stands = next((each for each in pauses if each.scope == scope and number in {None, each.id}), None)
             now = service.shared.clock.now()
-            if stands is None or not service.operate(
-                lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at))
+            before, after = {"ended_at": None}, {"ended_at": told_at(now)}
+            change = self._desk.changed(
+                "pause", str(scope), "resume", before=before, after=after, reason=why, tenant=scope.tenant
+            )
+            if stands is None or not self._desk.record(
+                change, lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at))
             ):
                 raise _not_paused(scope, [each for each in pauses if self._may_see(each)])
             service.follow_pauses()

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from holdfast.app import workflow_views as views
+from holdfast.app.acts import AuditEntry, audit_of
 from holdfast.app.calls.instances import deleted
 from holdfast.app.desk import (
     Desk,
@@ -140,6 +141,10 @@ class FutureRun(Handle, Generic[R]):
             return teller.page(reader, header.id, after=start, limit=most)
 
         return self._look_masked(read)
+
+    def audit(self) -> Reply[list[AuditEntry]]:
+        """What people did to the run, each act once: who, for whom, why, and what was so before and after. The history tells the rest."""
+        return self._look(lambda reader: audit_of(self._desk, reader, workflow_row(reader, self.id).id))
 
     def tasks(self) -> Reply[list[HumanTask]]:
         """The questions of the run to people, answered ones included."""
@@ -400,9 +405,9 @@ class FutureRun(Handle, Generic[R]):
 
     # -- its end
 
-    def delete(self, *, force: bool = False) -> Reply[None]:
+    def delete(self, *, force: bool = False, reason: str = "") -> Reply[None]:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
-        return self._desk.read(lambda: deleted(self._desk, self.id, force=force))
+        return self._desk.read(lambda: deleted(self._desk, self.id, force=force, reason=reason))
 
     # -- how
 

@@ -279,7 +279,14 @@ def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | Non
     if not seat:
         told = f"{task.actor.id!r} has no decision on {step.node!r} that could be withdrawn"
         return refused(Refusal.NOTHING_DECIDED, told)
-    turn.emit(DecisionWithdrawn(step=step.number, seat=seat, actor=task.actor.id, reason=command.reason))
+    withdrawn = DecisionWithdrawn(
+        step=step.number,
+        seat=seat,
+        actor=task.actor.id,
+        reason=command.reason,
+        on_behalf_of=task.actor.on_behalf_of,
+    )
+    turn.emit(withdrawn)
     return None
 
 

@@ -154,6 +154,8 @@ class Database:
         """Readers that nobody uses. They do not belong to threads, which come and go."""
         self._loan: Loan | None = None
         """The writing connection in the hands of user code."""
+        self._is_joined = False
+        """Whether the thread that has the lock writes several things in one transaction."""
         self._is_marked = False
         """Whether something that user code did sticks to the writer, which is replaced then."""
         self._is_closed = False
@@ -180,9 +182,37 @@ class Database:
         return bool(self._path)
 
     @contextmanager
+    def joined(self) -> Iterator[None]:
+        """One transaction around all that the thread writes in the block: what `writing` does there is a part of it."""
+        with self.writing():
+            self._is_joined = True
+            try:
+                yield
+            finally:
+                self._is_joined = False
+
+    @contextmanager
+    def _part(self) -> Iterator[sqlite3.Connection]:
+        """A part of the transaction that the thread has open: it alone is undone when the block raises."""
+        connection = self._writer
+        connection.execute("savepoint part")
+        try:
+            yield connection
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("rollback to part")
+                connection.execute("release part")
+            raise
+        connection.execute("release part")
+
+    @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that may write: committed at the end of the block, rolled back when it raises."""
         check_haste()
+        if self._is_joined and self._lock.is_mine:
+            with self._part() as connection:
+                yield connection
+            return
         self.refuse_inside()
         with self._lock, translated(self.url):
             connection = self._writer

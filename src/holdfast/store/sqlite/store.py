@@ -17,6 +17,7 @@ from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.blueprints import SQLiteBlueprints
 from holdfast.store.sqlite.borrowing import borrowed
+from holdfast.store.sqlite.changes import SQLiteChanges
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
 from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_within
 from holdfast.store.sqlite.database import Database
@@ -102,6 +103,16 @@ class SQLiteParts:
     def people(self) -> SQLitePeople:
         """For whoever asks who is asked."""
         return SQLitePeople(self._database)
+
+    def changes(self) -> SQLiteChanges:
+        """For whoever changes something, and for auditors."""
+        return SQLiteChanges(self._database)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """One transaction around all that is written in the block."""
+        with self._database.joined():
+            yield
 
     def chains(self) -> SQLiteEditions:
         """For whoever resolves approval chains."""

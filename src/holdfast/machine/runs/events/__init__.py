@@ -40,6 +40,7 @@ from holdfast.machine.runs.events.pause import (
     WorkflowResumed,
 )
 from holdfast.machine.runs.events.repair import (
+    ActNoted,
     BranchCancelled,
     DataChanged,
     MoveBackStarted,
@@ -103,6 +104,7 @@ from holdfast.machine.runs.events.token import (
 
 __all__ = [
     "AbortStarted",
+    "ActNoted",
     "ApprovalsApplied",
     "ApprovalsKept",
     "ApprovalsVoided",
@@ -357,6 +359,7 @@ Event: TypeAlias = (
     | MoveBackStarted
     | MovedBack
     | WorkflowForked
+    | ActNoted
     | TaskReminded
     | TaskEscalated
     | NotificationsSent
