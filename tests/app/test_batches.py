@@ -279,6 +279,47 @@ def test_many_are_started_and_followed_to_their_ends(place: Place) -> None:
     proved(engine, found)
 
 
+@pytest.mark.parametrize("end", ["completed", "failed", "cancelled", "aborted"])
+def test_a_started_run_is_done_only_if_it_completes(place: Place, end: str) -> None:
+    """The item of a run that completed is done; the item of a run that ended in any other way has failed, and says how it ended."""
+    engine = opened(place).register(Saga("weak").step("print", _print, attempts=1).build())
+    broken.add("bad")
+    definition = "weak" if end == "failed" else "ask"
+    batch = engine.batches.begin("start", inputs=[{"name": "bad"}], definition=definition, follow=HOUR)
+    engine.drain()
+    (found,) = engine.runs.list(parent=batch.instance).items
+    run = engine.run(found.id)
+    match end:
+        case "completed":
+            run.signal("done")
+        case "cancelled":
+            engine.futures.run(found.id).cancel()
+        case "aborted":
+            run.abort()
+        case _:
+            pass  # It has failed by itself.
+    engine.drain()
+    assert run.describe().status == end
+    ((status, detail),) = items(engine, batch)
+    assert status == ("done" if end == "completed" else "failed")
+    assert detail.startswith("" if end == "completed" else f"it ended as {end}")
+    assert bool(detail) is (end != "completed")
+    proved(engine, engine.batches.get(batch.id))
+
+
+def test_a_batch_that_is_cancelled_says_what_became_of_what_was_being_tried(place: Place) -> None:
+    """Items in a worker's hands when the batch is cancelled have an outcome; the batch ends after them, not before."""
+    engine = opened(place)
+    runs = [engine.start("ask") for _ in range(2)]
+    engine.drain()
+    batch = engine.batches.begin("pause", runs)
+    assert engine.batches.cancel(batch.id, "enough").counts.waiting == 2
+    engine.drain()
+    batch = engine.batches.get(batch.id)
+    assert (batch.status, items(engine, batch)) == ("cancelled", [("done", "")] * 2)
+    proved(engine, batch)
+
+
 def test_a_batch_keeps_to_its_rate_and_can_be_cancelled(place: Place) -> None:
     """No more items are tried in a second than it may, and those that were not tried when it is cancelled never are."""
     engine = opened(place)

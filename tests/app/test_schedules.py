@@ -130,6 +130,34 @@ def test_a_run_that_is_stopped_for_another_makes_room_when_it_has_ended(place: P
     assert engine.runs.get(first).status == "cancelled"
 
 
+def test_a_run_that_has_not_started_yet_is_stopped_for_another_when_it_has(place: Place) -> None:
+    """A fire that replaces one whose start is on its way waits for that start, cancels its run and then begins."""
+    engine = opened(place)
+    engine.schedules.put("s", "slow", every=DAY, overlap="cancel_running")
+    engine.schedules.trigger("s", command_id="1")
+    engine.schedules.trigger("s", command_id="2")
+    assert [each.status for each in engine.schedules.fires("s")] == ["buffered", "starting"]
+    engine.drain()
+    assert [each.status for each in engine.schedules.fires("s")] == ["started", "cancelled"]
+    assert [each.status for each in engine.runs.list().items] == ["running", "cancelled"]
+    proved(engine)
+
+
+def test_a_schedule_that_is_put_while_it_is_paused_stays_paused(place: Place) -> None:
+    """Another plan for a paused schedule starts nothing until the schedule is resumed, and then counts."""
+    engine = opened(place)
+    engine.schedules.put("s", "note", every=HOUR)
+    engine.schedules.pause("s")
+    put = engine.schedules.put("s", "note", every=2 * HOUR)
+    assert (put.status, put.next_at, put.every_seconds) == ("paused", None, 7200)
+    engine.advance(5 * HOUR)
+    assert fired(engine) == []
+    assert engine.schedules.resume("s").next_at == START + 6 * HOUR
+    engine.advance(HOUR)
+    assert fired(engine) == [("01 18:00", "time", "completed")]
+    proved(engine)
+
+
 @pytest.mark.row("G-18")
 def test_a_pause_is_not_made_up_for_and_an_absence_is(place: Place) -> None:
     """Times that pass while it is paused are gone; of those that nobody was there for, the last one is made up for, and the others are told."""
@@ -183,6 +211,33 @@ def test_a_period_is_made_up_for_one_after_the_other_or_at_once(place: Place) ->
     assert len(engine.runs.list(definition="note", status="completed").items) == 6
     assert engine.schedules.get("h").backfills == []
     proved(engine, "h")
+
+
+def test_a_period_that_is_made_up_for_holds_up_no_time(place: Place) -> None:
+    """Runs of a backfill and runs of the ordinary times do not overlap in the sense of the policy: neither waits for the other, is skipped for it or cancels it."""
+    for overlap in ("skip", "buffer_one", "cancel_running"):
+        engine = opened(place)
+        engine.schedules.put(overlap, "slow", every=DAY, overlap=overlap)
+        engine.schedules.backfill(overlap, START - DAY, START)
+        engine.drain()
+        engine.schedules.trigger(overlap)
+        engine.drain()
+        found = reversed(engine.schedules.fires(overlap))
+        assert [(each.why, each.status) for each in found] == [("backfill", "started"), ("manual", "started")]
+        proved(engine, overlap)
+
+
+def test_a_schedule_makes_up_for_ten_periods_at_a_time(place: Place) -> None:
+    """An eleventh backfill is refused until one of the ten is over or all are stopped."""
+    engine = opened(place)
+    engine.schedules.put("s", "slow", every=HOUR)
+    for _ in range(10):
+        engine.schedules.backfill("s", START, START + 5 * HOUR)
+    with pytest.raises(RejectedError) as refused:
+        engine.schedules.backfill("s", START, START + 5 * HOUR)
+    assert refused.value.reason == "too_many_backfills"
+    engine.schedules.stop_backfills("s")
+    assert len(engine.schedules.backfill("s", START, START + 5 * HOUR).backfills) == 1
 
 
 def test_a_long_period_takes_several_commits() -> None:

@@ -236,7 +236,7 @@ def test_a_crash_anywhere_changes_nothing(new_store: NewStore, name: str) -> Non
 def test_a_second_crash_during_the_recovery_changes_nothing(new_store: NewStore, name: str) -> None:
     """The process that takes over dies as well, and the third one finishes."""
     scenario, whole = SCENARIOS[name]
-    assert tried(scenario, new_store, every=4, on_server=10, again_after=3).outcome == (whole, [], 0)
+    assert tried(scenario, new_store, on_server=10, again_after=3).outcome == (whole, [], 0)
 
 
 @pytest.mark.long

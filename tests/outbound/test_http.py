@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import ssl
 import threading
 import zlib
@@ -87,13 +88,32 @@ def test_the_address_that_was_judged_is_the_one_that_is_reached(server: Server) 
     assert len(server.received) == 1
 
 
-def test_of_several_addresses_only_those_that_are_allowed_are_tried(server: Server) -> None:
-    """A name with a public and a private address leads nowhere private."""
+@pytest.mark.parametrize(
+    ("found", "allowed", "permitted"),
+    [
+        (["10.0.0.1", "127.0.0.1"], ["127.0.0.1"], ["127.0.0.1"]),
+        (["127.0.0.1", "10.0.0.1"], ["127.0.0.0/8"], ["127.0.0.1"]),
+        (["93.184.216.34", "10.0.0.1"], [], ["93.184.216.34"]),
+        (["10.0.0.1", "93.184.216.34", "127.0.0.1"], [], ["93.184.216.34"]),
+        (["10.0.0.1", "93.184.216.34"], ["both.example"], ["10.0.0.1", "93.184.216.34"]),
+        (["10.0.0.1", "93.184.216.34"], ["other.example"], ["93.184.216.34"]),
+    ],
+)
+def test_of_several_addresses_only_those_that_are_allowed_are_tried(
+    monkeypatch: pytest.MonkeyPatch, found: list[str], allowed: list[str], permitted: list[str]
+) -> None:
+    """A name with a permitted and a private address is tried at the permitted one alone, whatever the order; a name that is allowed is tried at all of its addresses."""
+    tried: list[str] = []
 
-    def resolve(host: str, _port: int) -> list[str]:
-        return ["10.0.0.1", "127.0.0.1"]
+    def connect(address: tuple[str, int], timeout: float | None = None) -> Line:
+        tried.append(address[0])
+        raise ConnectionRefusedError("nobody listens")
 
-    assert sent(f"http://both.example:{server.port}/", outbound=Outbound(LOCAL, resolve=resolve)).status == 200
+    monkeypatch.setattr(socket, "create_connection", connect)
+    outbound = Outbound(Allowance.of(allowed), resolve=lambda _host, _port: found)
+    with pytest.raises(Retry, match="nobody listens"):
+        sent("http://both.example/", outbound=outbound)
+    assert tried == permitted
 
 
 def test_a_name_that_nobody_knows_may_be_known_later() -> None:
@@ -433,6 +453,18 @@ def test_every_redirection_is_judged_again(server: Server) -> None:
     server.answers = [_leading("/")]
     assert sent(start, outbound=outbound, limits=Limits(redirects=3)).status == 302
     assert len(server.received) == count + 4
+
+
+def test_the_whole_time_covers_all_redirections(server: Server) -> None:
+    """A server that redirects again and again, each time just in time, keeps nobody longer than all of it may take."""
+
+    def redirect(line: Line, _request: Received) -> None:
+        server.closing.wait(SOON.total_seconds / 2)
+        line.sendall(_leading("/"))
+
+    server.answers = [redirect, redirect, redirect, answer({})]
+    with pytest.raises(Retry, match="has not answered in time"):
+        sent(server.url, limits=Limits(total_seconds=SOON.total_seconds, redirects=6))
 
 
 @pytest.mark.parametrize("to", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://a:b@127.0.0.1/"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -238,6 +238,72 @@ def test_a_list_says_for_whom_one_stands_in_by_the_directory(place: Place) -> No
     assert told("dan") == {question: "ann, bob, cat", expense_: "ann"}
     assert {each.stands_for for each in engine.tasks.list()} == {""}
     engine.acting("dan").tasks.approve(expense_, on_behalf_of=told("dan")[expense_])
+
+
+def _decides(engine: ManualEngine, name: str) -> bool:
+    """Whether somebody may decide a question to finance that is asked now."""
+    _, question = asked(engine)
+    try:
+        engine.acting(name).tasks.approve(question)
+    except ForbiddenError:
+        return False
+    return True
+
+
+def _asked_instead(engine: ManualEngine) -> bool:
+    """Whether Bob is asked in the place of Ann, which takes both her absence and her delegation."""
+    run = engine.acting("cat").start("boss")
+    engine.drain()
+    (task,) = run.tasks()
+    return [each.name for each in engine.tasks.get(task).people] == ["bob"]
+
+
+PERIODS: dict[str, tuple[Callable[[ManualEngine, datetime], object], Callable[[ManualEngine], bool]]] = {
+    "grant, to decide": (
+        lambda engine, day: engine.directory.grant("bob", "finance", begins_at=day, ends_at=day + DAY),
+        lambda engine: _decides(engine, "bob"),
+    ),
+    "grant, among the roles of a person": (
+        lambda engine, day: engine.directory.grant("bob", "finance", begins_at=day, ends_at=day + DAY),
+        lambda engine: "finance" in engine.directory.roles_of("bob"),
+    ),
+    "grant, among the holders of a role": (
+        lambda engine, day: engine.directory.grant("bob", "finance", begins_at=day, ends_at=day + DAY),
+        lambda engine: "bob" in [each.id for each in engine.directory.holders("finance")],
+    ),
+    "delegation, to decide": (
+        lambda engine, day: engine.directory.delegate("ann", "bob", begins_at=day, ends_at=day + DAY),
+        lambda engine: _decides(engine, "bob"),
+    ),
+    "delegation, to be asked": (
+        lambda engine, day: (
+            engine.directory.absent("ann"),
+            engine.directory.delegate("ann", "bob", begins_at=day, ends_at=day + DAY),
+        ),
+        _asked_instead,
+    ),
+    "absence": (
+        lambda engine, day: (
+            engine.directory.absent("ann", begins_at=day, ends_at=day + DAY),
+            engine.directory.delegate("ann", "bob"),
+        ),
+        _asked_instead,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PERIODS)
+def test_a_period_counts_from_its_beginning_to_its_end(place: Place, case: str) -> None:
+    """A role, a delegation and an absence of tomorrow count tomorrow: neither today nor the day after, wherever they are asked for."""
+    engine = office(place).register(Saga("boss").human("approve", ask="manager").build())
+    engine.directory.put("cat", manager="ann")
+    make, counts = PERIODS[case]
+    make(engine, place.clock.now() + DAY)
+    seen = []
+    for _ in range(3):
+        seen.append(counts(engine))
+        place.clock.move(DAY)
+    assert seen == [False, True, False]
 
 
 def test_without_a_directory_nothing_is_asked(place: Place) -> None:

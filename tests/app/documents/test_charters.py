@@ -79,7 +79,7 @@ def test_published_rules_are_judged_before_every_change(place: Place) -> None:
 
 @pytest.mark.row("E-884", "E-414", "E-421", "EH-08")
 def test_rules_after_a_change_have_something_sent_and_hold_nothing_up(place: Place, receiver: Receiver) -> None:
-    """Notices and requests go out after the commit; a rule that cannot be judged is told and undoes nothing; sensitive fields stay here."""
+    """Notices and requests go out after the commit; a rule that cannot be judged is told and undoes nothing."""
     engine = opened(place, Settings(outbound_allow=tuple(LOCAL)))
     hook: dict[str, object] = {"name": "hook", "effect": "webhook", "url": receiver.url, "on": ["update", "submit"]}
     broken: dict[str, object] = {**TELL, "name": "broken", "when": "entity.shipment_id == org.nothing.at_all"}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import msgspec
 import pytest
 
 from app.documents.blueprints import of
-from holdfast import Actor, ForbiddenError, PayloadError
+from holdfast import Actor, ForbiddenError, PayloadError, Settings
 from holdfast.app.document_views import MASKED
 from holdfast.testing import ManualEngine
+from people.test_webhook import LOCAL, Receiver, receiver
 from support.engines import Place
+
+__all__ = ["receiver"]
 
 CONTRACT = """
 entity_type: file
@@ -39,6 +43,7 @@ FIELDS = """memo: {type: string, visible_to: [hr]}
 """
 ANN = Actor(id="ann")
 HR = Actor(id="hera", roles=frozenset({"hr"}), capabilities=frozenset({"execution:read"}))
+ROOT = Actor(id="root", capabilities=frozenset({"*"}))
 AUDITOR = Actor(id="audra", capabilities=frozenset({"execution:read"}))
 SECRETS = ("HIDDEN-MEMO", "CODE-1", "CODE-2", "424242", "IBAN-1")
 GIVEN: dict[str, object] = {
@@ -140,3 +145,18 @@ def test_values_that_only_python_takes_for_the_same_are_a_change() -> None:
     assert (made.version, repr(made.data["loose"]), repr(made.data["box"])) == (3, "[True]", "{'n': 0.0}")
     assert [each.field for each in mine.diff("file", "F-1", 2, 3)] == ["box", "loose"]
     assert mine.mutate("file", "F-1", {"loose": [True], "box": {"n": 0.0}}).version == 3
+
+
+def test_a_webhook_of_a_rule_sends_no_field_that_is_not_for_everybody(place: Place, receiver: Receiver) -> None:
+    """Another system has no roles: fields that are sensitive, that are for some roles, or that hold such a part, stay here."""
+    engine = place.engine(Settings(outbound_allow=tuple(LOCAL)))
+    engine.contracts.publish(CONTRACT.format(version=1, fields=FIELDS))
+    hook: dict[str, object] = {"name": "hook", "effect": "webhook", "url": receiver.url, "on": ["create", "update"]}
+    of(engine, ROOT).charters.publish_rules("file", [hook])
+    mine = of(engine, ANN).documents
+    mine.create("file", {**GIVEN, "box": {"open": "to all"}}, id="F-1")
+    mine.mutate("file", "F-1", {"title": "y"})
+    engine.drain()
+    sent = [json.loads(each.body)["document"] for each in receiver.requests]
+    assert [each["data"] for each in sent] == [{"title": name, "box": {"open": "to all"}} for name in "xy"]
+    assert leaks(sent) == []

@@ -195,6 +195,18 @@ def test_timers_of_a_question_go_with_it(place: Place, ending: str) -> None:
     assert history(engine, instance, "task_reminded", "task_escalated") == before
 
 
+@pytest.mark.row("G-39")
+def test_a_rung_that_is_gone_up_by_hand_does_not_come_again_by_itself(place: Place) -> None:
+    """Escalating by hand takes the timer of that rung away: after the last rung none is left, and nothing fires."""
+    engine, instance = begun(place, escalate=Escalation(HOUR, to="user:bob"))
+    assert timers(engine, instance) == ["task:1:escalate"]
+    engine.tasks.escalate(f"{instance}:1")
+    assert timers(engine, instance) == []
+    engine.advance(2 * HOUR)
+    assert (status(engine, instance), engine.dead_letters.list()) == ("running", [])
+    assert len(history(engine, instance, "task_escalated")) == 1
+
+
 def test_people_are_told_when_they_are_asked_if_they_want_to_be(place: Place) -> None:
     """With `notify` those who are asked are told so by each of the channels; without it they look for themselves."""
     sent: list[str] = []
