@@ -179,11 +179,17 @@ def line(command: frame.Verb, raw: Mapping[str, Any]) -> list[str]:
         value = raw.get(each.name or "")
         if value is None or not isinstance(value, (str, bool, list, tuple)):
             continue
-        several = list(value) if isinstance(value, (list, tuple)) else [value]
+        several = [str(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
         if isinstance(each, click.Argument):
             behind += several
         elif isinstance(each, click.Option) and each.is_flag:
-            words += [each.opts[-1]] if value in {True, each.flag_value} else each.secondary_opts[-1:] if value is False else []
+            words += (
+                [each.opts[-1]]
+                if value in {True, each.flag_value}
+                else each.secondary_opts[-1:]
+                if value is False
+                else []
+            )
         else:
             words += [word for one in several for word in (each.opts[-1], one)]
     return [*words, "--", *behind]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import inspect
 import json
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from holdfast.client import AsyncClient, Client, shapes
+from holdfast.client.requests import Request
 from holdfast.http.openapi import document_of
 from holdfast.http.routes import ROUTES
 from support.repository import ROOT
@@ -98,3 +100,38 @@ def _any(kind: type) -> dict[str, object]:
     if kind is object:
         return {"description": "Any JSON."}
     raise NotImplementedError
+
+
+class Noting:
+    """A line to a server that keeps what it is to ask."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+
+    def ask(self, request: Request[object]) -> None:
+        """Keep a request."""
+        self.asked.append((request.path, request.parameters, request.content, request.headers))
+
+    def listen(self, request: Request[object], last: int) -> None:
+        """Keep a request for a stream."""
+        self.asked.append((request.path, last))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_every_argument_is_in_the_request(kind: type[Client | AsyncClient], name: str) -> None:
+    """Two values of any argument of a call make two requests."""
+    client = kind.__new__(kind)
+    call = getattr(client, name)
+    signature = inspect.signature(call).parameters
+    needed = {each.name: "1" for each in signature.values() if each.default is each.empty}
+    for each in signature:
+        line = Noting()
+        client._line = line  # type: ignore[assignment]
+        for value in ("2", "3"):
+            made = call(**{**needed, each: value})
+            if inspect.iscoroutine(made):
+                with contextlib.suppress(TypeError):  # The line answers at once.
+                    made.send(None)
+        first, second = line.asked
+        assert first != second, each

@@ -149,7 +149,7 @@ class _Sampling:
         """A value of this type; below a certain depth as little as it allows."""
         if hint is bool:
             return self._recorder.style.is_true
-        if isinstance(hint, collections.abc.Hashable) and hint in _PLAIN:
+        if hint in _PLAIN:
             return _PLAIN[hint]
         origin, arguments = get_origin(hint), get_args(hint)
         if origin in {Union, types.UnionType}:
@@ -172,9 +172,15 @@ class _Sampling:
         if is_shape(kind):
             return self._shape(kind, dict(zip(getattr(kind, "__parameters__", ()), arguments, strict=False)), depth)
         if isinstance(kind, type) and issubclass(kind, collections.abc.Mapping):
-            return {} if depth > _DEEPEST or not arguments else {
-                self._recorder.sample(arguments[0], depth=depth + 1): self._recorder.sample(arguments[1], depth=depth + 1)
-            }
+            return (
+                {}
+                if depth > _DEEPEST or not arguments
+                else {
+                    self._recorder.sample(arguments[0], depth=depth + 1): self._recorder.sample(
+                        arguments[1], depth=depth + 1
+                    )
+                }
+            )
         if isinstance(kind, type) and issubclass(kind, collections.abc.Iterable):
             several = [self._recorder.sample(each, depth=depth + 1) for each in arguments[:1] * self._length(depth)]
             made = {tuple: tuple, frozenset: frozenset, set: set}.get(kind, list)(several)
