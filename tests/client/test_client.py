@@ -307,9 +307,13 @@ class Interrupted(httpx.BaseTransport):
 
 def test_a_stream_that_was_cut_before_it_told_anything_misses_nothing(scene: Scene) -> None:
     """What happens while nobody listens, between a stream that had nothing to tell and the next one, is told by that."""
+    alone = scene.engine.as_tenant(
+        "alone"
+    )  # Runs of other tests may still be going on, and a stream tells of its whole tenant.
+    secret = alone.keys.create("test", actor="ann", capabilities=["*"]).secret
     began: list[UUID] = []
-    line = Interrupted(lambda: began.append(scene.engine.start("paid").id))
-    with Client(scene.address, scene.secret, retries=HASTY, transport=line) as client:
+    line = Interrupted(lambda: began.append(alone.start("paid").id))
+    with Client(scene.address, secret, retries=HASTY, transport=line) as client:
         first = next(client.stream_executions())
     assert first.value is not None
     assert (first.name, [UUID(first.value.id)], first.value.sequence) == ("changed", began, 1)
