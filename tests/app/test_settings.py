@@ -669,9 +669,10 @@ def _long_calls(live: Live, settings: Settings) -> object:
     engine = live.engine(settings).register(Saga("s").step("work", gate).build()).start_worker()
     run = engine.start("s")
     gate.entered()
+    found = [each.kind for each in engine.admin.incidents()]
     if settings.hung_after < DAY:
         eventually(lambda: bool(engine.admin.incidents()))
-    found = [each.kind for each in engine.admin.incidents()]
+        found = [each.kind for each in engine.admin.incidents()]
     gate.open()
     run.result(timeout=LONG_SECONDS)
     return found
@@ -758,7 +759,7 @@ CASES = {
         _reports_of_a_missing_handler_in_five_minutes, [(timedelta(minutes=1), 5), (timedelta(hours=1), 1)]
     ),
     "unreadable_after": Case(_misspelt_work, [(timedelta(minutes=1), 1), (DAY, 0)]),
-    "hung_after": Case(_long_calls, [(timedelta(milliseconds=1), ["hung_call"]), (DAY, [])]),
+    "hung_after": Case(_long_calls, [(timedelta(seconds=1), ["hung_call"]), (DAY, [])]),
     "collect_after": Case(_looks_of_the_collector, [(None, 700), (20_000, 20_000), (100, 700)]),
     "event_ttl": Case(_is_an_event_kept_after_two_days, [(7 * DAY, True), (DAY, False), (timedelta(0), False)]),
     "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),
