@@ -669,10 +669,9 @@ def _long_calls(live: Live, settings: Settings) -> object:
     engine = live.engine(settings).register(Saga("s").step("work", gate).build()).start_worker()
     run = engine.start("s")
     gate.entered()
-    found = [each.kind for each in engine.admin.incidents()]
     if settings.hung_after < DAY:
         eventually(lambda: bool(engine.admin.incidents()))
-        found = [each.kind for each in engine.admin.incidents()]
+    found = [each.kind for each in engine.admin.incidents()]
     gate.open()
     run.result(timeout=LONG_SECONDS)
     return found

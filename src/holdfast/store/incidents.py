@@ -61,7 +61,7 @@ class Incidents(Protocol):
         ...
 
     def long_calls(self, *, before: datetime, limit: int) -> list[LongCall]:
-        """The calls that workers took before an instant, the oldest first; the cost is that of all calls that are in hand."""
+        """The calls that workers took before an instant, the oldest first; the cost is that of the work that is there."""
         ...
 
     def undecidable(self, *, limit: int) -> list[Incident]:
