@@ -188,6 +188,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "handler": lambda: Saga("s").step("a", None),  # type: ignore[arg-type]
     "item_clash": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), item="a"),
     "item_name": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), item="1"),
+    "on_empty": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), on_empty="stop"),  # type: ignore[arg-type]
     "join_count": lambda: _forked().join("j", 3),
     "join_losers": lambda: _forked().join("j", "any", losers="forget"),  # type: ignore[arg-type]
     "join_strategy": lambda: _forked().join("j", "most"),  # type: ignore[arg-type]

@@ -350,6 +350,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         "a",
         alone(timed(escalation=(g.Rung(after_ms=5, outcome="rejected"), g.Rung(after_ms=6, role="s")))),
     ),
+    "a word for no items": ("on_empty", "a", followed(g.Split(items=LIST, on_empty="stop"), "a b branch")),  # type: ignore[arg-type]
     "a list that is none": ("expression", "a", followed(g.Split(items={"source": "x"}), "a b branch")),
     # -- edges
     "a guard that was changed": (
@@ -368,17 +369,21 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         Draft(nodes=[node("a"), node("b")], edges=[way("a b", priority=0.5)]),
     ),
     "the same edge twice": ("duplicate_edge", "a", Draft(nodes=[node("a"), node("b")], edges=ways("a b", "a b"))),
-    "a condition on a branch": (
+    "a condition on the branch of a list": (
         "branch_condition",
         "a",
-        Draft(nodes=[node("a", g.Split()), node("b")], edges=[way("a b branch", when=QUESTION)]),
+        Draft(nodes=[node("a", g.Split(items=LIST)), node("b")], edges=[way("a b branch", when=QUESTION)]),
+    ),
+    "a branch that assigns": (
+        "branch_condition",
+        "a",
+        Draft(nodes=[node("a", g.Split()), node("b")], edges=[way("a b branch", assign={"x": QUESTION})]),
     ),
     "a task that answers": ("outcome", "a", followed(g.Task(work=work()), "a b true")),
     "a condition that is confirmed": ("outcome", "a", followed(g.Condition(expression=QUESTION), "a b confirmed")),
     "a person who is ok": ("outcome", "a", followed(g.Human(), "a b ok")),
     "a timer that runs out of time": ("outcome", "a", followed(g.WaitTimer(duration_ms=1), "a b timeout")),
     "a timeout that was never set": ("outcome", "a", followed(g.Human(), "a b timeout")),
-    "a fork that fails": ("outcome", "a", forking("a c error")),
     "a fork that is ok": ("outcome", "a", forking("a c ok")),
     "a join that is confirmed": ("outcome", "j", forked(node("d"), edges=["j d confirmed"])),
     "an answer that leads nowhere": (
@@ -567,6 +572,7 @@ def test_all_word_fields_are_known() -> None:
     others = {
         (g.Join, "strategy"),
         (g.Join, "losers"),
+        (g.Split, "on_empty"),
         (g.End, "status"),
         (g.Proxy, "side"),
         (g.DocumentRule, "effect"),

@@ -39,7 +39,7 @@ DEFAULTS: dict[str, Plain] = {
     },
     "Work": {"retry": {}, "once": False, "transactional": False, "timeout_ms": None, "start_after_ms": 0},
     "Task": {"input": None, "output": None, "detached": False},
-    "Split": {"items": None, "item": "item", "limit": None, "most": None},
+    "Split": {"items": None, "item": "item", "limit": None, "most": None, "on_empty": "skip"},
     "Join": {"strategy": "all", "count": 0, "losers": "undo", "answer": "", "accept": None, "abort": None},
     "Human": {
         "outcomes": ("confirmed", "rejected"),
@@ -96,7 +96,7 @@ DEFAULTS: dict[str, Plain] = {
         "handler": "",
         "creates": False,
     },
-    "Region": {"window": "editable", "stable": False, "on_edit": "keep"},
+    "Region": {"window": "editable", "stable": False, "on_edit": "keep", "on_reject": "keep"},
     "DocumentRule": {
         "when": None,
         "effect": "block",

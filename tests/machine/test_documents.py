@@ -896,7 +896,7 @@ def test_a_way_whose_condition_cannot_be_answered_is_not_the_other_way() -> None
     other = Edge(source="s", target="sys:slot:submitted_to_approved:out", priority=1)
     case = Case(_with_edge(graph, other))
     assert case.ask("submit") == ""
-    assert (case.host.state.status, case.host.state.reason) == ("paused", "no_edge")
+    assert (case.host.state.status, case.host.state.reason) == ("paused", "condition_failed")
 
 
 def _with_edge(graph: g.Graph, edge: Edge) -> g.Graph:

@@ -433,6 +433,7 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     "the steps of several": (lambda reader: reader.rows_of(STEPS, [PARENT, new_id()]), "default"),
     "histories of several": (lambda reader: reader.histories([PARENT, new_id()]), "default"),
     "work of several": (lambda reader: reader.effects_of([PARENT, new_id()]), "default"),
+    "timers of several": (lambda reader: reader.timers_of([PARENT, new_id()]), "default"),
     "snapshots of several": (lambda reader: reader.snapshots([PARENT, new_id()]), "default"),
 }
 

@@ -213,6 +213,19 @@ def amend(
         return shown(own, reader, name, new, is_amendment=True)
 
 
+def amend_by_edit(desk: Desk, reference: Reference, command: Mutate, repeated: str = "") -> DocumentView:
+    """Make an amendment of an edit whose window asked for one; edit the document after all if it is editable by now."""
+    try:
+        return amend(desk, reference, command, repeated)
+    except RejectedError as error:
+        if error.reason != Refusal.NOT_AMENDABLE:
+            raise
+        try:
+            return carry_out(desk, reference, command, repeated)
+        except RejectedError as again:
+            raise (error if again.reason == Refusal.AMENDMENT_REQUIRED else again) from None
+
+
 def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
     """What begins in the place of a document."""
     return CreateDocument(
@@ -365,5 +378,5 @@ def verb_of(name: str, action: str) -> str:
     return action.removeprefix(f"{name}.")
 
 
-FOLLOWED: Final = {Refusal.AMENDMENT_REQUIRED.value: amend, Refusal.HANDLER_REQUIRED.value: act}
+FOLLOWED: Final = {Refusal.AMENDMENT_REQUIRED.value: amend_by_edit, Refusal.HANDLER_REQUIRED.value: act}
 """What is done instead of an edit that was refused for a reason."""

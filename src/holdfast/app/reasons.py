@@ -68,6 +68,7 @@ ReasonKind = Literal[
     "notice",
     "person",
     "child",
+    "branches",
     "message",
     "unreadable",
     "hung",
@@ -488,6 +489,9 @@ class _Look:
                 yield self._person(step, about, ending)
             case "child":
                 yield self._child(step.child, step.node, step.number, "", since=since, until=until)
+            case "branches":  # What these wait for are reasons of their own.
+                words = f"{step.node!r} waits since {since} until the other branches of the document are over"
+                yield _reason(about, kind="branches", words=words)
             case "notice":  # The errand that tells them is a reason of its own.
                 if until is not None:
                     found = m.about_wait(self._trials, step)

@@ -199,8 +199,8 @@ def named_handler(function: object, name: str, codec: Codec) -> Function:
 
 
 def _answered(effect: RunStep, output: object, handler: str, prove: Callable[[object], bytes] | None) -> CompleteStep:
-    """What a handler's answer tells the machine. Nobody reads that of a compensation; another call would give no better one."""
-    if effect.is_compensation:
+    """What a handler's answer tells the machine. Of a compensation only one that changes a document counts; another call of others would give no better one."""
+    if effect.is_compensation and not effect.writes:
         return CompleteStep(step=effect.step)
     try:
         made = plain(output)

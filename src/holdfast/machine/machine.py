@@ -53,8 +53,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.graph = graph
         # Every graph has a type of its own, where a decider written by hand has one for its class.
         self.type = graph.name  # type: ignore[misc]
-        # Runs of documents know since the second who wrote them; what was kept before is made from the history again.
-        self.state_version = 1 if graph.document is None else 2  # type: ignore[misc]
+        # Runs of documents know since the second who wrote them, since the third what was approved; what was kept before is made from the history again.
+        self.state_version = 1 if graph.document is None else 3  # type: ignore[misc]
         self.definition_version = graph.version
         self.kind = graph.kind
         self.routes = GraphIndex(graph, limit, others=others)

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.rows import Record, RowKind
-from holdfast.store.shapes import Receipt, Snapshot, StoredEffect
+from holdfast.store.shapes import Receipt, Snapshot, StoredEffect, StoredTimer
 
 S = TypeVar("S", bound=Record)
 
@@ -30,6 +30,10 @@ class Surveying(Protocol):
 
     def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
         """Their live effects."""
+        ...
+
+    def timers_of(self, instances: Sequence[InstanceId]) -> list[StoredTimer]:
+        """Their timers."""
         ...
 
 

@@ -33,7 +33,8 @@ Damage = Callable[[Ruin, str], None]
 
 def workflow(name: str = "invoice", version: str = "1") -> Graph:
     """Invoices that two people approve at the same time, and that are booked then."""
-    asked = both(approval("first"), approval("second", who="user:carl"))
+    second = msgspec.structs.replace(approval("second", who="user:carl"), timeout_ms=86_400_000)
+    asked = both(approval("first"), second)
     booked = chain(Node(id="book", op=g.Task(work=g.Work(handler="book"))))
     return invoice({APPROVE_SLOT: asked, ACTIVE_SLOT: booked}, name=name, version=version)
 
@@ -196,6 +197,12 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
             "update {}documents set superseded_by = 'X' where id = 'an amendment of nothing-old'"
         ),
     ),
+    "a timer of a step that is over": (
+        {"G1"},
+        submitted,
+        _sql("update {}timers set key = 'step:1' where instance = ?"),
+    ),
+    "changed behind the gate": ({"G2", "WF-05", "WF-15", "K-01"}, approved, _drift),
     "a status past the gate": ({"N1", "WF-15"}, submitted, _told("document_moved", status="active")),
 }
 """Each document with what is done to it, and the rules that it breaks then."""

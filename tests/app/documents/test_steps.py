@@ -79,7 +79,7 @@ def test_a_condition_that_cannot_be_answered_is_named(place: Place) -> None:
     engine = place.engine()
     ways = "{from: which, to: small, when: entity.customer in org.friends, priority: 1}, {from: which, to: out}, {from: small, to: out}"
     sent(engine, body(SLOT, "{id: which, type: condition}, {id: small, type: script, formula: 1}", ways))
-    assert stood(engine) == ("submitted", "paused", "no_edge")
+    assert stood(engine) == ("submitted", "paused", "condition_failed")
     (run,) = engine.runs.list().items
     told = engine.run(run.id).why().words
     assert (

@@ -39,7 +39,7 @@ slots:
       - {id: credit, type: wait_event, event: credit, key: "{entity.customer}", into: credit}
       - {id: verdict, type: script, formula: context.credit.verdict, into: standing}
       - {id: warehouse, type: notification, to: ["role:warehouse"], subject: "Order {entity.number}"}
-      - {id: meet, type: parallel_join, mode: any, losers: finish, accept: "context.standing in ['reserved', 'back_ordered']", abort: "context.standing == 'bad'"}
+      - {id: meet, type: parallel_join, mode: any, losers: stop, accept: "context.standing in ['reserved', 'back_ordered']", abort: "context.standing == 'bad'"}
       - {id: payment, type: wait_event, event: paid, key: "{entity.id}"}
     edges:
       - {from: begin, to: all}
@@ -130,7 +130,7 @@ def test_b_bad_credit_gives_back_what_was_reserved(place: Place) -> None:
     keep_stock(engine)
     register(engine, "stock_item")
     patient = ORDER.replace(
-        "mode: any, losers: finish, accept: \"context.standing in ['reserved', 'back_ordered']\"", "mode: all"
+        "mode: any, losers: stop, accept: \"context.standing in ['reserved', 'back_ordered']\"", "mode: all"
     )
     register(engine, "sales_order", patient.replace("      - {from: meet, to: payment, on: none}\n", ""))
     shelved(engine)

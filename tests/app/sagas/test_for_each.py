@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses
-from holdfast import Saga, SagaDefinition, StepContext
+from holdfast import DefinitionError, Saga, SagaDefinition, StepContext
 from holdfast.kernel.records import STEPS
 from support.engines import Live, Place
 from support.samples import Gauge
@@ -46,6 +47,37 @@ def test_the_answers_are_a_list_in_the_order_of_the_items(place: Place, limit: i
     assert engine.run(instance).result() == {"numbers": [1, 2, 3, 4, 5], "doubled": [2, 4, 6, 8, 10]}
     assert stage.contexts("after")[0].input["doubled"] == [2, 4, 6, 8, 10]
     assert (stage.count("double"), stage.count("after")) == (5, 1)
+
+
+@pytest.mark.row("E-682")
+@pytest.mark.parametrize(
+    ("said", "came"), [({}, "failed"), ({"on_empty": "fail"}, "failed"), ({"on_empty": "skip"}, "completed")]
+)
+def test_an_empty_list_of_questions_approves_nothing(place: Place, said: dict[str, Any], came: str) -> None:
+    """Where each item is a question, nobody would be asked: the step fails unless its author wants it skipped. Also in the middle of a branch."""
+    stage = Stage()
+    saga = (
+        Saga("asking")
+        .for_each("asked", "people", lambda body: body.step("look", stage.does("look")).human("ask", role="r"), **said)
+        .then("after", stage.does("after"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "asking", {"people": []})
+    found = engine.run(instance).describe()
+    assert (found.status, stage.calls) == (came, ["after"] if came == "completed" else [])
+    assert ("has no items" in found.error) is (came == "failed")
+
+
+def test_a_list_may_be_needed_without_questions(place: Place) -> None:
+    """`on_empty` counts for every branch; a word that is none is found."""
+    stage = Stage()
+    saga = Saga("needed").for_each("each", "rows", lambda body: body.step("work", stage.does("work")), on_empty="fail")
+    engine = place.engine().register(saga.build())
+    assert engine.run(run(engine, "needed", {"rows": []})).describe().status == "failed"
+    wrong: Any = "stop"
+    with pytest.raises(DefinitionError, match="on_empty"):
+        Saga("wrong").for_each("each", "rows", lambda body: body.step("work", "work"), on_empty=wrong).build()
 
 
 @pytest.mark.parametrize("limit", [None, 2])

@@ -5,16 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from itertools import pairwise
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from authoring.document.examples import CONTRACT, Plain
+from authoring.document.living import Life
 from holdfast import DefinitionError
 from holdfast.authoring.document import (
     Body,
@@ -75,6 +76,10 @@ VALUES: tuple[object, ...] = (
 )
 PLACE = re.compile(r"\d+:\d+")
 """Line and column."""
+MET: Counter[str] = Counter()
+"""What the documents of all cases have met with."""
+LIVES = 3
+"""Documents that live in a workflow whose body was not damaged."""
 CONTRACTS = 60
 """Contracts that are made; the bodies are all different."""
 
@@ -126,8 +131,9 @@ def random_contract(dice: Random) -> Plain:
 def random_body(dice: Random, contract: Plain) -> Plain:
     """A body that is sound more often than not."""
     slots: dict[str, object] = {}
+    share = dice.choice((0.4, 1.0))
     for slot in contract["slots"]:  # type: ignore[attr-defined]
-        if dice.random() < 0.4:
+        if dice.random() < share:
             slots[slot["id"]] = _random_patch(dice, slot)
     return {"base": {"entity_type": "bill", "envelope_version": 1}, "slots": slots}
 
@@ -158,9 +164,15 @@ class _Writer:
         return name
 
     def _step(self, before: list[Plain], depth: int) -> list[Plain]:
-        question: Plain = {"type": "approval", "approvers": [{"role": "boss"}], "timeout": "2d", "covers": ["number"]}
+        covers = self.dice.choice([["number"], ["number"], ["total"], []])
+        question: Plain = {"type": "approval", "approvers": [{"role": "boss"}], "timeout": "2d"}
+        question |= {"covers": covers} if covers else {}
+        written = self.dice.choice([{"posting": "'P'"}, {"total": "8"}, {"number": "'N'"}, {"owner": "entity.number"}])
+        taken_back: Plain = {"type": "action", "action": "bill.unpost", "undo": "bill.unpost", "run_as": "system"}
         others: list[Plain] = [
             {"type": "action", "action": self.dice.choice(["bill.post", "bill.mark"])},
+            {"type": "action", "action": "bill.mark", "payload": written, "run_as": "system"},
+            *[taken_back] * depth,
             {"type": "script", "formula": "entity.total"},
             {"type": "wait_timer", "duration": "1d"},
             {"type": "wait_event", "event": "e", "timeout": "1d", "into": "came"},
@@ -188,17 +200,26 @@ class _Writer:
 
     def _fork(self, before: list[Plain], depth: int) -> list[Plain]:
         name = self._enter(before, {"type": "parallel_split"})
-        ends = [end for _ in range(self.dice.randint(2, 3)) for end in self.part([{"from": name}], depth + 1)]
-        join = self._enter(ends, {"type": "parallel_join", "mode": self.dice.choice(["all", "any"])})
-        return [{"from": join, "on": "ok"}]
+        ways: list[Plain] = [{"from": name} for _ in range(self.dice.randint(2, 3))]
+        if self.dice.random() < 0.3:
+            ways = [{**each, "when": self.dice.choice(CONDITIONS)} for each in ways]
+        ends = [end for each in ways for end in self.part([each], depth + 1)]
+        return self._meet(ends)
+
+    def _meet(self, ends: list[Plain]) -> list[Plain]:
+        """Branches meet: all of them, or the first one; then the others are undone, finish, or stop."""
+        join: Plain = {"type": "parallel_join", "mode": self.dice.choice(["all", "any"])}
+        if self.dice.random() < 0.7:
+            join["losers"] = self.dice.choice(["undo", "finish", "finish", "stop"])
+        return [{"from": self._enter(ends, join), "on": "ok"}]
 
     def _each(self, before: list[Plain], depth: int) -> list[Plain]:
         item = self.dice.choice(["item", f"item_{len(self.nodes)}"])
         given: Plain = {"type": "for_each", "items": "entity.tags", "item": item, "limit": self.dice.randint(1, 3)}
+        if self.dice.random() < 0.6:
+            given["on_empty"] = self.dice.choice(["skip", "skip", "fail"])
         name = self._enter(before, given)
-        ends = self.part([{"from": name}], depth + 1)
-        join = self._enter(ends, {"type": "parallel_join"})
-        return [{"from": join, "on": "ok"}]
+        return self._meet(self.part([{"from": name}], depth + 1))
 
 
 def _random_patch(dice: Random, slot: Plain) -> Plain:
@@ -209,8 +230,9 @@ def _random_patch(dice: Random, slot: Plain) -> Plain:
     edges = [*writer.edges, *({**each, "to": "out"} for each in ends)]
     if dice.random() < 0.3:  # A join that is left out.
         edges, writer.nodes = _without_last_join(edges, writer.nodes)
+    more: Plain = {"on_reject": "compensate"} if dice.random() < 0.3 else {}
     steps: Plain = {"nodes": writer.nodes} if writer.nodes else {}
-    return {**steps, "edges": edges, "entry": "branch", "exit": "join"}
+    return {**steps, "edges": edges, "entry": "branch", "exit": "join", **more}
 
 
 def _without_last_join(edges: list[Plain], nodes: list[Plain]) -> tuple[list[Plain], list[Plain]]:
@@ -283,7 +305,8 @@ def judge(dice: Random) -> str:
     if dice.random() < 0.1:
         return _judge_contract(damaged(dice, given, dice.randint(1, 3)))
     data = random_body(dice, given)
-    if dice.random() < 0.6:
+    is_damaged = dice.random() < 0.6
+    if is_damaged:
         data = damaged(dice, data, dice.randint(1, 4))
     problems = check_body(envelope, json.dumps(data))
     if problems:
@@ -293,7 +316,13 @@ def judge(dice: Random) -> str:
         return "refused body"
     made = compile_effective(envelope, msgspec.convert(data, Body))
     Walk(made, given).run()
-    assert len(graph_of(made).nodes) == len(made.nodes_by_id)
+    graph = graph_of(made)
+    assert len(graph.nodes) == len(made.nodes_by_id)
+    written: Plain = msgspec.to_builtins(msgspec.convert(data, Body))
+    for _ in range(1 if is_damaged else LIVES):
+        life = Life(graph, given, cast("Plain", written.get("slots", {})), dice)
+        life.run()
+        MET.update(life.ledger.met)
     return "compiled"
 
 
@@ -352,6 +381,8 @@ class Walk:
         for name, node in self.made.nodes_by_id.items():
             if node.type == "action":
                 assert name not in reach(self.anyhow, "sys:start", without={f"sys:policy:{name}"})
+            if node.type in {"parallel_split", "for_each"}:
+                self._split(name, node.slot)
         whole = reach(self.anyhow, "sys:start") | {"sys:start"}
         assert set(self.made.order) == set(self.made.nodes_by_id) == set(self.made.windows) == whole
 
@@ -377,6 +408,18 @@ class Walk:
         for name in system:
             for met in reach(self.anyhow, name, stops=system) & system:
                 assert (name, met) in legal or met == name, (name, met)
+
+    def _split(self, name: str, slot: str) -> None:
+        """Without its join no branch of a split leaves the slot; a refusal does, and ends all of them."""
+        joins = {each for each, node in self.made.nodes_by_id.items() if node.config.get("split") == name}
+        assert len(joins) == 1
+        inside: defaultdict[str, set[str]] = defaultdict(set)
+        for edge in self.made.edges_by_id.values():
+            is_refusal = edge.on in {"rejected", "blocked"} and edge.target == f"sys:{slot}:out"
+            if not edge.rework and not is_refusal and not (edge.source == name and edge.on != "branch"):
+                inside[edge.source].add(edge.target)
+        assert {self.made.nodes_by_id[each].slot for each in reach(inside, name, without=joins)} == {slot}
+        assert f"sys:{slot}:out" not in reach(inside, name, without=joins)
 
     def _state(self, name: str) -> None:
         """Without the gates that lead to it a state is not reached; ways back lead only to where a rejection may."""

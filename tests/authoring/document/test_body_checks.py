@@ -261,10 +261,14 @@ def test_a_list_goes_on_by_one_edge_and_its_items_have_names_of_their_own() -> N
     assert (policies.max_visits, policies.max_tokens, policies.max_bytes) == (100, 64, 262_144)
 
 
-def test_a_branch_asks_nothing() -> None:
-    """Every branch of a split is taken; a condition belongs into it."""
+@pytest.mark.row("ED-05")
+def test_branches_of_a_split_may_ask_and_the_branch_of_a_list_may_not() -> None:
+    """Every branch of a split whose condition holds is taken; a list has one branch for all of its items."""
     nodes: list[Plain] = [{"id": "s", "type": "parallel_split"}, ask("a"), ask("b")]
-    assert codes(nodes, [way("s a", when="entity.total > 5"), "s b"], exit="join") == ["branch_condition"]
+    assert codes(nodes, [way("s a", when="entity.total > 5"), "s b"], exit="join") == []
+    assert codes(nodes, [way("s a", when="entity.total >"), "s b"], exit="join") == ["expression"]
+    each: list[Plain] = [{"id": "s", "type": "for_each", "items": "entity.tags"}, ask("a")]
+    assert codes(each, [way("s a", when="entity.total > 5")], exit="join") == ["branch_condition"]
 
 
 @pytest.mark.row("E-184")

@@ -67,6 +67,9 @@ RICH: dict[str, Plain] = {
 }  # fmt: skip
 
 
+OUT_OF_APPROVE = "sys:slot:submitted_to_approved:out"
+
+
 def edges_of(effective: Effective) -> set[tuple[str, str, str]]:
     """From where to where by what."""
     return {(edge.source, edge.target, edge.on) for edge in effective.edges_by_id.values()}
@@ -204,6 +207,13 @@ def test_the_proof_of_the_gates_is_part_of_the_artifact() -> None:
             Edge(id="x", source="sys:slot:approved_to_active:in", target=f"usr:{ACTIVE}:post"),
             "past its policy gate",
         ),
+        ("", Edge(id="x", source="sys:state:submitted", target="sys:gate:approve"), "leads past the slot"),
+        ("", Edge(id="x", source=usr("d"), target="sys:gate:approve", on="approved"), "crosses the border"),
+        ("", Edge(id="x", source="sys:state:submitted", target=usr("d")), "crosses the border"),
+        ("", Edge(id="x", source="sys:gate:submit", target=usr("d"), on="again", rework=True), "crosses the border"),
+        ("", Edge(id="x", source=usr("a"), target=OUT_OF_APPROVE, on="approved"), "without a join"),
+        ("", Edge(id="x", source=usr("a"), target=usr("d"), on="approved"), "without a join"),
+        ("", Edge(id="x", source=usr("d"), target=usr("j"), on="error"), "without a join"),
     ],
 )
 def test_the_proof_finds_what_is_broken(gone: str, added: Edge | None, told: str) -> None:
@@ -214,6 +224,22 @@ def test_the_proof_finds_what_is_broken(gone: str, added: Edge | None, told: str
         edges[added.id] = added
     assert prove_gates(bills(), made.nodes_by_id, made.edges_by_id) == []
     assert told in " ".join(each.message for each in prove_gates(bills(), made.nodes_by_id, edges))
+
+
+@pytest.mark.row("E-183")
+def test_the_proof_finds_branches_that_leave_their_slot() -> None:
+    """Where branches do not meet, several tokens would come to the gate; and no join takes those of another split."""
+    made = compiled({APPROVE: patch([SPLIT, ask("a"), ask("b")], ["s a", "s b"], exit="join")})
+    join = f"sys:join:{usr('s')}"
+    edges = {
+        name: msgspec.structs.replace(edge, target=OUT_OF_APPROVE) if edge.target == join else edge
+        for name, edge in made.edges_by_id.items()
+    }
+    found = prove_gates(bills(), made.nodes_by_id, edges)
+    assert [each.message for each in found if "without its join" in each.message] != []
+    other = msgspec.structs.replace(made.nodes_by_id[join], config={"split": usr("t")})
+    found = prove_gates(bills(), {**made.nodes_by_id, join: other}, made.edges_by_id)
+    assert [each.node for each in found if "no branch of its split" in each.message] == [join]
 
 
 @pytest.mark.row("E-058", "E-179", "E-181")

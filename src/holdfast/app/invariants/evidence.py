@@ -11,9 +11,9 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.rows import Record, RowKind, kinds
 from holdfast.store.reading import Reader
 from holdfast.store.seals import StoredSeal
-from holdfast.store.shapes import Header, Receipt, Snapshot, StoredEffect, escaped, within
+from holdfast.store.shapes import Header, Receipt, Snapshot, StoredEffect, StoredTimer, escaped, within
 
-S = TypeVar("S", StoredEvent, StoredEffect, StoredSeal, Record)
+S = TypeVar("S", StoredEvent, StoredEffect, StoredTimer, StoredSeal, Record)
 
 
 class Evidence(NamedTuple):
@@ -24,6 +24,7 @@ class Evidence(NamedTuple):
     snapshot: Snapshot | None
     rows: Mapping[RowKind[Record], Sequence[Record]]
     effects: Sequence[StoredEffect]
+    timers: Sequence[StoredTimer]
     receipts: Sequence[Receipt]
     seals: Sequence[StoredSeal]
 
@@ -35,6 +36,7 @@ def gathered(
     names = [each.id for each in headers]
     events = _by_instance(reader.histories(names))
     effects = _by_instance(reader.effects_of(names))
+    timers = _by_instance(reader.timers_of(names))
     snapshots = reader.snapshots(names)
     sealed = _by_instance(seals)
     rows = {kind: _by_instance(reader.rows_of(kind, names)) for kind in kinds()}
@@ -48,6 +50,7 @@ def gathered(
             snapshot=snapshots.get(header.id),
             rows={kind: found[header.id] for kind, found in rows.items() if header.id in found},
             effects=effects.get(header.id, ()),
+            timers=timers.get(header.id, ()),
             seals=sealed.get(header.id, ()),
             receipts=[each for scope in scopes_of(header) for each in by_scope.get(scope, ())],
         )

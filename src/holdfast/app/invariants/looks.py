@@ -18,6 +18,7 @@ from holdfast.kernel.records import DEAD_LETTERS, STEPS, StoredStep
 from holdfast.kernel.rows import Record, RowKind, kinds
 from holdfast.machine.graphs.graph import Join
 from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.timers import timed_step
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import StoredEffect
 
@@ -45,6 +46,7 @@ def looked_at(evidence: Evidence, program: Program, speaker: Program, reader: Re
         for each in differences(evidence, walk):
             yield Found(_rule_of(each, walk, program), str(each))
         yield from zombies(evidence, walk)
+        yield from left_behind(evidence, walk)
         yield from work(evidence, speaker, walk)
         yield from amendments(walk, reader, evidence.header.partition)
 
@@ -153,6 +155,19 @@ def zombies(evidence: Evidence, walk: Walk) -> Iterator[Found]:
             yield Found(
                 "WF-16", f"step {row.number} at {row.node!r} is {row.status}, and its branch {row.token!r} has ended"
             )
+
+
+def left_behind(evidence: Evidence, walk: Walk) -> Iterator[Found]:
+    """Whether something is under way in a slot that the document is not in, or a timer is set for a step that has ended."""
+    told = walk.left_behind()
+    if told and not any(each.rule == "G1" for each in walk.found):
+        yield Found("G1", f"{told} under way behind the gate that the document has passed")
+    state = walk.state
+    known = {*state.open, *state.dead, *state.frozen}
+    for each in evidence.timers:
+        number = timed_step(each.key)
+        if number is not None and number not in known:
+            yield Found("G1", f"the timer {each.key!r} is set for step {number}, which has ended")
 
 
 def work(evidence: Evidence, speaker: Program, walk: Walk) -> Iterator[Found]:

@@ -15,7 +15,8 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data
-from holdfast.machine.runs.state import State
+from holdfast.machine.runs.fields import is_same
+from holdfast.machine.runs.state import ROOT, State
 from holdfast.machine.runs.windows import index_of, window_of
 from holdfast.store.shapes import Told
 
@@ -38,10 +39,16 @@ class Walk:
         self.visits: dict[Visit, int] = {}
         """The steps that there were, by where they were."""
         self._completed: set[int] = set()
+        self._undoing: set[int] = set()
+        """The steps that undo others."""
         self._versions: dict[int, Data] = {}
         """The content that approvals may have been about."""
         self._writers: dict[int, int] = {}
         """The steps that wrote versions. One that takes no time is told only after what it did."""
+        self._approved: Data = {}
+        """What gates have relied on since people could edit the document last, by field."""
+        self._changed_behind: list[tuple[str, Found]] = []
+        """Changes of that, with their causes: only an amendment in place may have made them."""
         self._drift: tuple[str, str] | None = None
         """The cause of a change that only an amendment in place may have made, and what is wrong with it otherwise."""
         self._fold(events)
@@ -61,12 +68,31 @@ class Walk:
             if is_last and records:
                 self.commits.append(Told(stored.at, merge(records)))
                 records = []
-        known = {*self.visits.values()}
+        known = {*self.visits.values(), *self._undoing}
         for version, step in self._writers.items():
             if step not in known:
                 self.found.append(Found("WF-09", f"version {version} was written by step {step}, which there was not"))
         if self._drift is not None:
             self.found.append(Found("WF-05", self._drift[1]))
+        self.found += [found for _, found in self._changed_behind]
+
+    def left_behind(self) -> str:
+        """What is under way in another place than the document itself; empty if nothing is."""
+        state = self.state
+        root = state.token(ROOT)
+        if root is None or state.is_terminal or not root.node:
+            return ""
+        region = self._routes.node(root.node).region
+        left = sorted(name for name in self._beside() if not region or self._routes.node(name).region != region)
+        return f"{', '.join(map(repr, left))} {'is' if len(left) == 1 else 'are'}" if left else ""
+
+    def _beside(self) -> set[str]:
+        """The nodes of the tokens and open steps of the document besides its first token's; what is being undone is none of them."""
+        state = self.state
+        found = {each.node for each in (*state.tokens.values(), *state.parked.values()) if each.id != ROOT}
+        steps = (*state.open.values(), *state.dead.values(), *state.frozen.values())
+        found |= {step.node for step in steps if step.of is None and step.token != ROOT}
+        return found - {""}
 
     @property
     def records(self) -> list[Record]:
@@ -101,12 +127,16 @@ class Walk:
                 yield from self._entered(event, event.node)
             case e.StepCompleted():
                 yield from self._ended(event)
+            case e.CompensationStarted():
+                self._undoing.add(event.step)
             case e.DocumentChanged():
                 yield from self._changed(stored, event)
             case e.DocumentMoved():
                 yield from self._moved(stored, event)
             case e.ApprovalsApplied():
                 yield from self._applied(event)
+            case e.RoundCompleted():
+                yield from self._arrived("the round was completed")
             case _:
                 pass
 
@@ -133,6 +163,12 @@ class Walk:
             self._writers[event.version] = event.step
         if event.version != self.state.document.version + 1:
             yield Found("K-01", f"version {event.version} follows {self.state.document.version}")
+        hit = sorted(name for name, value in event.changes.items() if self._is_other(name, value))
+        if hit:
+            told = (
+                f"version {event.version} has changed {', '.join(hit)}, which a gate had relied on as it was approved"
+            )
+            self._changed_behind.append((stored.cause, Found("G2", told)))
         view = window_of(self._routes, self.state)
         action = index_of(self._routes).actions.get(event.action)
         may_be_own = bool(event.step) and action is not None and action.workflow_allowed
@@ -144,8 +180,26 @@ class Walk:
             f"version {event.version} was written by {event.action!r} of {event.by!r} at {where}, which is {view.window}",
         )
 
+    def _is_other(self, name: str, value: object) -> bool:
+        return name in self._approved and not is_same(self._approved[name], value)
+
+    def _arrived(self, what: str) -> Iterator[Found]:
+        """Nothing else of the document is under way when it passes a gate, or rests."""
+        others = self._beside()
+        if others:
+            named = ", ".join(map(repr, sorted(others)))
+            yield Found("G1", f"{what} while {named} {'was' if len(others) == 1 else 'were'} under way")
+
     def _moved(self, stored: StoredEvent, event: e.DocumentMoved) -> Iterator[Found]:
         assert self.state.document is not None
+        if event.how == "passed" and event.transition:
+            yield from self._arrived(f"{event.transition!r} has let it pass")
+        if event.how == "rejected":
+            yield from self._sent_back(event)
+        if event.how == "amended":
+            self._changed_behind = [each for each in self._changed_behind if each[0] != stored.cause]
+        if index_of(self._routes).spec.states.get(event.status) == "editable":
+            self._approved = {}
         if event.how == "amended" and self._drift is not None and self._drift[0] == stored.cause:
             self._drift = None
         transition = index_of(self._routes).transitions.get(event.transition)
@@ -160,6 +214,22 @@ class Walk:
                 yield Found(
                     "WF-03", f"{event.transition!r} has let it pass although the approval of step {number} is void"
                 )
+
+    def _sent_back(self, event: e.DocumentMoved) -> Iterator[Found]:
+        """A rejection comes back from the gate of the slot that the document is in, and from no other."""
+        document = self.state.document
+        assert document is not None
+        region = None if document.refused is None else index_of(self._routes).regions.get(document.refused.slot)
+        op = None if region is None else self._routes.node(region.exit).op
+        transition = index_of(self._routes).transitions.get(op.transition) if isinstance(op, Gate) else None
+        if transition is None or document.status not in transition.sources:
+            yield Found("G1", f"a rejection has led it from {document.status!r} back to {event.status!r}")
+
+    @property
+    def _given(self) -> set[str]:
+        """The fields that people give."""
+        index = index_of(self._routes)
+        return index.spec.fields.keys() - index.system - index.computed.keys()
 
     def _leads_to(self, slot: str, transition: str) -> bool:
         region = index_of(self._routes).regions.get(slot)
@@ -182,6 +252,7 @@ class Walk:
                 covers or {*self._versions.get(approval.version, {}), *document.data} - index_of(self._routes).system
             )
             seen = self._versions.get(approval.version, {})
+            self._approved |= {name: document.data.get(name) for name in covers or self._given}
             changed = sorted(name for name in names if seen.get(name) != document.data.get(name))
             if changed:
                 told = f"step {number} approved version {approval.version}, and {', '.join(changed)} changed before the gate"

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
-from holdfast.authoring.document.contract_format import Window
+from holdfast.authoring.document.contract_format import OnReject, Window
 from holdfast.authoring.document.scenario_format import MOST_SCENARIOS, NodeId, Scenario
 from holdfast.authoring.files.values import (
     SLOT,
@@ -172,7 +172,7 @@ class ConditionNode(_Node, frozen=True, kw_only=True, tag="condition"):
 
 
 class ParallelSplit(_Node, frozen=True, kw_only=True, tag="parallel_split"):
-    """Goes on in several branches at once, one for each edge."""
+    """Goes on in several branches at once, one for each edge whose condition holds. Left by `error` if none does."""
 
 
 class ParallelJoin(_Node, frozen=True, kw_only=True, tag="parallel_join"):
@@ -181,7 +181,9 @@ class ParallelJoin(_Node, frozen=True, kw_only=True, tag="parallel_join"):
     mode: Annotated[Literal["all", "any"], Meta(description="For all of them, or for the first.")] = "all"
     losers: Annotated[
         Literal["undo", "finish", "stop"],
-        Meta(description="What becomes of branches that are not waited for: undone, finished, or stopped."),
+        Meta(
+            description="What becomes of branches that the join does not wait for: undone, finished before the document leaves the slot, or stopped."
+        ),
     ] = "undo"
     accept: Annotated[
         Condition | None,
@@ -208,6 +210,10 @@ class ForEach(ParallelSplit, frozen=True, kw_only=True, tag="for_each"):
     most: Annotated[
         int, Meta(ge=1, le=10_000, description="Items that there may be; with more of them the step fails.")
     ] = MOST_BRANCHES
+    on_empty: Annotated[
+        Literal["fail", "skip"],
+        Meta(description="What a list without items comes to: the step fails, or the document goes on."),
+    ] = "fail"
 
 
 class WaitTimer(_Node, frozen=True, kw_only=True, tag="wait_timer"):
@@ -301,6 +307,12 @@ class Call(_Node, frozen=True, kw_only=True, tag="call"):
     into: Annotated[Context | None, Meta(description="The name under context. that keeps what it came to.")] = None
 
 
+class Unread(_Node, frozen=True, kw_only=True, tag="unread"):
+    """Stands for a node that cannot be read, so that edges and expressions which name it are not wrong by that. No file has one."""
+
+    into: Context | None = None
+
+
 PatchNode: TypeAlias = (
     Action
     | Approval
@@ -360,6 +372,12 @@ class Patch(_Part, frozen=True, kw_only=True):
         Meta(description="Whether one node ends it, or several do, which are waited for."),
     ] = "single"
     window: Annotated[Window | None, Meta(description="A window for the slot, stricter than the contract's.")] = None
+    on_reject: Annotated[
+        OnReject | None,
+        Meta(
+            description="What a rejection that leads back to before the slot does to what its steps did: keep it, or compensate: steps with an `undo` are undone. Without it, as the contract says."
+        ),
+    ] = None
 
 
 class Base(_Part, frozen=True, kw_only=True):

@@ -214,6 +214,9 @@ class Lifecycle(_Part, frozen=True, kw_only=True):
 SlotId = Annotated[str, Meta(max_length=64, pattern=SLOT)]
 
 
+OnReject = Literal["keep", "compensate"]
+
+
 class Slot(_Part, frozen=True, kw_only=True):
     """A place between two system nodes where organisations may add steps."""
 
@@ -229,6 +232,12 @@ class Slot(_Part, frozen=True, kw_only=True):
     on_edit: Annotated[
         Literal["keep", "restart"],
         Meta(description="Whether an edit leaves steps that were done as they are, or begins the slot anew."),
+    ] = "keep"
+    on_reject: Annotated[
+        OnReject,
+        Meta(
+            description="What a rejection that leads back to before the slot does to what its steps did: keep it, or compensate: steps with an `undo` are undone."
+        ),
     ] = "keep"
     title: Annotated[Text, Meta(description="What people read.")] = ""
 

@@ -13,7 +13,9 @@ from holdfast.authoring.document.contract_format import (
     LifecycleTransition,
     ListField,
     ObjectField,
+    OnReject,
     RefField,
+    Slot,
 )
 from holdfast.authoring.document.effective import Effective
 from holdfast.authoring.document.formulas import RELATED, Language, Stored, schema_type
@@ -157,6 +159,14 @@ def _regions(effective: Effective) -> tuple[d.Region, ...]:
             window=effective.windows.get(proxy_id(slot.id, IN), slot.window),
             stable=slot.stable,
             on_edit=slot.on_edit,
+            on_reject=_on_reject(effective, slot),
         )
         for slot in sorted(effective.contract.slots, key=lambda slot: slot.id)
     )
+
+
+def _on_reject(effective: Effective, slot: Slot) -> OnReject:
+    """What a rejection does to the steps of a slot: the contract says so, or the patch that fills it."""
+    proxy = effective.nodes_by_id.get(proxy_id(slot.id, IN))
+    said = (slot.on_reject, None if proxy is None else proxy.config.get("on_reject"))
+    return "compensate" if "compensate" in said else "keep"

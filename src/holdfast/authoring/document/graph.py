@@ -153,7 +153,13 @@ def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
 def _split(node: Node, written: b.ParallelSplit) -> g.Split:
     if not isinstance(written, b.ForEach):
         return g.Split()
-    return g.Split(items=node.formulas["items"], item=written.item, limit=written.limit, most=written.most)
+    return g.Split(
+        items=node.formulas["items"],
+        item=written.item,
+        limit=written.limit,
+        most=written.most,
+        on_empty="skip" if written.on_empty == "skip" else "fail",
+    )
 
 
 def _action(contract: Contract, node: Node, written: b.Action) -> g.Action:

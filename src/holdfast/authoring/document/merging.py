@@ -124,7 +124,10 @@ def slot_window(checked: Checked) -> Window:
 def _slot_nodes(checked: Checked) -> Iterator[Node]:
     draft, slot, window = checked.draft, checked.draft.slot.id, slot_window(checked)
     for side, name in ((IN, draft.way_in), (OUT, draft.way_out)):
-        yield Node(id=name, type="slot_proxy", window=window, slot=slot, config={"slot": slot, "side": side})
+        said: dict[str, object] = {"slot": slot, "side": side}
+        if side == IN and draft.patch.on_reject is not None:
+            said["on_reject"] = draft.patch.on_reject
+        yield Node(id=name, type="slot_proxy", window=window, slot=slot, config=said)
     for name, node in sorted(draft.nodes.items()):
         own = window if node.window is None else strictest(window, node.window)
         config = _config(checked, node)

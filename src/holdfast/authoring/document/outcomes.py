@@ -11,10 +11,8 @@ from holdfast.authoring.document.parts import BLOCKED, BRANCH, OK, REJECTED
 def outcomes_of(node: b.PatchNode) -> tuple[str, ...]:
     """The words, the usual one first."""
     match node:
-        case b.ForEach():
-            return (BRANCH, "error")
         case b.ParallelSplit():
-            return (BRANCH,)
+            return (BRANCH, "error")
         case b.ConditionNode(expression=expression):
             return (OK,) if expression is None else ("true", "false", "error")
         case b.Rule():

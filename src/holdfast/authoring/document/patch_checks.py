@@ -38,10 +38,12 @@ class Shape(NamedTuple):
 def check_shape(draft: Draft, report: Report) -> Shape | None:
     """Report all that is wrong with the shape of a patch; None if tokens could not be followed through it."""
     _window(draft, report)
+    _on_reject(draft, report)
     _entry(draft, report)
     _exit(draft, report)
     _beginning(draft, report)
-    for name in sorted(draft.nodes):
+    unread = {name for name, node in draft.nodes.items() if isinstance(node, b.Unread)}
+    for name in sorted(draft.nodes.keys() - unread):
         _outcomes(draft, name, report)
         _shadows(draft, name, report)
     _shadows(draft, draft.way_in, report)
@@ -49,7 +51,7 @@ def check_shape(draft: Draft, report: Report) -> Shape | None:
     if len(order) < len(draft.nodes) + _SEVERAL:
         _circles(draft, set(order), report)
         return None
-    return _Branches(draft, order, report).shape()
+    return None if unread else _Branches(draft, order, report).shape()
 
 
 def _window(draft: Draft, report: Report) -> None:
@@ -62,6 +64,14 @@ def _window(draft: Draft, report: Report) -> None:
         if node.window is not None and is_stricter(floor, node.window):
             message = f"{shown(name)} is {node.window} in a slot that is {floor}; a window can only be made stricter"
             report("window_loosened", message, node=name, part=node, field="window")
+
+
+def _on_reject(draft: Draft, report: Report) -> None:
+    if draft.patch.on_reject == "keep" and draft.slot.on_reject == "compensate":
+        message = (
+            f"a rejection undoes what the steps of {draft.slot.id} did, and the patch would keep it; drop `on_reject`"
+        )
+        report("on_reject", message, part=draft.patch, field="on_reject")
 
 
 def _entry(draft: Draft, report: Report) -> None:
@@ -101,8 +111,8 @@ def _outcomes(draft: Draft, name: str, report: Report) -> None:
             told = suggestion(edge.on, known) or f"; it can be {', '.join(known)}"
             message = f"{shown(name)} is never left by {shown(edge.on)}{told}"
             report("outcome", message, edge=edge.id, part=edge.given, field="on")
-        if isinstance(node, b.ParallelSplit) and edge.on == BRANCH and edge.when is not None:
-            message = f"{shown(name)} goes on in every branch; ask in a condition node of the branch"
+        if isinstance(node, b.ForEach) and edge.on == BRANCH and edge.when is not None:
+            message = f"{shown(name)} goes on in a branch for every item; ask in a condition node of the branch"
             report("branch_condition", message, edge=edge.id, part=edge.given, field="when")
     led = {edge.on for edge in draft.out[name]}
     if ANY in led and spelt_out(node, led) == ():

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from holdfast.authoring.document.envelope import Envelope, generate_envelope
-from holdfast.authoring.document.ids import END, ENVELOPE, IN, START, gate_id, policy_id, proxy_id, state_id
-from holdfast.authoring.document.parts import Edge, Node
+from holdfast.authoring.document.ids import END, ENVELOPE, IN, OUT, START, gate_id, policy_id, proxy_id, state_id
+from holdfast.authoring.document.parts import BLOCKED, BRANCH, REJECTED, Edge, Node
 from holdfast.authoring.document.problems import Problem, ordered
 
 BROKEN: Final = "envelope_broken"
@@ -43,6 +43,8 @@ def prove_gates(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[st
             *_ends(nodes, edges),
             *_ways(envelope, nodes, edges),
             *_shortcuts(envelope, nodes, edges),
+            *_borders(envelope, nodes, edges),
+            *_branches(envelope, nodes, edges),
             *_ways_back(envelope, edges),
             *_policies(nodes, edges),
         ]
@@ -86,6 +88,67 @@ def _shortcuts(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str
     for edge in edges.values():
         if (edge.source, edge.target) in filled and not edge.rework:
             yield _broken(f"{edge.id!r} leads past the slot between the two", edge=edge.id)
+
+
+def _borders(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+    """A slot is entered by its way in and left by its way out: that is where its approvals begin anew, and where its branches are waited for."""
+    for edge in edges.values():
+        source, target = nodes.get(edge.source), nodes.get(edge.target)
+        if source is None or target is None or source.slot == target.slot:
+            continue
+        left, entered = envelope.slots.get(source.slot), envelope.slots.get(target.slot)
+        is_left = left is None or (edge.source, edge.target) == (proxy_id(left.id, OUT), left.exit)
+        is_entered = entered is None or (
+            edge.target == proxy_id(entered.id, IN) and edge.source in {entered.entry, entered.exit}
+        )
+        if not (is_left and is_entered):
+            yield _broken(f"{edge.id!r} crosses the border of a slot, and not at its ends", edge=edge.id)
+
+
+def _branches(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+    """Branches meet inside of their slot, so that it is the one token of the document that leaves it."""
+    out: defaultdict[str, list[Edge]] = defaultdict(list)
+    for edge in edges.values():
+        if edge.source in nodes and edge.target in nodes and not edge.rework and not _is_refusal(nodes, edge):
+            out[edge.source].append(edge)
+    for slot in envelope.slots.values():
+        if proxy_id(slot.id, IN) in nodes:
+            yield from _scopes(slot.id, nodes, out)
+
+
+def _scopes(slot: str, nodes: Mapping[str, Node], out: Mapping[str, list[Edge]]) -> Iterator[Problem]:
+    """Follow a token through a slot, with the splits that it is inside of, from the outermost."""
+    pending = [proxy_id(slot, IN)]
+    scopes: dict[str, tuple[str, ...]] = {pending[0]: ()}
+    while pending:
+        name = pending.pop()
+        node, scope = nodes[name], scopes[name]
+        if node.slot != slot or name == proxy_id(slot, OUT):
+            if scope:
+                yield _broken(f"a branch of {scope[-1]!r} leaves {slot!r} without its join", node=name)
+            continue
+        if node.type == "parallel_join":
+            if scope[-1:] != (node.config.get("split"),):
+                yield _broken(f"a way leads to the join {name!r} that is no branch of its split", node=name)
+                continue
+            scope = scope[:-1]
+        for edge in out[name]:
+            inner = (*scope, name) if edge.on == BRANCH else scope
+            if edge.target not in scopes:
+                scopes[edge.target] = inner
+                pending.append(edge.target)
+            elif scopes[edge.target] != inner:
+                yield _broken(f"{edge.id!r} leads into a branch, or out of one, without a join", edge=edge.id)
+
+
+def _is_refusal(nodes: Mapping[str, Node], edge: Edge) -> bool:
+    """Whether an edge stands for a refusal that leaves the slot: then everything in it is ended first."""
+    source = nodes[edge.source]
+    return (
+        source.type in {"approval", "rule"}
+        and edge.on in {REJECTED, BLOCKED}
+        and edge.target == proxy_id(source.slot, OUT)
+    )
 
 
 def _contracted(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[tuple[str, str]]:

@@ -46,6 +46,7 @@ from holdfast.machine.graphs.graph import (
     Losers,
     Node,
     NoReturn,
+    OnEmpty,
     OnReject,
     Plain,
     Policies,
@@ -309,10 +310,30 @@ class Branch(Waits):
             self._parts.awaited[name] = tuple(wait_for)
         return self.join(name, strategy, losers=losers)
 
-    def for_each(self, name: str, items: str, body: Build, *, limit: int | None = None, item: str = "item") -> Self:
-        """Run a branch for each item of a list; its answers are a list under the name of the step."""
+    def for_each(
+        self,
+        name: str,
+        items: str,
+        body: Build,
+        *,
+        limit: int | None = None,
+        item: str = "item",
+        on_empty: OnEmpty | None = None,
+    ) -> Self:
+        """Run a branch for each item of a list; its answers are a list under the name of the step.
+
+        `on_empty` says what a list without items comes to: the saga goes on (`skip`), or the step fails. Without it, the step fails if
+        the branch asks people, because nobody would be asked; otherwise the saga goes on.
+        """
         stored = self._expression(name, items, "mapping")
+        begun = len(self._parts.nodes)
         self._split(name, [body], is_parallel=True, items=stored, limit=limit, item=item)
+        if on_empty is None:
+            asks = any(isinstance(node.op, Human) for node in self._parts.nodes[begun:])
+            on_empty = "fail" if asks else "skip"
+        if on_empty != "skip":
+            op = Split(items=stored, limit=limit, item=item, on_empty=on_empty)
+            self._parts.replace_last(Node(id=name, op=op))
         return self
 
     # -- how

@@ -224,12 +224,13 @@ def _edge(draft: Draft, edge: Edge) -> Iterator[Diagnostic]:
     source = draft.nodes.get(place)
     if source is None:
         return
-    is_choosy = edge.when is not None or bool(edge.assign) or bool(edge.capability)
-    if isinstance(source.op, Split) and edge.on == g.BRANCH and is_choosy:
-        message = (
-            f"{edge.id} is a branch, which is taken always and as it is; ask, assign and demand in a step of the branch"
-        )
-        yield Diagnostic("branch_condition", message, place)
+    if isinstance(source.op, Split) and edge.on == g.BRANCH:
+        if edge.assign or edge.capability:
+            message = f"{edge.id} is a branch, which is taken as it is; assign and demand in a step of the branch"
+            yield Diagnostic("branch_condition", message, place)
+        if edge.when is not None and source.op.items is not None:
+            message = f"{edge.id} is the branch of every item; ask in a step of the branch"
+            yield Diagnostic("branch_condition", message, place)
     yield from _outcome(draft, source, edge)
 
 

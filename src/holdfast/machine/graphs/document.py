@@ -19,6 +19,7 @@ FieldType = Literal["string", "int", "money", "bool", "date", "datetime", "enum"
 FIELD_TYPES: tuple[FieldType, ...] = get_args(FieldType)
 
 OnEdit = Literal["keep", "restart"]
+OnReject = Literal["keep", "compensate"]
 Amendment = Literal["new_row", "in_place"]
 OnDrift = Literal["amend", "fail"]
 Begins = Literal["asked", "by_itself"]
@@ -107,6 +108,8 @@ class Region(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Whether the content may not change while a token is in it."""
     on_edit: OnEdit = "keep"
     """What an edit that the window allows does to steps that were done before it: nothing, or the slot is entered again."""
+    on_reject: OnReject = "keep"
+    """What a rejection that leads back to before the slot does to what its steps did: nothing, or it is undone."""
 
 
 class DocumentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

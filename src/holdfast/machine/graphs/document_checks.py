@@ -202,6 +202,8 @@ def _window(node: str, spec: DocumentSpec) -> Iterator[Diagnostic]:
 def _region(draft: Draft, region: Region) -> Iterator[Diagnostic]:
     yield from name_findings("", "slot", "the name of a slot", region.id)
     yield from word_findings(region.id, "window", f"the window of {region.id!r}", region.window, words=WINDOWS)
+    what = f"what a rejection does to {region.id!r}"
+    yield from word_findings(region.id, "on_reject", what, region.on_reject, words=("keep", "compensate"))
     for end in sorted({region.entry, region.exit} - draft.names):
         message = f"the slot {region.id!r} lies at {end!r}, which does not exist; name two steps of the envelope"
         yield Diagnostic("slot", message, region.id)

@@ -60,6 +60,8 @@ class DocumentIndex:
             for name in (*self.actions, *self.transitions)
         }
         self.regions = {each.id: each for each in spec.regions}
+        self.undone = frozenset(each.id for each in spec.regions if each.on_reject == "compensate")
+        """The slots whose steps are undone if a rejection leads back to before them."""
         self.stable = frozenset(spec.stable)
         self.system = frozenset(name for name, field in spec.fields.items() if field.system)
         self.computed = _computed(spec)

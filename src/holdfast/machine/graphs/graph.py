@@ -43,7 +43,7 @@ from holdfast.machine.graphs.kinds.human import ABSTAINED, CONFIRMED, REJECTED, 
 from holdfast.machine.graphs.kinds.join import Losers
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
 from holdfast.machine.graphs.kinds.rule import BLOCKED, DocumentRule
-from holdfast.machine.graphs.kinds.split import BRANCH
+from holdfast.machine.graphs.kinds.split import BRANCH, OnEmpty
 from holdfast.machine.graphs.kinds.state import AMEND, AMENDED
 from holdfast.machine.graphs.times import Rung, Times
 from holdfast.machine.graphs.work import Retry, Work
@@ -88,6 +88,7 @@ __all__ = [
     "NoReturn",
     "Node",
     "Notice",
+    "OnEmpty",
     "OnReject",
     "Op",
     "Plain",

@@ -41,7 +41,7 @@ def undoable(routes: GraphIndex, state: State, dropped: Dropped) -> list[int]:
     above: set[str] = set()
     """These, and all that they come from."""
     for each in reversed(state.executed.values()):
-        if not branch_of(each.token, dropped.tokens):
+        if each.number not in dropped.steps and not branch_of(each.token, dropped.tokens):
             continue
         node = routes.node(each.node)
         if isinstance(node.op, NoReturn):

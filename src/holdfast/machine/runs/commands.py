@@ -398,6 +398,8 @@ class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     previous_at: str | list[str] | None = None
     """Where the input holds it: under this name, or name by name."""
     is_compensation: bool = False
+    writes: bool = False
+    """Whether the answer of a compensation counts: it says what changes in the document."""
     output: object = None
     """What the step to undo had answered."""
     output_name: str = ""

@@ -68,6 +68,7 @@ from holdfast.machine.runs.rollback import (
     undone,
     work_of,
 )
+from holdfast.machine.runs.slots import release
 from holdfast.machine.runs.state import ROOT, Executed, State, Step
 from holdfast.machine.runs.switching import switch
 from holdfast.machine.runs.task_times import escalate, remind
@@ -97,10 +98,20 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
             return_to_save_point(turn)
     if state.dropped is not None:
         undo_dropped(turn)
+    if state.document is not None:
+        _let_go_on(turn)
     _complete(turn)
     if state.parent and turn.has_ended:
         _tell_parent(turn)
     return turn.decision() if turn.has_happened else LATE
+
+
+def _let_go_on(turn: Turn) -> None:
+    """A document that waited at the end of a slot goes on once nothing else of it is under way; so far as that leads."""
+    while release(turn):
+        turn.run()
+        if turn.state.dropped is not None:
+            undo_dropped(turn)
 
 
 def _complete(turn: Turn) -> None:

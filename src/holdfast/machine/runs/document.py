@@ -14,6 +14,10 @@ Verdict = Literal["", "approved", "declined", "void"]
 """Not decided yet; decided for it, or in another way that an edge routes; or decided about something that is no more."""
 
 
+ALL_FIELDS = "*"
+"""Among the fields that are sealed: all of them, but for those that the workflow writes or computes."""
+
+
 class Intent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The transition that was asked for last, and in whose name its way is gone."""
 
@@ -106,6 +110,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     way: str = ""
     """The transition whose way is gone, or was last."""
+    sealed: list[str] = []
+    """The fields that approvals cover which gates have used up since people could edit the document last; `ALL_FIELDS` for all of them."""
 
     def kept(self, node: str, token: str) -> Approval | None:
         """The approval that a token which comes to a node finds in force, from an earlier way through the slot."""

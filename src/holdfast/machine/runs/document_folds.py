@@ -8,7 +8,7 @@ from holdfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.document import Approval, Document, Intent, Refused, lane_of
+from holdfast.machine.runs.document import ALL_FIELDS, Approval, Document, Intent, Refused, lane_of
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.switched import switched
 
@@ -83,10 +83,12 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
         document.related = event.related
 
 
-def _moved(_routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
+def _moved(routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
     document = _document(state)
     document.status, document.refused, document.approvals = event.status, None, {}
     document.updated_by = event.by
+    if document.sealed and routes.documents is not None and routes.documents.spec.states[event.status] == "editable":
+        document.sealed = []
 
 
 def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:
@@ -126,9 +128,12 @@ def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None
             del approvals[step]
 
 
-def _applied(_routes: GraphIndex, state: State, event: e.ApprovalsApplied) -> None:
+def _applied(routes: GraphIndex, state: State, event: e.ApprovalsApplied) -> None:
+    document = _document(state)
     for step in event.steps:
-        del _document(state).approvals[step]
+        op = routes.node(document.approvals.pop(step).node).op
+        assert isinstance(op, Human)
+        document.sealed = sorted({*document.sealed, *(op.covers or (ALL_FIELDS,))})
 
 
 def _kept(_routes: GraphIndex, state: State, event: e.ApprovalsKept) -> None:

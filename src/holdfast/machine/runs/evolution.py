@@ -255,8 +255,8 @@ def _branches_opened(_routes: GraphIndex, state: State, event: e.BranchesOpened)
     scope = Scope(step=event.step, node=split.node, parent=split.token, items=items)
     state.scopes[event.step] = scope
     state.parked[split.token] = state.tokens.pop(split.token)
-    for _ in range(event.branches):
-        _begin_branch(state, scope, state.parked[split.token].data)
+    for place in event.taken or range(1, event.branches + 1):
+        _begin_branch(state, scope, state.parked[split.token].data, place)
 
 
 def _items_begun(routes: GraphIndex, state: State, event: e.ItemsBegun) -> None:
@@ -266,13 +266,13 @@ def _items_begun(routes: GraphIndex, state: State, event: e.ItemsBegun) -> None:
     if place:  # Each branch has its item; with the whole list in each, a list would take the square of its size.
         data = without(data, place)
     for item in scope.items[: event.count]:
-        _begin_branch(state, scope, {**data, name: item})
+        _begin_branch(state, scope, {**data, name: item}, scope.begun + 1)
     del scope.items[: event.count]
 
 
-def _begin_branch(state: State, scope: Scope, data: dict[str, object]) -> None:
-    scope.begun += 1
-    name = f"{scope.parent}/{scope.step}.{scope.begun}"
+def _begin_branch(state: State, scope: Scope, data: dict[str, object], place: int) -> None:
+    scope.begun = place
+    name = f"{scope.parent}/{scope.step}.{place}"
     state.tokens[name] = Token(id=name, data=data, scope=scope.step)
     scope.live[name] = None
 
@@ -299,6 +299,7 @@ def _branches_closed(_routes: GraphIndex, state: State, event: e.BranchesClosed)
 def _branches_dropped(routes: GraphIndex, state: State, event: e.BranchesDropped) -> None:
     dropped = state.dropped = state.dropped or Dropped()
     dropped.tokens.update(dict.fromkeys(event.tokens, event.error))
+    dropped.steps.update(dict.fromkeys(event.steps, event.error))
     # The branches have ended, so this is all that they have done; whether each step was called at all may be told later.
     dropped.chain = dict.fromkeys(undoable(routes, state, dropped))
 

@@ -187,16 +187,20 @@ def stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
         case "complete":
             end(turn, token)
         case "pause":
-            turn.pause("no_edge", _no_way(turn, token, node, outcome))
+            told, is_answered = _no_way(turn, token, node, outcome)
+            turn.pause("no_edge" if is_answered else "condition_failed", told)
             turn.emit(TokenHeld(token=token.id, node=node, outcome=outcome))
         case "fail" if turn.state.pause is not None:
             turn.emit(TokenHeld(token=token.id, node=node, outcome=outcome))
         case "fail":
-            roll_back(turn, _no_way(turn, token, node, outcome))
+            roll_back(turn, _no_way(turn, token, node, outcome)[0])
 
 
-def _no_way(turn: Turn, token: Token, node: str, outcome: str) -> str:
-    """Why a run stays where it is; whoever mends it is told of the first condition that cannot be answered, if there is one."""
+def _no_way(turn: Turn, token: Token, node: str, outcome: str) -> tuple[str, bool]:
+    """Why a run stays where it is, and whether every condition could be answered. The first one that could not is named.
+
+    Only for documents is that a case of its own: elsewhere such a condition counts as one that does not hold.
+    """
     told = f"no edge leads on from {node!r} by {outcome!r}"
     asked = turn.data_for(token, node)
     for edge in turn.routes.ways(node, outcome):
@@ -205,8 +209,9 @@ def _no_way(turn: Turn, token: Token, node: str, outcome: str) -> str:
             if guard is not None:
                 guard.holds(asked)
         except ExpressionError as error:
-            return f"{told}, because the condition of the way to {edge.target!r} cannot be answered: {error}"
-    return told
+            why = f"{told}, because the condition of the way to {edge.target!r} cannot be answered: {error}"
+            return why, turn.routes.documents is None
+    return told, True
 
 
 def end(turn: Turn, token: Token, outcome: str = "", why: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Branches that were not needed: what they did is undone while the run goes on, one step after the other."""
+"""Branches that were not needed, and slots that a rejection has left: what they did is undone while the run goes on, one step after the other."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from holdfast.machine.runs.events import BranchesDropped, BranchesUndone
 from holdfast.machine.runs.rollback import is_to_undo, undo
 from holdfast.machine.runs.state import Dropped, Executed
 from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.windows import index_of
 
 
 def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
@@ -18,6 +19,22 @@ def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
     within, executed = frozenset(branches), turn.state.executed.values()
     if any(branch_of(each.token, within) and _may_need_undoing(turn, each) for each in executed):
         turn.emit(BranchesDropped(tokens=list(branches), error=error))
+
+
+def give_back(turn: Turn, place: str, error: str) -> None:
+    """A rejection brings a document back to a state: have undone what slots did since it was left last, if they say so."""
+    slots = index_of(turn.routes).undone
+    if not slots:
+        return
+    found: list[int] = []
+    for each in reversed(turn.state.executed.values()):
+        if each.node == place:
+            break
+        node = turn.routes.node(each.node)
+        if node.region in slots and node.compensation is not None:
+            found.append(each.number)
+    if found:
+        turn.emit(BranchesDropped(tokens=[], error=error, steps=found[::-1]))
 
 
 def _may_need_undoing(turn: Turn, executed: Executed) -> bool:
@@ -48,4 +65,6 @@ def undo_dropped(turn: Turn) -> None:
 def is_stopping(turn: Turn, dropped: Dropped) -> bool:
     """Whether a handler or a child of dropped branches has not come back yet."""
     state = turn.state
-    return any(branch_of(state.executed[number].token, dropped.tokens) for number in state.stopping)
+    return any(
+        number in dropped.steps or branch_of(state.executed[number].token, dropped.tokens) for number in state.stopping
+    )

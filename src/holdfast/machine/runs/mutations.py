@@ -154,24 +154,34 @@ def incapable(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | N
 
 
 def _window_refusal(turn: Turn, command: Mutate) -> Rejection | None:
-    spec, document = index_of(turn.routes).spec, document_of(turn.state)
+    spec = index_of(turn.routes).spec
     if command.amends and spec.amendment == "new_row":
         told = f"an amendment of {spec.entity_type!r} is a document of its own; amend it by name"
         return refused(Refusal.AMENDMENT_REQUIRED, told)
-    view = window_of(turn.routes, turn.state)
-    if view.window == "editable" or command.amends:
+    if window_of(turn.routes, turn.state).window == "editable" or command.amends:
         return None
-    where = f"{document.id!r} is {document.status}" + (f", at {', '.join(view.places)}" if view.places else "")
-    if view.window == "locked":
-        told = f"{where}, and cannot be edited there; {_instead(turn)}"
-        return refused(Refusal.WORKFLOW_EDIT_LOCKED, told)
-    if view.is_stable and spec.on_drift == "fail":
-        told = f"{where}, where its content must not change, because others decide on version {document.version}; {_instead(turn)}"
-        return refused(Refusal.WORKFLOW_VERSION_DRIFT, told)
-    if spec.amendment == "in_place":
-        return None
-    told = f"{where}, where an edit is an amendment: a document of its own takes its place; amend it by name"
+    refusal = edit_refusal(turn)
+    if refusal is not None or spec.amendment == "in_place":
+        return refusal
+    told = f"{_where(turn)}, where an edit is an amendment: a document of its own takes its place; amend it by name"
     return refused(Refusal.AMENDMENT_REQUIRED, told)
+
+
+def edit_refusal(turn: Turn) -> Rejection | None:
+    """Why a document cannot be edited where it is, not even so that the edit becomes an amendment."""
+    spec, document, view = index_of(turn.routes).spec, document_of(turn.state), window_of(turn.routes, turn.state)
+    if view.window == "locked":
+        told = f"{_where(turn)}, and cannot be edited there; {_instead(turn)}"
+        return refused(Refusal.WORKFLOW_EDIT_LOCKED, told)
+    if view.window != "editable" and view.is_stable and spec.on_drift == "fail":
+        told = f"{_where(turn)}, where its content must not change, because others decide on version {document.version}; {_instead(turn)}"
+        return refused(Refusal.WORKFLOW_VERSION_DRIFT, told)
+    return None
+
+
+def _where(turn: Turn) -> str:
+    document, places = document_of(turn.state), window_of(turn.routes, turn.state).places
+    return f"{document.id!r} is {document.status}" + (f", at {', '.join(places)}" if places else "")
 
 
 def _instead(turn: Turn) -> str:

@@ -192,6 +192,7 @@ def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
         attempt=step.attempt,
         first=executed.first or executed.number,
         is_compensation=True,
+        writes=isinstance(node.op, Action) and not node.op.of,
         output=executed.output,
         output_name=name_of(turn.routes, step.node, executed.output),
         error=executed.error or cause,
@@ -208,7 +209,8 @@ def _cause(state: State, executed: Executed) -> tuple[str, str]:
         failed = state.executed.get(rollback.failed_step or 0)
         return failed.node if failed else "", rollback.error or rollback.reason
     assert dropped is not None
-    return "", dropped.tokens[branch_of(executed.token, dropped.tokens)]
+    why = dropped.steps.get(executed.number)
+    return "", dropped.tokens[branch_of(executed.token, dropped.tokens)] if why is None else why
 
 
 def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.machine.graphs.graph import Node
+from holdfast.machine.graphs.graph import Action, Gate, Node, Proxy
 from holdfast.machine.runs.document import Approval
 from holdfast.machine.runs.ending import stop_step, unended
-from holdfast.machine.runs.events import ApprovalsVoided, BranchesClosed, SlotRejected, StepCompleted
+from holdfast.machine.runs.events import ApprovalsVoided, BranchesClosed, SlotRejected, StepCompleted, TokenHeld
 from holdfast.machine.runs.events.document import Voiding
 from holdfast.machine.runs.leaving import complete_at_once, end_branches
+from holdfast.machine.runs.rollback import NOT_UNDONE
 from holdfast.machine.runs.state import ROOT, Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
 
 LEFT = "slot_left"
 """Why a step ended that was under way in a slot which was left."""
+READY = "ready"
+"""The outcome of a step that waited at the end of a slot, or before a gate, for the other tokens of the document."""
 
 
 def void(turn: Turn, steps: Iterable[int], why: Voiding, *, fields: Iterable[str] = ()) -> None:
@@ -48,6 +51,70 @@ def has_void(turn: Turn, exit_: str) -> bool:
     )
 
 
+# -- waiting for the others
+
+
+def hold(turn: Turn, token: Token, node: Node) -> bool:
+    """Have a token wait at the end of a slot, or before a gate, while other work of the document is under way; whether it waits."""
+    if not _is_unfinished(turn, node):
+        return False
+    turn.open_step(token, node)
+    return True
+
+
+def release(turn: Turn) -> bool:
+    """Let the token go on that waits for the others, once they are over; whether it does."""
+    state = turn.state
+    token = state.tokens.get(ROOT)
+    if token is None or not token.node or not state.may_begin:
+        return False
+    node = turn.routes.node(token.node)
+    if not isinstance(node.op, Gate | Proxy):
+        return False
+    step = next((each for each in state.open.values() if each.token == ROOT and each.of is None), None)
+    if step is None:
+        return False
+    if _is_unfinished(turn, node):
+        _tell_of_halt(turn)
+        return False
+    turn.emit(StepCompleted(step=step.number, outcome=READY))
+    turn.move(ROOT, step.node, is_asked=True)
+    return True
+
+
+def _is_unfinished(turn: Turn, node: Node) -> bool:
+    """Whether a branch of the document is under way, or is being undone and may still change the document.
+
+    The gate to a final status does not wait for that: nobody relies on the content any more.
+    """
+    state, index = turn.state, index_of(turn.routes)
+    if len(state.tokens) > 1 or state.parked:
+        return True
+    is_final = isinstance(node.op, Gate) and index.transitions[node.op.transition].target in index.spec.terminal
+    return not is_final and _is_written_back(turn)
+
+
+def _is_written_back(turn: Turn) -> bool:
+    """Whether an action on the document itself is still to be undone. What is undone elsewhere does not hold it up."""
+    state = turn.state
+    if state.dropped is None:
+        return False
+    nodes = [state.executed[number].node for number in state.dropped.chain if number in state.executed]
+    nodes += [step.node for step in state.open.values() if step.of is not None]
+    return any(isinstance(op := turn.routes.node(name).op, Action) and not op.of for name in nodes)
+
+
+def _tell_of_halt(turn: Turn) -> None:
+    """Pause the run if it waits for an action to be undone that could not be: only an operator can bring it on."""
+    state = turn.state
+    if len(state.tokens) == 1 and not state.parked and state.dropped is not None and state.dropped.stuck is not None:
+        node = state.executed[state.dropped.stuck].node
+        turn.pause(NOT_UNDONE, f"{node!r}, of a branch that was not needed, could not be undone")
+
+
+# -- leaving early
+
+
 def interrupt(turn: Turn, why: Voiding, told: str) -> None:
     """End all that is under way for the document, so that its token can be sent elsewhere. Nothing of it is undone."""
     void(turn, standing(turn), why)
@@ -56,13 +123,22 @@ def interrupt(turn: Turn, why: Voiding, told: str) -> None:
 
 
 def _gather(turn: Turn, told: str) -> None:
-    """End every branch and every step; the token that the run began with is left."""
-    for scope in [each for each in turn.state.scopes.values() if each.parent == ROOT]:
-        end_branches(turn, list(scope.live), error=told)
+    """End every branch and every step, also those of branches whose join did not wait for them; the token that the run began with is left."""
+    state = turn.state
+    outer = [each for each in state.scopes.values() if each.parent == ROOT]
+    branches = dict.fromkeys(name for scope in outer for name in scope.live)
+    branches |= dict.fromkeys(_outermost(name) for name in (*state.tokens, *state.parked) if name != ROOT)
+    end_branches(turn, list(branches), error=told)
+    for scope in outer:
         turn.emit(BranchesClosed(step=scope.step))
     for step in unended(turn):
         if step.of is None:
             stop_step(turn, step, "drop", error=told, reason=LEFT)
+
+
+def _outermost(token: str) -> str:
+    """The branch of the first token that a token is, or lies below."""
+    return "/".join(token.split("/", 2)[:2])
 
 
 def reject_slot(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
@@ -83,7 +159,11 @@ def _leave(turn: Turn, step: int, node: str, outcome: str, *, by: str, reason: s
     void(turn, standing(turn), "rejected")
     _gather(turn, f"{node!r} was {outcome}")
     turn.emit(SlotRejected(slot=slot, step=step, node=node, by=by, reason=reason))
-    turn.move(ROOT, index_of(turn.routes).way_out(slot))
+    target = index_of(turn.routes).way_out(slot)
+    if turn.state.tokens[ROOT].stay is not None:  # It must not go on to where it was held.
+        turn.emit(TokenHeld(token=ROOT, target=target))
+    else:
+        turn.move(ROOT, target)
 
 
 def can_leave_slot(turn: Turn, node: str) -> bool:

@@ -139,7 +139,7 @@ class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     items: list[object] | None = None
     """Items of a list that have not begun yet; None for a split into fixed branches."""
     begun: int = 0
-    """How many branches have begun so far."""
+    """The place of the last branch that has begun; 0 if none has."""
 
 
 class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -161,10 +161,12 @@ class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """Branches that have ended without being needed, and whose work is undone while the run goes on."""
+    """Branches that have ended without being needed, and steps of slots that a rejection has left: their work is undone while the run goes on."""
 
     tokens: dict[str, str] = {}
     """Why, by the name of each branch."""
+    steps: dict[int, str] = {}
+    """Why, by the number of each step that is undone though its branch was needed: a rejection has left its slot."""
     chain: dict[int, None] = {}
     """Numbers of their executed steps that may have to be undone, the next one last."""
     stuck: int | None = None

@@ -57,6 +57,12 @@ def escalation_timer(step: int) -> str:
     return f"{TASK}:{step}:{_ESCALATE}"
 
 
+def timed_step(key: str) -> int | None:
+    """The step that a timer belongs to; None if it belongs to the whole run."""
+    kind, _, rest = key.partition(":")
+    return int(rest.partition(":")[0]) if kind in {STEP, TASK} else None
+
+
 def command_of(key: str) -> Command:
     """What a timer brings; KeyError if the table lacks timers of this kind."""
     kind, _, rest = key.partition(":")

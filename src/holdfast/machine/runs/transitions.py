@@ -25,6 +25,7 @@ from holdfast.machine.runs.mutations import (
     change,
     created,
     drafted,
+    edit_refusal,
     incapable,
     may_do,
     version_refusal,
@@ -300,6 +301,11 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if window_of(turn.routes, turn.state).window == "editable":
         told = f"{document.id!r} is {document.status}, and can be edited as it is; nothing has to take its place"
         return refused(Refusal.NOT_AMENDABLE, told)
+    closed = (
+        edit_refusal(turn) if command.is_forced else None
+    )  # The edit was looked at in a transaction before this one.
+    if closed is not None:
+        return closed
     if turn.state.dropped is not None:  # The run ends with this, and what it was giving back would be kept.
         told = f"{document.id!r} is giving back what one of its branches had done; amend it when that is done"
         return refused(Refusal.ROLLBACK_IN_PROGRESS, told)

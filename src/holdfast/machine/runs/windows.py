@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast.machine.graphs.document import Window
@@ -44,11 +45,24 @@ def is_behind_gate(routes: GraphIndex, state: State) -> bool:
     return False
 
 
+def _places(routes: GraphIndex, state: State) -> Iterator[str]:
+    """The nodes that tokens are at: a branch that has arrived waits at its join."""
+    joins = {
+        name: join.id
+        for scope in state.scopes.values()
+        if (join := routes.join_of(scope.node)) is not None
+        for name in scope.arrived
+    }
+    for name, token in (*state.tokens.items(), *state.parked.items()):
+        place = joins.get(name, token.node)
+        if place:
+            yield place
+
+
 def window_of(routes: GraphIndex, state: State) -> View:
     """How the document may be edited."""
     index, document = index_of(routes), document_of(state)
-    resting = () if document.is_resting else (*state.tokens.values(), *state.parked.values())
-    places = tuple(dict.fromkeys(token.node for token in resting if token.node))
+    places = () if document.is_resting else tuple(dict.fromkeys(_places(routes, state)))
     window = strictest(
         index.spec.states[document.status], *(index.spec.windows.get(place, "editable") for place in places)
     )

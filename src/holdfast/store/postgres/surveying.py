@@ -13,7 +13,7 @@ from holdfast.store.postgres import rows
 from holdfast.store.postgres.packing import Uuids
 from holdfast.store.postgres.records import S, reading, selecting_many
 from holdfast.store.postgres.rows import Row
-from holdfast.store.shapes import Snapshot, StoredEffect
+from holdfast.store.shapes import Snapshot, StoredEffect, StoredTimer
 from holdfast.store.statements import read_statements
 
 
@@ -21,6 +21,7 @@ class _Sql(msgspec.Struct, frozen=True):
     histories: str
     snapshots: str
     effects: str
+    timers: str
 
 
 _sql = read_statements(_Sql, __package__, "surveying.sql")
@@ -50,6 +51,10 @@ class SurveyReads:
     def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
         """Their live effects."""
         return [rows.effect(row) for row in self._of_all(_sql.effects, instances)]
+
+    def timers_of(self, instances: Sequence[InstanceId]) -> list[StoredTimer]:
+        """Their timers."""
+        return [rows.timer(row) for row in self._of_all(_sql.timers, instances)]
 
     def _of_all(self, statement: str, instances: Sequence[InstanceId]) -> list[Row]:
         return self._all(statement, [self._tenant, Uuids(instances)])

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.rows import RowKind
-from holdfast.store.shapes import Snapshot, StoredEffect
+from holdfast.store.shapes import Snapshot, StoredEffect, StoredTimer
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.records import S, reading, selecting_many
 from holdfast.store.sqlite.rows import Row
@@ -22,6 +22,7 @@ class _Sql(msgspec.Struct, frozen=True):
     histories: str
     snapshots: str
     effects: str
+    timers: str
 
 
 _sql = read_statements(_Sql, __package__, "surveying.sql")
@@ -51,6 +52,10 @@ class SurveyReads:
     def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
         """Their live effects."""
         return [rows.effect(row) for row in self._of_all(_sql.effects, instances)]
+
+    def timers_of(self, instances: Sequence[InstanceId]) -> list[StoredTimer]:
+        """Their timers."""
+        return [rows.timer(row) for row in self._of_all(_sql.timers, instances)]
 
     def _of_all(self, statement: str, instances: Sequence[InstanceId]) -> list[Row]:
         values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}

@@ -1,22 +1,25 @@
-"""A split sends a token down every branch, or one for each item of a list."""
+"""A split sends a token down every branch whose condition holds, or one for each item of a list."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from holdfast.errors import Diagnostic
 from holdfast.expressions.paths import NAME_PATTERN
-from holdfast.machine.graphs.findings import number_findings
+from holdfast.machine.graphs.findings import number_findings, word_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, Execution, Formula, NodeOp, Shape, Stored, source
 
 BRANCH = "branch"
 """The label of the edges that a split sends tokens down."""
+OnEmpty = Literal["skip", "fail"]
+"""What becomes of a split over a list without items: its branches meet at once, or the step has failed."""
+EMPTY: tuple[OnEmpty, ...] = get_args(OnEmpty)
 
 
 class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
-    """Sends a token down every branch; with `items`, one for each item of a list, all of them down the one branch."""
+    """Sends a token down every branch whose condition holds; with `items`, one for each item of a list, all of them down the one branch."""
 
     items: Stored | None = None
     """Stored mapping expression that gives the list."""
@@ -26,6 +29,8 @@ class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
     """Branches that run at the same time; None means all."""
     most: int | None = None
     """Items that there may be: with more of them the step has failed. None means that any number will do."""
+    on_empty: OnEmpty = "skip"
+    """What a list without items comes to."""
 
     word: ClassVar[str] = "fork"
     shape: ClassVar[Shape] = Shape(
@@ -41,8 +46,8 @@ class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
 
     @property
     def exits(self) -> frozenset[str]:
-        """Its branches; what should be a list may not be one."""
-        return frozenset({BRANCH} if self.items is None else {BRANCH, ERROR})
+        """Its branches; no condition may hold, and what should be a list may not be one."""
+        return frozenset({BRANCH, ERROR})
 
     @property
     def detail(self) -> str:
@@ -57,7 +62,8 @@ class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
             yield Formula("items", f"the list of {node!r}", self.items)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the limit, and with the name of an item."""
+        """What is wrong with the limit, with the name of an item, and with what is said of an empty list."""
+        yield from word_findings(node, "on_empty", f"what {node!r} does without items", self.on_empty, words=EMPTY)
         if self.limit is not None:
             yield from number_findings(node, "limit", f"the limit of {node!r}", self.limit, low=1)
         if self.most is not None:

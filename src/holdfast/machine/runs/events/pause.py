@@ -13,6 +13,7 @@ PauseReason = Literal[
     "dlq",
     "step_failed",
     "no_edge",
+    "condition_failed",
     "chain_limit",
     "max_visits",
     "compensation_failed",
@@ -20,7 +21,7 @@ PauseReason = Literal[
     "approved",
     "no_approver",
 ]
-"""What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait, `approved` if a question is decided
+"""What a run waits for an operator for; `no_edge` if no condition of the ways on holds, `condition_failed` if one of them cannot be answered, `requested` if nothing went wrong and a person wants it to wait, `approved` if a question is decided
 and the run is left to whoever lets it go on, `no_approver` if nobody can decide a question."""
 
 Trigger: TypeAlias = ResumeTrigger

@@ -46,6 +46,8 @@ class BranchesOpened(Happening, frozen=True, kw_only=True):
     """Number of the split's step; names the scope."""
     branches: int = 0
     items: list[object] | None = None
+    taken: list[int] = []  # noqa: RUF012 - every struct gets one of its own
+    """The places of the branches whose conditions held, counted from 1 over all of them; empty if every one begins."""
 
 
 @message(name="items_begun")
@@ -76,11 +78,13 @@ class BranchesMet(Happening, frozen=True, kw_only=True):
 
 @message(name="branches_dropped")
 class BranchesDropped(Happening, frozen=True, kw_only=True):
-    """Branches have ended that the join can do without: what they did is undone."""
+    """Branches have ended that the join can do without: what they did is undone. Or a rejection has left slots that undo what they did."""
 
     tokens: list[str]
     error: str
     """Why."""
+    steps: list[int] = []  # noqa: RUF012 - every struct gets one of its own
+    """Steps that are undone besides those of the branches: what slots did that a rejection has left."""
 
 
 @message(name="branches_undone")

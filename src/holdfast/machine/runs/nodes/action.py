@@ -12,6 +12,7 @@ from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Action, Node
 from holdfast.machine.runs.acting import acting
 from holdfast.machine.runs.action_inputs import target_of
+from holdfast.machine.runs.document import ALL_FIELDS
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.fields import not_given
 from holdfast.machine.runs.leaving import pass_through
@@ -119,14 +120,16 @@ def _drafted(turn: Turn, node: Node, changes: Data, step: int) -> Draft | Reject
 
 
 def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
-    """Why a step does not change what was approved: behind the last gate nobody would be asked for it again."""
-    index = index_of(turn.routes)
-    content = sorted(draft.changes.keys() - index.system - index.computed.keys())
-    if not content or not is_behind_gate(turn.routes, turn.state):
+    """Why a step does not change what was approved: behind the gate that relied on it nobody would be asked for it again."""
+    index, document = index_of(turn.routes), document_of(turn.state)
+    content = draft.changes.keys() - index.system
+    given = content - index.computed.keys()
+    changed = sorted(content.intersection(document.sealed) | (given if ALL_FIELDS in document.sealed else set()))
+    if is_behind_gate(turn.routes, turn.state) and window_of(turn.routes, turn.state).window != "editable":
+        changed = sorted(given)
+    if not changed:
         return None
-    if window_of(turn.routes, turn.state).window == "editable":
-        return None
-    told = f"{node.id!r} would change {', '.join(map(repr, content))}, which was approved as it is"
+    told = f"{node.id!r} would change {', '.join(map(repr, changed))}, which was approved as it is"
     instead = "put the step before the gate, or let the contract name what only the workflow writes in `system_fields`"
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; {instead}")
 

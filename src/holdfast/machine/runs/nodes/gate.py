@@ -1,6 +1,6 @@
 """A gate performs a transition; a policy gate asks whether an action may be done.
 
-Entered when: a token arrives. May do: a gate uses up the approvals of the way to it and moves the document; a policy gate has it looked up whether
+Entered when: a token arrives; a gate waits there while another branch of the document is under way. May do: a gate uses up the approvals of the way to it and moves the document; a policy gate has it looked up whether
 somebody who is not there just now, and in whose name the action is done, is still active. Left when: at once: a gate by `reject` if its slot was left by a
 rejection, by `again` if an approval is void, else by `pass`; a policy gate by `ok` or `denied`, once that is known. On compensation: nothing to undo: no
 rollback goes back through a gate.
@@ -19,7 +19,7 @@ from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.policies import POLICY, asked_of, judged
-from holdfast.machine.runs.slots import has_void, void
+from holdfast.machine.runs.slots import has_void, hold, void
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
@@ -28,6 +28,8 @@ from holdfast.machine.runs.windows import document_of, index_of
 class GateKind(Kind):
     """Performs a transition."""
 
+    wait_kind = "branches"
+
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Look at the way to it, use up its approvals, and move the document."""
         assert isinstance(node.op, Gate)
@@ -35,6 +37,8 @@ class GateKind(Kind):
         transition = index_of(turn.routes).transitions[node.op.transition]
         if document.refused is not None:
             pass_through(turn, token, node, REJECT)
+            return
+        if hold(turn, token, node):
             return
         if has_void(turn, node.id):
             pass_through(turn, token, node, AGAIN)

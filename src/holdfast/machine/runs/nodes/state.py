@@ -11,6 +11,7 @@ from holdfast.machine.graphs.graph import AMENDED, OK, Node, Rest, Start
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.runs.events import DocumentMoved, RoundCompleted
 from holdfast.machine.runs.leaving import complete_at_once, end, pass_through
+from holdfast.machine.runs.losers import give_back
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
@@ -35,7 +36,7 @@ class StateKind(Kind):
         """Go on by what was asked for or begins by itself; else stay. One that comes back from a gate that refused it stays."""
         assert isinstance(node.op, StateNode)
         was_refused = document_of(turn.state).refused is not None
-        _move(turn, node.op)
+        _move(turn, node, node.op)
         outcome = _way_on(turn, node, node.op, was_refused=was_refused)
         if outcome:
             pass_through(turn, token, node, outcome)
@@ -43,11 +44,12 @@ class StateKind(Kind):
             turn.open_step(token, node)
 
 
-def _move(turn: Turn, op: StateNode) -> None:
+def _move(turn: Turn, node: Node, op: StateNode) -> None:
     document = document_of(turn.state)
     refused = document.refused
     if refused is not None:
         turn.emit(DocumentMoved(status=op.status, how="rejected", by=refused.by, reason=refused.reason))
+        give_back(turn, node.id, f"{refused.node!r} was rejected")
     elif document.status != op.status:
         turn.emit(DocumentMoved(status=op.status, how="passed", by=turn.moment.actor.id))
 

@@ -17,3 +17,9 @@ select e.instance, e.number, e.tenant, e.definition, e.language, e.handler, e.ty
 from unnest($2::uuid[]) as u (instance)
 cross join lateral (select * from holdfast.effects where instance = u.instance and tenant = $1::text offset 0) as e
 order by e.instance, e.number
+
+-- name: timers
+select t.instance, t.key, t.number, t.tenant, t.definition, t.language, t.type, t.version, t.data, t.due_at, t.attempts, t.error, t.context
+from unnest($2::uuid[]) as u (instance)
+cross join lateral (select * from holdfast.timers where instance = u.instance and tenant = $1::text offset 0) as t
+order by t.instance, t.number

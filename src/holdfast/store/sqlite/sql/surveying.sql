@@ -13,3 +13,7 @@ from json_each(:instances) as i cross join snapshots s on s.instance = i.value w
 select e.instance, e.number, e.tenant, e.definition, e.language, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
     e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.claimed_at, e.stop_requested, e.context
 from json_each(:instances) as i cross join effects e on e.instance = i.value where +e.tenant = :tenant order by e.instance, e.number;
+
+-- name: timers
+select t.instance, t.key, t.number, t.tenant, t.definition, t.language, t.type, t.version, t.data, t.due_at, t.attempts, t.error, t.context
+from json_each(:instances) as i cross join timers t on t.instance = i.value where +t.tenant = :tenant order by t.instance, t.number;

@@ -1,0 +1,516 @@
+"""A gate is a wall: nothing of a slot stays behind it, nothing comes back through it, and what was approved is not changed behind it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.documents.walls import (
+    ANN,
+    BUD,
+    BUD_ASKED,
+    CONTRACT,
+    FIN,
+    OPERATOR,
+    POST,
+    PUBLISHER,
+    acting,
+    again,
+    answer,
+    covering,
+    decide,
+    first_of_two,
+    open_tasks,
+    opened,
+    patch,
+    stands,
+    submit,
+    violations,
+)
+from holdfast import RejectedError
+from holdfast.app import document_writing
+from holdfast.machine.runs import slots
+from holdfast.machine.runs.nodes import action
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+ASKED = patch("asking", "{id: a, type: approval, approvers: [{user: fin}]}")
+
+
+def posting(engine: ManualEngine) -> list[object]:
+    """Have invoices posted; the totals that were."""
+    posted: list[object] = []
+
+    @engine.handler("invoice.post")
+    def post(document: dict[str, Any]) -> dict[str, object]:
+        posted.append(document["data"]["total"])
+        return {"posting": f"GL-{len(posted)}"}
+
+    return posted
+
+
+# -- branches that a join does not wait for
+
+
+@pytest.mark.row("E-552", "E-553", "E-686")
+@pytest.mark.parametrize("says", ["approved", "rejected"])
+def test_a_gate_waits_for_a_branch_that_may_finish(place: Place, says: str) -> None:
+    """One approval is enough for the join, and the gate opens only when the other is decided too: its rejection comes before the posting, never behind it."""
+    engine = opened(place.engine(), first_of_two(BUD_ASKED, "{from: b, to: j}"), POST)
+    posted = posting(engine)
+    submit(engine)
+    decide(engine, "a", FIN)
+    assert (stands(engine), posted) == (("submitted", 100, "running", ""), [])
+    run = acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance)
+    assert [(each.kind, each.step) for each in run.why().reasons] == [
+        ("person", "usr:slot:asking:b"),
+        ("branches", "sys:slot:asking:out"),
+    ]
+    decide(engine, "b", BUD, says)
+    came = ("active", 100, "running", "round_completed") if says == "approved" else ("draft", 100, "running", "")
+    assert (stands(engine), posted) == (came, [100] if says == "approved" else [])
+    assert (open_tasks(engine), violations(engine)) == ({}, [])
+
+
+@pytest.mark.row("E-751", "E-750")
+def test_what_a_branch_that_may_finish_changes_is_approved_before_the_gate(place: Place) -> None:
+    """Its action voids the approval that was enough, so that the content which becomes active is the one that was approved."""
+    loser = (
+        '{id: b, type: wait_event, event: ext, key: "go"}, '
+        '{id: note, type: action, action: invoice.note, payload: {total: "999"}, run_as: system}'
+    )
+    engine = opened(place.engine(), first_of_two(loser, "{from: b, to: note}, {from: note, to: j}"))
+    submit(engine)
+    decide(engine, "a", FIN)
+    acting(engine, OPERATOR).publish("ext", "go")
+    engine.drain()
+    assert (stands(engine), list(open_tasks(engine))) == (("submitted", 999, "running", ""), ["a"])
+    assert open_tasks(engine)["a"].document_version == "2"
+    decide(engine, "a", FIN)
+    acting(engine, OPERATOR).publish("ext", "go")
+    engine.drain()
+    assert stands(engine)[:2] == ("active", 999)
+    assert violations(engine) == []
+
+
+@pytest.mark.row("E-552")
+def test_a_gate_waits_for_all_that_a_branch_has_begun(place: Place) -> None:
+    """Also for the branches inside of a branch, and for the time that one of them waits."""
+    loser = "{id: b, type: for_each, items: entity.lines}, {id: w, type: wait_timer, duration: 3d}, {id: i, type: parallel_join}"
+    engine = opened(place.engine(), first_of_two(loser, "{from: b, to: w}, {from: w, to: i}, {from: i, to: j}"))
+    submit(engine, lines=["x", "y"])
+    decide(engine, "a", FIN)
+    engine.advance(timedelta(days=2))
+    assert stands(engine)[0] == "submitted"
+    engine.advance(timedelta(days=2))
+    assert stands(engine)[0] == "active"
+    assert violations(engine) == []
+
+
+def test_no_document_arrives_while_a_branch_behind_its_gate_is_under_way(place: Place) -> None:
+    """A slot between a gate and a state ends when everything in it has."""
+    wait = '{id: a, type: script, formula: "1"}, {id: b, type: wait_event, event: ext, key: go}'
+    nodes = f"{{id: sp, type: parallel_split}}, {wait}, {{id: j, type: parallel_join, mode: any, losers: finish}}"
+    ways = "{from: sp, to: a}, {from: sp, to: b}, {from: a, to: j}, {from: b, to: j}"
+    engine = opened(place.engine(), ASKED, patch("behind", nodes, ways))
+    submit(engine)
+    decide(engine, "a", FIN)
+    assert stands(engine) == ("active", 100, "running", "")
+    assert not acting(engine, ANN).documents.get("invoice", "I-1").is_resting
+    acting(engine, OPERATOR).publish("ext", "go")
+    engine.drain()
+    assert stands(engine) == ("active", 100, "running", "round_completed")
+    assert violations(engine) == []
+
+
+@pytest.mark.row("E-686", "E-553")
+@pytest.mark.parametrize("losers", ["stop", "undo"])
+def test_a_branch_that_is_cancelled_does_nothing_any_more(place: Place, losers: str) -> None:
+    """The question of a branch that was not needed is closed before the gate opens; who answers it late is told so, and nothing moves."""
+    engine = opened(place.engine(), first_of_two(BUD_ASKED, "{from: b, to: j}", losers))
+    submit(engine)
+    task = open_tasks(engine)["b"]
+    decide(engine, "a", FIN)
+    assert (stands(engine)[0], open_tasks(engine)) == ("active", {})
+    with pytest.raises(RejectedError):
+        answer(engine, task, BUD, "rejected")
+    assert stands(engine) == ("active", 100, "running", "round_completed")
+    assert violations(engine) == []
+
+
+@pytest.mark.row("E-686")
+def test_another_transition_ends_a_branch_that_may_finish(place: Place) -> None:
+    """A cancellation leaves nothing of the slot behind, also of branches whose join has passed on: no token, no question, no timer."""
+    loser = "{id: b, type: approval, approvers: [{user: bud}], timeout: 2d}"
+    engine = opened(place.engine(), first_of_two(loser, "{from: b, to: j}"))
+    submit(engine)
+    task = open_tasks(engine)["b"]
+    decide(engine, "a", FIN)
+    acting(engine, ANN).documents.transition("invoice", "I-1", "cancel")
+    engine.drain()
+    assert stands(engine)[::2] == ("cancelled", "completed")
+    with pytest.raises(RejectedError):
+        answer(engine, task, BUD, "rejected")
+    engine.advance(timedelta(days=3))
+    lines = acting(engine, OPERATOR).documents.audit("invoice", "I-1")
+    assert ("end usr:slot:asking:b", "'cancel' was asked for") in [(each.what, each.why) for each in lines]
+    assert (stands(engine)[0], violations(engine)) == ("cancelled", [])
+
+
+@pytest.mark.row("E-575")
+def test_a_rejection_finds_the_document_wherever_the_slot_has_brought_it(place: Place) -> None:
+    """A branch that may finish rejects while the run waits for an operator at a later step of the slot: the document goes back, and nowhere else."""
+    nodes = (
+        "{id: sp, type: parallel_split}, {id: a, type: approval, approvers: [{user: fin}]}, "
+        f"{BUD_ASKED}, {{id: j, type: parallel_join, mode: any, losers: finish}}, "
+        "{id: t, type: task, handler: check}, {id: u, type: approval, approvers: [{user: fin}]}"
+    )
+    ways = (
+        "{from: sp, to: a}, {from: sp, to: b}, {from: a, to: j}, {from: b, to: j}, {from: j, to: t}, {from: t, to: u}"
+    )
+    engine = opened(place.engine(), patch("asking", nodes, ways))
+    engine.handler("check")(lambda: None)
+    submit(engine)
+    acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance).pause("look first")
+    decide(engine, "a", FIN)
+    decide(engine, "b", BUD, "rejected")
+    acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance).resume("seen")
+    engine.drain()
+    assert (stands(engine), open_tasks(engine)) == (("draft", 100, "running", ""), {})
+    again(engine)
+    decide(engine, "a", FIN)
+    decide(engine, "b", BUD)
+    decide(engine, "u", FIN)
+    assert stands(engine)[0] == "active"
+    assert violations(engine) == []
+
+
+# -- what is undone
+
+
+LOSING = (
+    '{id: b, type: action, action: invoice.reserve, undo: invoice.release, run_as: "system"}, '
+    "{id: w, type: wait_event, event: ext, key: go}"
+)
+LOSING_WAYS = "{from: b, to: w}, {from: w, to: j}"
+
+
+def reserving(engine: ManualEngine, *, fails: bool = False) -> list[str]:
+    """Have something set aside and given back; what was, in order."""
+    done: list[str] = []
+
+    @engine.handler("invoice.reserve")
+    def reserve(document: dict[str, object]) -> dict[str, object]:
+        done.append("reserve")
+        return {"memo": "reserved"}
+
+    @engine.handler("invoice.release")
+    def release(document: dict[str, object]) -> dict[str, object]:
+        if fails:
+            raise ValueError("the warehouse is closed")
+        done.append("release")
+        return {"memo": None}
+
+    return done
+
+
+@pytest.mark.row("E-555", "E-748", "E-751")
+def test_a_gate_waits_until_a_branch_has_taken_back_its_changes(place: Place) -> None:
+    """What undoing changes of the document it changes before the gate, so that the content of an active document stays."""
+    engine = opened(place.engine(), first_of_two(LOSING, LOSING_WAYS, "undo", covers="total"))
+    done = reserving(engine)
+    submit(engine)
+    task = open_tasks(engine)["a"]
+    acting(engine, FIN).tasks.decide(task, "approved", document_version=task.document_version)
+    assert (stands(engine)[0], done) == ("submitted", ["reserve"])
+    engine.drain()
+    assert (stands(engine)[0], done) == ("active", ["reserve", "release"])
+    assert "memo" not in acting(engine, ANN).documents.get("invoice", "I-1").data
+    assert violations(engine) == []
+
+
+@pytest.mark.row("E-748", "EC-05")
+def test_an_operator_opens_a_gate_that_waits_for_what_cannot_be_undone(place: Place) -> None:
+    """A compensation that gives up pauses the document before the gate; whoever resumes it does without that."""
+    engine = opened(place.engine(), first_of_two(LOSING, LOSING_WAYS, "undo", covers="total"))
+    reserving(engine, fails=True)
+    submit(engine)
+    decide(engine, "a", FIN)
+    engine.advance(timedelta(days=1))
+    assert stands(engine) == ("submitted", 100, "paused", "compensation_failed")
+    acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance).resume(
+        "released by hand"
+    )
+    engine.drain()
+    assert stands(engine)[0] == "active"
+    assert violations(engine) == []
+
+
+# -- approved content
+
+
+@pytest.mark.row("E-751")
+@pytest.mark.parametrize("covers", ["", "total"])
+def test_no_step_changes_what_an_earlier_gate_relied_on(place: Place, covers: str) -> None:
+    """What was approved at one gate stays as it is in the slots behind it: the step fails, and the document waits for an operator."""
+    early = patch("before", f"{{id: e, type: approval, approvers: [{{user: fin}}]{covering(covers)}}}")
+    late = patch("asking", '{id: n, type: action, action: invoice.note, payload: {total: "7"}, run_as: system}')
+    engine = opened(place.engine(), early, late)
+    submit(engine)
+    decide(engine, "e", FIN)
+    assert stands(engine) == ("submitted", 100, "paused", "step_failed")
+    why = acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance).why().words
+    assert "would change 'total', which was approved as it is" in why
+    assert violations(engine) == []
+
+
+@pytest.mark.row("E-751")
+def test_a_step_changes_what_nobody_has_approved(place: Place) -> None:
+    """Fields that no approval covers, and those that the workflow writes itself, are free; and a document that is a draft again begins anew."""
+    early = patch("before", "{id: e, type: approval, approvers: [{user: fin}], covers: [total]}")
+    late = patch(
+        "asking",
+        "{id: n, type: action, action: invoice.note, payload: {memo: \"'seen'\", posting: \"'GL'\"}, run_as: system}, "
+        "{id: a, type: approval, approvers: [{user: fin}]}",
+        "{from: n, to: a}",
+    )
+    engine = opened(place.engine(), early, late)
+    submit(engine)
+    decide(engine, "e", FIN)
+    decide(engine, "a", FIN, "rejected")
+    acting(engine, ANN).documents.mutate("invoice", "I-1", {"total": 300})
+    again(engine)
+    decide(engine, "e", FIN)
+    decide(engine, "a", FIN)
+    view = acting(engine, ANN).documents.get("invoice", "I-1")
+    assert (view.status, view.data["memo"], view.data["posting"], view.data["total"]) == ("active", "seen", "GL", 300)
+    assert violations(engine) == []
+
+
+# -- an edit that meets a decision
+
+
+@pytest.mark.row("E-239", "E-235")
+def test_an_edit_that_meets_the_last_approval_replaces_no_active_document(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an edit is an amendment, the window is looked at again in the transaction that amends: a document that is active by then stays."""
+    engine = opened(place.engine(), ASKED, POST)
+    posted = posting(engine)
+    submit(engine)
+    _meanwhile(engine, monkeypatch, "approved")
+    with pytest.raises(RejectedError, match="cannot be edited there; amend it") as caught:
+        acting(engine, ANN).documents.mutate("invoice", "I-1", {"total": 135_000})
+    assert caught.value.reason == "WORKFLOW_EDIT_LOCKED"
+    assert (stands(engine), posted) == (("active", 100, "running", "round_completed"), [100])
+    new = acting(engine, ANN).documents.amend("invoice", "I-1", {"total": 135_000})
+    assert (new.status, new.amended_from) == ("amended", "I-1")
+
+
+@pytest.mark.row("E-226")
+def test_an_edit_that_meets_a_rejection_is_an_edit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document that is a draft again when its amendment is made needs none: the edit is written to it."""
+    engine = opened(place.engine(), ASKED)
+    submit(engine)
+    _meanwhile(engine, monkeypatch, "rejected")
+    view = acting(engine, ANN).documents.mutate("invoice", "I-1", {"total": 135_000})
+    assert (view.id, view.status, view.data["total"], view.is_amendment) == ("I-1", "draft", 135_000, False)
+
+
+def _meanwhile(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, decision: str) -> None:
+    """Have fin decide between the moment in which an edit is found to be an amendment, and the amendment."""
+    amend = document_writing.amend
+
+    def later(*given: object, **named: object) -> object:
+        monkeypatch.undo()
+        decide(engine, "a", FIN, decision)
+        return amend(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(document_writing, "amend", later)
+
+
+# -- what the invariants say of a document that got past the wall
+
+
+LOSER_ACTS = (
+    '{id: b, type: wait_event, event: ext, key: "go"}, '
+    '{id: note, type: action, action: invoice.note, payload: {total: "999"}, run_as: system}'
+)
+
+
+@pytest.mark.row("E-072", "E-891")
+@pytest.mark.parametrize("case", ["left open", "sent back", "content"])
+def test_the_invariants_tell_of_a_gate_that_was_no_wall(
+    place: Place, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """A question left open behind the gate, a rejection that came back through it, a change of what was approved: each is named, and an amendment ends it."""
+    loser = (
+        (LOSER_ACTS, "{from: b, to: note}, {from: note, to: j}")
+        if case == "content"
+        else (BUD_ASKED, "{from: b, to: j}")
+    )
+    engine = opened(place.engine(), first_of_two(*loser))
+    with monkeypatch.context() as patched:  # As the machine was before a gate waited for anything.
+        patched.setattr(slots, "_is_unfinished", lambda *_: False)
+        patched.setattr(action, "_unapproved", lambda *_: None)
+        submit(engine)
+        decide(engine, "a", FIN)
+        assert stands(engine)[:2] == ("active", 100)
+        if case == "sent back":
+            decide(engine, "b", BUD, "rejected")
+        elif case == "content":
+            acting(engine, OPERATOR).publish("ext", "go")
+            engine.drain()
+    assert (
+        stands(engine)[:2]
+        == {"left open": ("active", 100), "sent back": ("draft", 100), "content": ("active", 999)}[case]
+    )
+    assert violations(engine) == (["G1", "G2"] if case == "content" else ["G1"])
+    told = [each.told for each in acting(engine, OPERATOR).invariants.check().items]
+    assert any("has let it pass while 'usr:slot:asking:b' was under way" in each for each in told)
+    assert any("a rejection has led it from 'active' back to 'draft'" in each for each in told) is (case == "sent back")
+    if case != "sent back":
+        acting(engine, ANN).documents.transition("invoice", "I-1", "cancel")
+        assert open_tasks(engine) == {}
+    place.must_fold = False
+
+
+# -- windows
+
+
+@pytest.mark.row("E-230", "ED-07")
+def test_a_branch_that_has_arrived_has_the_window_of_its_join(place: Place) -> None:
+    """A step that is over locks nothing, and nobody is said to be at it."""
+    nodes = (
+        "{id: sp, type: parallel_split}, {id: free, type: wait_event, event: ext, key: f}, "
+        "{id: hard, type: wait_event, event: ext, key: h, window: locked}, {id: j, type: parallel_join}"
+    )
+    ways = "{from: sp, to: free}, {from: sp, to: hard}, {from: free, to: j}, {from: hard, to: j}"
+    engine = opened(place.engine(), patch("before", nodes, ways))
+    submit(engine)
+    assert acting(engine, ANN).documents.get("invoice", "I-1").window == "locked"
+    acting(engine, OPERATOR).publish("ext", "h")
+    engine.drain()
+    view = acting(engine, ANN).documents.get("invoice", "I-1")
+    assert (view.window, sorted(each.rpartition(":")[2] for each in view.places)) == ("editable", ["free", "j", "sp"])
+
+
+# -- lists and conditions
+
+
+EACH = "{{id: f, type: for_each, items: entity.lines{0}}}, {{id: q, type: approval, approvers: [{{user: fin}}]}}"
+
+
+@pytest.mark.row("E-682")
+def test_a_list_without_items_approves_nothing(place: Place) -> None:
+    """Nobody would be asked, so the step fails and the document waits; once there are items, it is tried again."""
+    engine = opened(place.engine(), patch("before", EACH.format(""), "{from: f, to: q}"))
+    submit(engine, lines=[])
+    assert stands(engine) == ("draft", 100, "paused", "step_failed")
+    run = acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance)
+    assert "has no items" in run.why().words
+    acting(engine, ANN).documents.mutate("invoice", "I-1", {"lines": ["x"]})
+    failed = run.why().reasons[0].step_number
+    assert failed is not None
+    run.retry(failed, reason="it has lines now")
+    engine.drain()
+    decide(engine, "q", FIN)
+    assert stands(engine)[0] == "submitted"
+
+
+def test_a_list_without_items_is_skipped_where_that_is_written(place: Place) -> None:
+    """`on_empty: skip` goes on, and a way for `error` leads where its author wants."""
+    routed = "{from: f, to: q}, {from: f, to: x, on: error}, {from: q, to: out}, {from: x, to: out}"
+    for options, more, ways, status in (
+        (", on_empty: skip", "", "{from: f, to: q}", "submitted"),
+        ("", ", {id: x, type: approval, approvers: [{user: bud}]}", routed, "draft"),
+    ):
+        engine = opened(ManualEngine(), patch("before", EACH.format(options) + more, ways))
+        submit(engine, lines=[])
+        assert stands(engine)[0] == status
+        assert list(open_tasks(engine)) == (["x"] if more else [])
+
+
+BRANCHES = (
+    "{id: sp, type: parallel_split}, {id: a, type: approval, approvers: [{user: fin}]}, "
+    "{id: b, type: approval, approvers: [{user: bud}]}, {id: j, type: parallel_join}"
+)
+
+
+@pytest.mark.row("ED-05", "E-446", "E-448")
+@pytest.mark.parametrize(("total", "asked"), [(100, ["a"]), (600, ["a", "b"]), (2000, ["b"])])
+def test_every_branch_whose_condition_holds_is_taken(place: Place, total: int, asked: list[str]) -> None:
+    """A split goes on in as many branches as conditions hold, its join waits for those, and the document tells which were chosen and why."""
+    ways = "{from: sp, to: a, when: entity.total < 1000}, {from: sp, to: b, when: entity.total > 500}, {from: a, to: j}, {from: b, to: j}"
+    engine = opened(place.engine(), patch("asking", BRANCHES, ways))
+    submit(engine, total=total)
+    assert sorted(open_tasks(engine)) == asked
+    (choice,) = acting(engine, OPERATOR).documents.choices("invoice", "I-1")
+    assert (choice.node.rpartition(":")[2], choice.outcome) == ("sp", "branch")
+    assert [each.result for each in choice.asked] == [total < 1000, total > 500]
+    for node in asked:
+        decide(engine, node, FIN if node == "a" else BUD)
+    assert stands(engine)[0] == "active"
+
+
+@pytest.mark.row("ED-05", "E-449")
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [("entity.total > 500", "no condition of the branches"), ("entity.memo == 'x'", "cannot be answered")],
+)
+def test_a_split_that_no_branch_follows_from_has_failed(place: Place, condition: str, why: str) -> None:
+    """Nobody goes on where no condition holds, and one that cannot be answered is no answer: the document waits, and says why."""
+    ways = f"{{from: sp, to: a, when: {condition}}}, {{from: sp, to: b, when: {condition}}}, {{from: a, to: j}}, {{from: b, to: j}}"
+    engine = opened(place.engine(), patch("asking", BRANCHES, ways))
+    submit(engine)
+    assert stands(engine) == ("submitted", 100, "paused", "step_failed")
+    assert why in acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance).why().words
+
+
+# -- a rejection that undoes
+
+
+RESERVED = '{id: r, type: action, action: invoice.reserve, undo: invoice.release, run_as: "system"}'
+
+
+@pytest.mark.row("EC-07", "E-748")
+@pytest.mark.parametrize("said", ["patch", "contract", "nowhere"])
+def test_a_rejection_undoes_what_slots_did_that_say_so(place: Place, said: str) -> None:
+    """With `on_reject: compensate` a reservation does not outlive a rejection, also if a gate lies between the two; without it, it does."""
+    more = {"on_reject": "compensate"} if said == "patch" else {}
+    early = patch("before", RESERVED, **more)
+    engine = opened(place.engine(), early, ASKED, before=", on_reject: compensate" if said == "contract" else "")
+    done = reserving(engine)
+    submit(engine)
+    decide(engine, "a", FIN, "rejected")
+    engine.drain()
+    kept = said == "nowhere"
+    assert done == (["reserve"] if kept else ["reserve", "release"])
+    view = acting(engine, ANN).documents.get("invoice", "I-1")
+    assert (view.status, "memo" in view.data) == ("draft", kept)
+    again(engine)
+    decide(engine, "a", FIN)
+    assert (stands(engine)[0], done[2:]) == ("active", [] if kept else ["reserve"])
+    assert violations(engine) == []
+
+
+@pytest.mark.row("EC-07")
+def test_what_was_done_before_the_state_that_a_rejection_leads_to_is_kept(place: Place) -> None:
+    """A slot that the document does not go through again is not undone; the one that it was rejected in is."""
+    early = patch("before", RESERVED, on_reject="compensate")
+    nodes = RESERVED.replace("id: r", "id: s") + ", {id: a, type: approval, approvers: [{user: fin}]}"
+    late = patch("asking", nodes, "{from: s, to: a}", on_reject="compensate")
+    engine = place.engine()
+    engine.contracts.publish((CONTRACT % {"before": ""}).replace(", on_reject: draft", ""))
+    own = acting(engine, PUBLISHER)
+    own.bodies.publish(
+        own.bodies.save(f"base: {{entity_type: invoice, envelope_version: 1}}\nslots:\n{early}{late}").id
+    )
+    done = reserving(engine)
+    submit(engine)
+    decide(engine, "a", FIN, "rejected")
+    engine.drain()
+    assert (stands(engine)[0], done) == ("submitted", ["reserve", "reserve", "release"])
+    assert violations(engine) == []
