@@ -76,11 +76,13 @@ class BodyDraft(msgspec.Struct, frozen=True, kw_only=True):
     updated_by: str
     updated_at: datetime
     body: Body | None = None
-    """What it says; None in lists."""
+    """What it says; None in lists, and where its form has mistakes."""
     problems: list[Problem] = []
     """Why it cannot be published as it is; not looked for in lists."""
     warnings: list[Diagnostic] = []
     """What is odd about it."""
+    source: str = ""
+    """What it says as YAML, where its form has mistakes: the problems name lines and columns of this text."""
 
 
 class BodyCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +183,9 @@ def contract_version(row: StoredBlueprint, contract: Contract | None = None) -> 
     )
 
 
-def body_draft(row: StoredBlueprint, body: Body | None = None, check: BodyCheck | None = None) -> BodyDraft:
+def body_draft(
+    row: StoredBlueprint, body: Body | None = None, check: BodyCheck | None = None, *, source: str = ""
+) -> BodyDraft:
     """A draft from its row."""
     return BodyDraft(
         id=row.id,
@@ -200,6 +204,7 @@ def body_draft(row: StoredBlueprint, body: Body | None = None, check: BodyCheck 
         body=body,
         problems=[] if check is None else check.problems,
         warnings=[] if check is None else check.warnings,
+        source=source,
     )
 
 

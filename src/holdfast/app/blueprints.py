@@ -21,12 +21,16 @@ from holdfast.authoring.document import (
     generate_envelope,
     is_older,
     outdated_warning,
+    read_body,
     read_effective,
 )
+from holdfast.authoring.document.body_checks import read_partly
 from holdfast.authoring.document.contract_format import Field, ListField, ObjectField, RefField
 from holdfast.authoring.document.contract_loading import plain_hash
 from holdfast.authoring.document.effective import HASH_MISMATCH
+from holdfast.authoring.document.exchange import plain_yaml
 from holdfast.errors import DefinitionError, Diagnostic, NotFoundError, PayloadError
+from holdfast.kernel.canonical import canonical_hash
 from holdfast.kernel.defaults import with_default_texts
 from holdfast.kernel.settling import settled
 from holdfast.store.blueprints import Blueprints, StoredBlueprint
@@ -162,7 +166,8 @@ class Shelf:
         except DefinitionError as error:
             found = [Problem(each.code, each.message, each.position) for each in error.diagnostics]
             return BodyCheck(type=type_, problems=found, warnings=[])
-        problems = check_body(envelope, body if text is None else text, related=self.related(envelope.contract))
+        given, related = body if text is None else text, self.related(envelope.contract)
+        problems = check_body(envelope, given, related=related, chains=self.chains())
         unknown, odd = account_problems(self._desk, body)
         return BodyCheck(type=type_, problems=[*problems, *unknown], warnings=[*self.warnings(envelope), *odd])
 
@@ -172,9 +177,54 @@ class Shelf:
         odd = outdated_warning(envelope, newest)
         return [] if odd is None else [odd]
 
-    def compiled(self, envelope: Envelope, body: Body | None) -> Effective:
-        """The workflow of a body; DefinitionError with everything that is wrong with it."""
-        return compile_effective(envelope, body, related=self.related(envelope.contract))
+    def chains(self) -> set[str]:
+        """The names of the tenant's approval chains."""
+        found = self._desk.service.survey(lambda parts: parts.chains().listed(self.tenant, name=""))
+        return {each.name for each in found}
+
+    def compiled(self, envelope: Envelope, body: Body | None, *, chains: set[str] | None = None) -> Effective:
+        """The workflow of a body; DefinitionError with everything that is wrong with it. Chains are looked for where they are given."""
+        return compile_effective(envelope, body, related=self.related(envelope.contract), chains=chains)
+
+
+class Written(NamedTuple):
+    """A body as its author wrote it."""
+
+    body: Body
+    """What it says, as far as it can be read."""
+    content: bytes
+    """What a draft keeps of it."""
+    hash: str
+    source: str = ""
+    """The same as YAML, if its form has mistakes: problems name places in it. Empty if it has none."""
+
+
+def malformed(body: Body, plain: dict[str, object]) -> Written:
+    """What a file says whose form has mistakes; PayloadError if it holds what cannot be kept."""
+    told = {name: value for name, value in plain.items() if name != "hash"}
+    return Written(body, msgspec.json.encode(told), canonical_hash(told), source=plain_yaml(told))
+
+
+def draft_of(row: StoredBlueprint) -> Written:
+    """What a draft says, whatever is wrong with its form; DefinitionError if something changed it."""
+    kept = _malformed(row)
+    if kept is not None:
+        return kept
+    body = body_of(row)
+    return Written(body, row.content, row.hash)
+
+
+def _malformed(row: StoredBlueprint) -> Written | None:
+    """A draft whose form has mistakes: it is kept as it was written."""
+    if row.kind != "body" or row.status != "draft":
+        return None
+    try:
+        plain = msgspec.json.decode(row.content)
+        read = read_partly(row.content)
+        kept = None if read.body is None or not read.mistakes else malformed(read.body, plain)
+    except (msgspec.MsgspecError, UnicodeDecodeError, PayloadError):
+        return None
+    return kept if kept is not None and kept.hash == row.hash else None
 
 
 class StaleContract(NamedTuple):
@@ -208,8 +258,9 @@ def contract_of(row: StoredBlueprint) -> Contract:
 
 
 def body_of(row: StoredBlueprint) -> Body:
-    """What a stored body says; DefinitionError if something changed it."""
-    return _read(row, Body)
+    """What a stored body says; DefinitionError if something changed it, or if it is a draft whose form has mistakes."""
+    kept = _malformed(row)
+    return _read(row, Body) if kept is None else read_body(kept.source, name=f"the draft {row.id}")
 
 
 def _read(row: StoredBlueprint, kind: type[B]) -> B:

@@ -5,22 +5,40 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from holdfast.app.blueprints import Shelf
+from holdfast.app.blueprints import Shelf, Written, content_of, malformed
 from holdfast.authoring.document import Body, ScenarioResult, export_yaml, graph_of, read_body
+from holdfast.authoring.document.body_checks import read_partly
+from holdfast.authoring.document.contract_loading import content_hash
 from holdfast.authoring.document.scenarios import failures, run_scenarios
-from holdfast.errors import Diagnostic, PayloadError, indefinite
+from holdfast.errors import DefinitionError, Diagnostic, PayloadError, indefinite
 from holdfast.machine.graphs.graph import Graph
 
 
-def given_body(given: object) -> Body:
-    """A body that a caller gives, checked as one that is read from a file; DefinitionError if it is none."""
+def written_body(given: object) -> Written:
+    """A body that a caller gives, as a draft keeps it: with its mistakes, as long as it says what it is for; DefinitionError if it does not."""
+    text = _text_of(given)
+    try:
+        body = read_body(text)
+    except DefinitionError:
+        read = read_partly(text)
+        if read.body is None or not isinstance(read.plain, dict) or read.body.hash is not None:
+            raise
+        try:
+            return malformed(read.body, read.plain)
+        except PayloadError:  # It holds what no database can keep.
+            pass
+        raise
+    return Written(body, content_of(body), content_hash(body))
+
+
+def _text_of(given: object) -> str | bytes:
     if isinstance(given, Body):
-        return read_body(export_yaml(given))
+        return export_yaml(given)
     if isinstance(given, str | bytes):
-        return read_body(given)
+        return given
     if isinstance(given, Mapping):
         try:
-            return read_body(json.dumps(given, allow_nan=False))
+            return json.dumps(given, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise PayloadError(f"the body cannot be written as JSON: {error}; give plain data") from error
     raise PayloadError(

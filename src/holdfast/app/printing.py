@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.app.blueprint_refusals import RUN_AS, permit
 from holdfast.app.blueprint_views import BodyVersion, drafters_of
-from holdfast.app.blueprints import Shelf, body_of, contract_of, is_stale
+from holdfast.app.blueprints import Shelf, body_of, contract_of, draft_of, is_stale
 from holdfast.app.bodies import played
 from holdfast.app.desk import Desk, checked_key
 from holdfast.app.documents import found
@@ -41,12 +41,15 @@ class Press:
     def publish(self, row: StoredBlueprint, *, replaces: int | None, comment: str, is_new: bool = False) -> BodyVersion:
         """Publish a draft."""
         self._publisher.check_second_person(drafters_of(row))
-        body = body_of(row)
+        written = draft_of(row)
+        body = written.body
+        if written.source:
+            raise DefinitionError(f"the body of {row.type}", self.shelf.check(body, written.source).problems)
         self._check_run_as(body)
         unknown, _ = account_problems(self._desk, body)
         if unknown:
             raise DefinitionError(f"the body of {row.type}", unknown)
-        compiled = self._compiled(row, body)
+        compiled = self._compiled(row, body, chains=self.shelf.chains())
         seen = row.replaces or 0 if replaces is None else replaces
         published = self._publisher.publish_body(compiled, replaces=seen, comment=comment, is_new=is_new)
         return self.shelf.version_of(published)
@@ -54,7 +57,7 @@ class Press:
     def roll_back(self, row: StoredBlueprint, comment: str) -> BodyVersion:
         """Publish an older version again; nothing is left behind if it cannot be, whatever happens."""
         told = comment or f"rolled back to version {row.version}"
-        draft = self._publisher.drafted(body_of(row), replaces=self.shelf.in_force(row.type), comment=told)
+        draft = self._publisher.drafted(draft_of(row), replaces=self.shelf.in_force(row.type), comment=told)
         return self.publish(draft, replaces=None, comment=told, is_new=True)
 
     def recompile(self, type_: str, *, is_dry: bool) -> list[BodyVersion]:
@@ -69,10 +72,10 @@ class Press:
             }
         return [self.shelf.version_of(each, with_body=False) for each in bodies.values()]
 
-    def _compiled(self, row: StoredBlueprint, body: Body) -> Compiled:
+    def _compiled(self, row: StoredBlueprint, body: Body, *, chains: set[str] | None = None) -> Compiled:
         """A body with what it compiles to; DefinitionError if that is nothing, or if a scenario fails."""
         contract = self.shelf.contract_for(body)
-        effective = self.shelf.compiled(generate_envelope(contract_of(contract)), body)
+        effective = self.shelf.compiled(generate_envelope(contract_of(contract)), body, chains=chains)
         failed = failures(played(graph_of(effective), body)) if body.scenarios else []
         if failed:
             raise DefinitionError(f"the body of {row.type}", failed)

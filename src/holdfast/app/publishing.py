@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from holdfast.app.blueprint_refusals import BlueprintRefusal, refused
 from holdfast.app.blueprint_views import drafters_of
-from holdfast.app.blueprints import content_of
+from holdfast.app.blueprints import Written, content_of
 from holdfast.app.desk import Desk
-from holdfast.authoring.document import Body, Contract, Effective, Envelope, effective_data, graph_of
+from holdfast.authoring.document import Contract, Effective, Envelope, effective_data, graph_of
 from holdfast.authoring.document.contract_loading import content_hash
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ForbiddenError, RejectedError
 from holdfast.kernel.canonical import canonical_bytes
@@ -58,15 +58,15 @@ class Publisher:
 
     # -- drafts
 
-    def begin(self, body: Body, *, replaces: int, comment: str) -> StoredBlueprint:
+    def begin(self, written: Written, *, replaces: int, comment: str) -> StoredBlueprint:
         """A new draft."""
-        row = self.drafted(body, replaces=replaces, comment=comment)
+        row = self.drafted(written, replaces=replaces, comment=comment)
         self._change(row.type, lambda unit: unit.add(row))
         return row
 
-    def drafted(self, body: Body, *, replaces: int, comment: str) -> StoredBlueprint:
+    def drafted(self, written: Written, *, replaces: int, comment: str) -> StoredBlueprint:
         """The row of a draft that is not written yet."""
-        actor, now = self._actor.id, self._now
+        actor, now, body = self._actor.id, self._now, written.body
         return StoredBlueprint(
             id=self._new_id(),
             tenant=self._owner,
@@ -77,8 +77,8 @@ class Publisher:
             is_default=False,
             name=body.name,
             envelope_version=body.base.envelope_version,
-            content=content_of(body),
-            hash=content_hash(body),
+            content=written.content,
+            hash=written.hash,
             replaces=replaces,
             drafted_by=self._drafters([]),
             comment=comment,
@@ -88,14 +88,14 @@ class Publisher:
             updated_at=now,
         )
 
-    def save(self, row: StoredBlueprint, body: Body, *, comment: str) -> StoredBlueprint:
+    def save(self, row: StoredBlueprint, written: Written, *, comment: str) -> StoredBlueprint:
         """The next revision of a draft."""
         saved = replace(
             row,
-            name=body.name,
-            envelope_version=body.base.envelope_version,
-            content=content_of(body),
-            hash=content_hash(body),
+            name=written.body.name,
+            envelope_version=written.body.base.envelope_version,
+            content=written.content,
+            hash=written.hash,
             revision=row.revision + 1,
             drafted_by=self._drafters(drafters_of(row)),
             comment=comment,

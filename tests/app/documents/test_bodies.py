@@ -110,6 +110,48 @@ def test_what_no_database_keeps_is_no_body(place: Place, given: dict[str, object
     assert acme.bodies.drafts() == []
 
 
+@pytest.mark.row("E-187", "E-262")
+def test_a_draft_is_saved_whatever_is_wrong_with_its_form(place: Place) -> None:
+    """A node of an unknown type hides no other problem and loses nothing: the draft is kept as it was written, told of, mended and published."""
+    engine = opened(place)
+    acme = of(engine)
+    wrong = BODY.replace("type: approval", "type: aproval") + "    edges: [{from: manager, to: boss}]\n"
+    draft = acme.bodies.save(wrong)
+    assert [each.code for each in draft.problems] == ["word", "unknown_node"]
+    assert (draft.body, "type: aproval" in draft.source, "name: One manager" in draft.source) == (None, True, True)
+    assert [each.code for each in acme.bodies.check(wrong).problems] == ["word", "unknown_node"]
+    again = acme.bodies.draft(draft.id)
+    assert (again.problems, again.source, acme.bodies.export(draft=draft.id)) == (
+        draft.problems,
+        draft.source,
+        draft.source,
+    )
+    with pytest.raises(DefinitionError) as caught:
+        acme.bodies.publish(draft.id)
+    assert [each.code for each in caught.value.diagnostics] == ["word", "unknown_node"]
+    for call in (acme.bodies.scenarios, acme.bodies.diff):
+        with pytest.raises(DefinitionError, match="aproval"):
+            call("invoice", draft=draft.id)
+    mended = acme.bodies.save(draft.source.replace("aproval", "approval").replace("boss", "out"), draft=draft.id)
+    assert (mended.problems, mended.source, mended.revision) == ([], "", 2)
+    assert acme.bodies.publish(draft.id).version == 1
+
+
+@pytest.mark.row("E-662")
+def test_a_body_with_an_unknown_chain_is_not_published(place: Place) -> None:
+    """Nobody would be asked: the draft says so, and is published once the chain is."""
+    acme = of(opened(place), Actor(id="bea", capabilities=frozenset({"bodies:*", "chains:publish"})))
+    draft = acme.bodies.save(BODY.replace("approvers: [{role: manager}]", "chain: spending"))
+    assert [(each.code, each.node) for each in draft.problems] == [
+        ("unknown_chain", "usr:slot:submitted_to_approved:manager")
+    ]
+    with pytest.raises(DefinitionError, match="'spending', which is not published; there are none; publish it first"):
+        acme.bodies.publish(draft.id)
+    acme.chains.publish("spending", [{"asks": ["role:manager"]}])
+    assert acme.bodies.draft(draft.id).problems == []
+    assert acme.bodies.publish(draft.id).version == 1
+
+
 @pytest.mark.row("E-264", "E-261", "E-265")
 def test_documents_keep_the_version_that_they_began_with(place: Place) -> None:
     """Another version is published, and then archived: documents under way go on as they began, new ones take the new one, and then none begins."""
@@ -342,6 +384,9 @@ def test_templates_become_drafts() -> None:
         "amendment_loop", "fast_track", "invoice_approval", "purchase_order_approval", "return_credit_note",
     }  # fmt: skip
     assert templates["fast_track"].params["threshold"]["type"] == "money"
+    of(engine, Actor(id="cid", capabilities=frozenset({"chains:publish"}))).chains.publish(
+        "invoice_standard", [{"asks": ["role:manager"]}]
+    )
     made = [acme.bodies.instantiate(name) for name in templates]
     assert [each.problems for each in made] == [[]] * 5
     one = acme.bodies.instantiate("fast_track", {"threshold": 100, "approver_role": "boss"})

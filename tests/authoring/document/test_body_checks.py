@@ -187,6 +187,53 @@ def test_unknown_types_are_answered_with_the_known_ones() -> None:
 
 
 @pytest.mark.row("E-145", "E-178")
+def _unreadable() -> list[Plain]:
+    return [
+        {"id": "odd", "type": "aproval", "into": "seen"},
+        ask("boss", covers=["grand"], distinct_from=["odd"]),
+        {"id": "count", "type": "script", "formula": "context.seen"},
+        {"id": "wrong", "type": "script", "formula": "entity.total +"},
+    ]
+
+
+@pytest.mark.row("E-187")
+def test_a_node_that_cannot_be_read_hides_nothing_else() -> None:
+    """Everything is reported at once, in the order of the file; what names that node, or reads what it keeps, is not wrong by that."""
+    edges = ["in odd", "odd boss approved", "boss count approved", "count wrong", "wrong out", "count ghost"]
+    found = problems({APPROVE: patch(_unreadable(), edges, exit="join")})
+    assert sorted(each.code for each in found) == ["covers", "expression", "unknown_node", "word"]
+    assert [each.position for each in found] == sorted((each.position for each in found), key=_place)
+    assert "approval" in next(each.message for each in found if each.code == "word")
+
+
+@pytest.mark.row("E-187")
+def test_nothing_is_said_of_ways_that_may_be_missing() -> None:
+    """Where a node without a name or an edge cannot be read, nobody knows where the others lead; what they say themselves is still judged."""
+    nodes: list[Plain] = [{"type": "script", "formula": "1"}, ask("a"), ask("b", covers=["grand"])]
+    edges: list[Plain | str] = ["in a", {"from": "a", "on": "approved"}, "ghost b"]
+    assert sorted(each.code for each in problems({APPROVE: patch(nodes, edges)})) == [
+        "covers",
+        "missing_field",
+        "missing_field",
+    ]
+
+
+def _place(position: str) -> tuple[int, int]:
+    line, column = position.split(":")
+    return int(line), int(column)
+
+
+@pytest.mark.row("E-662")
+def test_a_chain_that_nobody_has_published_is_no_chain() -> None:
+    """Where it is known which chains there are, a name that is none of them is found; otherwise nobody looks."""
+    data = json.dumps(body_data({APPROVE: patch([{"id": "a", "type": "approval", "chain": "spent"}])}))
+    assert check_body(bills(), data) == []
+    assert check_body(bills(), data, chains={"spent"}) == []
+    (wrong,) = check_body(bills(), data, chains={"spend"})
+    assert (wrong.code, wrong.node) == ("unknown_chain", usr("a"))
+    assert "spend" in wrong.message
+
+
 def test_every_node_lies_on_a_way_through_the_slot() -> None:
     """What nobody leads to and what leads nowhere is named: it would be a second beginning, a second end, or a circle."""
     nodes: list[Plain] = [ask("a"), ask("b"), ask("c")]

@@ -18,8 +18,8 @@ from holdfast.app.blueprint_views import (
     body_draft,
     body_template,
 )
-from holdfast.app.blueprints import Shelf, body_of, checked_version, contract_of
-from holdfast.app.bodies import given_body, rehearsed, tried_out
+from holdfast.app.blueprints import Shelf, Written, body_of, checked_version, contract_of, draft_of
+from holdfast.app.bodies import rehearsed, tried_out, written_body
 from holdfast.app.desk import Desk, checked_flag, checked_key, checked_text
 from holdfast.app.printing import Press
 from holdfast.app.publishing import Publisher, draft_changed
@@ -78,7 +78,7 @@ class FutureBodies:
             wanted = checked_key(type, "type", may_be_empty=True) or made.entity_type
             version = shelf.newest_contract(wanted).envelope_version
             body = instantiate(made, _params(params), entity_type=wanted, envelope_version=version)
-            return _begun(desk, body, checked_text(comment, "comment"))
+            return _begun(desk, written_body(body), checked_text(comment, "comment"))
 
         return self._desk.read(write)
 
@@ -89,13 +89,14 @@ class FutureBodies:
     ) -> Reply[BodyDraft]:
         """Save a draft: a new one, or the next revision of one that is there. What is wrong with it comes with the answer, and is saved too.
 
-        DefinitionError if it is no body at all. `revision` is the one that the caller has seen: if there is another by now,
+        Also one whose form has mistakes is saved, such as a node of an unknown type: then `body` is None, and `source` is what was written.
+        DefinitionError if it does not even say what it is for. `revision` is the one that the caller has seen: if there is another by now,
         `DRAFT_CHANGED`. An exported file is taken as it is; one that was changed since is refused until its `hash` is removed.
         """
 
         def write() -> BodyDraft:
             desk = self._permitted(DESIGN, what="draft bodies")
-            given, text = given_body(body), checked_text(comment, "comment")
+            given, text = written_body(body), checked_text(comment, "comment")
             if not draft:
                 return _begun(desk, given, text)
             shelf = Shelf(desk)
@@ -103,12 +104,10 @@ class FutureBodies:
             seen = row.revision if revision is None else checked_version(revision, "revision", least=1)
             if seen != row.revision:
                 raise draft_changed(msgspec.structs.replace(row, revision=seen))
-            if given.base.entity_type != row.type:
-                raise PayloadError(
-                    f"the draft is for {row.type!r}, and the body for {given.base.entity_type!r}; begin another"
-                )
-            saved = Publisher(desk, desk.tenant).save(row, given, comment=text)
-            return body_draft(saved, given, shelf.check(given))
+            wanted = given.body.base.entity_type
+            if wanted != row.type:
+                raise PayloadError(f"the draft is for {row.type!r}, and the body for {wanted!r}; begin another")
+            return _drafted(shelf, Publisher(desk, desk.tenant).save(row, given, comment=text), given)
 
         return self._desk.read(write)
 
@@ -128,8 +127,7 @@ class FutureBodies:
         def read() -> BodyDraft:
             shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
             row = _open(shelf.draft_row(draft))
-            body = body_of(row)
-            return body_draft(row, body, shelf.check(body))
+            return _drafted(shelf, row, draft_of(row))
 
         return self._desk.read(read)
 
@@ -150,7 +148,7 @@ class FutureBodies:
             shelf = Shelf(desk)
             row = shelf.body_row(type, 0)
             newest = generate_envelope(contract_of(shelf.newest_contract(row.type)))
-            return _begun(desk, rebased(body_of(row), newest), f"rebased from version {row.version}")
+            return _begun(desk, written_body(rebased(body_of(row), newest)), f"rebased from version {row.version}")
 
         return self._desk.read(write)
 
@@ -159,9 +157,10 @@ class FutureBodies:
 
         def read() -> BodyCheck:
             shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
-            given = given_body(body)
-            found = shelf.check(given, body if isinstance(body, str | bytes) else None)
-            return found if found.problems else msgspec.structs.replace(found, failures=rehearsed(shelf, given))
+            given = written_body(body)
+            text = body if isinstance(body, str | bytes) else given.source or None
+            found = shelf.check(given.body, text)
+            return found if found.problems else msgspec.structs.replace(found, failures=rehearsed(shelf, given.body))
 
         return self._desk.read(read)
 
@@ -264,7 +263,8 @@ class FutureBodies:
         def read() -> str:
             shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
             row = _open(shelf.draft_row(draft)) if draft else shelf.body_row(type, checked_version(version))
-            return export_yaml(body_of(row))
+            written = draft_of(row)
+            return written.source or export_yaml(written.body)
 
         return self._desk.read(read)
 
@@ -365,12 +365,18 @@ class FutureBodies:
         return desk
 
 
-def _begun(desk: Desk, body: Body, comment: str) -> BodyDraft:
-    shelf = Shelf(desk)
-    shelf.newest_contract(body.base.entity_type)  # There must be one, whatever else is wrong.
-    check = shelf.check(body)
-    row = Publisher(desk, desk.tenant).begin(body, replaces=shelf.in_force(body.base.entity_type), comment=comment)
-    return body_draft(row, body, check)
+def _begun(desk: Desk, written: Written, comment: str) -> BodyDraft:
+    shelf, type_ = Shelf(desk), written.body.base.entity_type
+    shelf.newest_contract(type_)  # There must be one, whatever else is wrong.
+    row = Publisher(desk, desk.tenant).begin(written, replaces=shelf.in_force(type_), comment=comment)
+    return _drafted(shelf, row, written)
+
+
+def _drafted(shelf: Shelf, row: StoredBlueprint, written: Written) -> BodyDraft:
+    """A draft with everything that is wrong with it."""
+    if not written.source:
+        return body_draft(row, written.body, shelf.check(written.body))
+    return body_draft(row, None, shelf.check(written.body, written.source), source=written.source)
 
 
 def _open(row: StoredBlueprint) -> StoredBlueprint:

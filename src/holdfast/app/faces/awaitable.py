@@ -809,7 +809,8 @@ class AsyncBodies:
     ) -> BodyDraft:
         """Save a draft: a new one, or the next revision of one that is there. What is wrong with it comes with the answer, and is saved too.
 
-        DefinitionError if it is no body at all. `revision` is the one that the caller has seen: if there is another by now,
+        Also one whose form has mistakes is saved, such as a node of an unknown type: then `body` is None, and `source` is what was written.
+        DefinitionError if it does not even say what it is for. `revision` is the one that the caller has seen: if there is another by now,
         `DRAFT_CHANGED`. An exported file is taken as it is; one that was changed since is refused until its `hash` is removed.
         """
         return await self._futures.save(body, draft=draft, revision=revision, comment=comment)

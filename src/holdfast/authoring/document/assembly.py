@@ -10,16 +10,22 @@ from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.formulas import Related
 from holdfast.authoring.document.graph import machine_node
 from holdfast.authoring.document.merging import Merger
+from holdfast.authoring.document.node_checks import Chains
 from holdfast.authoring.document.problems import Problem, ordered
 from holdfast.authoring.files.reading import Reader
 from holdfast.machine.graphs.checks import node_findings
 
 
 def merged(
-    envelope: Envelope, body: Body, *, related: Related = NOTHING, reader: Reader | None = None
+    envelope: Envelope,
+    body: Body,
+    *,
+    related: Related = NOTHING,
+    reader: Reader | None = None,
+    chains: Chains = None,
 ) -> tuple[Merger, list[Problem]]:
     """The envelope with the patches of a body in it, and everything that is wrong with them; with problems nothing is put in."""
-    patches, problems = examine(envelope, body, related=related, reader=reader)
+    patches, problems = examine(envelope, body, related=related, reader=reader, chains=chains)
     merger = Merger(envelope, {} if problems else patches)
     merger.run()
     return merger, problems or ordered(_unfit(envelope, merger, patches, reader))

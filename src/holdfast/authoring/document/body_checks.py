@@ -14,15 +14,16 @@ from holdfast.authoring.document.drafting import Draft
 from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.expressions import Formulas, declared, read_formulas, writes_of
 from holdfast.authoring.document.formulas import Related
-from holdfast.authoring.document.node_checks import check_nodes
+from holdfast.authoring.document.node_checks import Chains, check_nodes
 from holdfast.authoring.document.patch_checks import Shape, check_shape
 from holdfast.authoring.document.problems import Problem, ordered
 from holdfast.authoring.document.scenario_format import MOST_SCENARIOS
 from holdfast.authoring.files.parsing import parse, shown
 from holdfast.authoring.files.reading import EnoughError, Findings, Reader
 from holdfast.authoring.files.schema import schema_of
+from holdfast.authoring.files.tree import Fields, plain
 from holdfast.authoring.files.values import empties
-from holdfast.errors import DefinitionError
+from holdfast.errors import DefinitionError, Diagnostic
 from holdfast.expressions import Type
 from holdfast.expressions.suggestions import suggestion
 from holdfast.machine.graphs.findings import empty_words
@@ -54,37 +55,75 @@ def body_schema() -> dict[str, object]:
 
 
 def examine(
-    envelope: Envelope, body: b.Body, *, related: Related = NOTHING, reader: Reader | None = None
+    envelope: Envelope,
+    body: b.Body,
+    *,
+    related: Related = NOTHING,
+    reader: Reader | None = None,
+    chains: Chains = None,
 ) -> tuple[dict[str, Checked], list[Problem]]:
     """The patches of a body, as far as they are sound, and everything that is wrong with it."""
-    return _Examination(envelope, body, related, reader).run()
+    return _Examination(envelope, body, related, reader, chains=chains).run()
+
+
+class Partly(NamedTuple):
+    """A file, as far as it can be read as a body."""
+
+    body: b.Body | None
+    """None if not even its outline is there."""
+    reader: Reader
+    mistakes: list[Diagnostic]
+    """What is wrong with its form, by place."""
+    plain: object
+    """What the file says; None if it is no sound YAML or JSON."""
 
 
 def read_with_places(text: str | bytes, name: str) -> tuple[b.Body, Reader]:
-    """The body of a file, and where its parts stand."""
+    """The body of a file, and where its parts stand; DefinitionError with every mistake of its form."""
+    read = read_partly(text)
+    if read.mistakes or read.body is None:
+        raise DefinitionError(name, read.mistakes)
+    return read.body, read.reader
+
+
+def read_partly(text: str | bytes) -> Partly:
+    """The body of a file as far as it can be read, with every mistake of its form: nodes that cannot be read are `Unread`."""
     findings = Findings([])
-    reader = Reader(findings, noun="node")
-    body: b.Body | None = None
+    reader = Reader(findings, noun="node", stand_in=_unread)
+    body, told = None, None
     with suppress(EnoughError):
         tree = parse(given_text(text, "a body"), findings.found)
-        body = None if tree is None else reader.read(b.Body, tree)
-        if body is not None:
-            check_hash(body, body.hash, reader, findings)
-    if findings.found or body is None:
-        raise DefinitionError(name, sorted(findings.found, key=by_place))
-    return body, reader
+        told = None if tree is None or findings.found else plain(tree)
+        read = None if tree is None else reader.read(b.Body, tree)
+        if read is not None and not findings.found:
+            check_hash(read, read.hash, reader, findings)
+        body = read
+    return Partly(body, reader, sorted(findings.found, key=by_place), told)
+
+
+def _unread(tree: Fields) -> b.Unread | None:
+    """What stands for a node that cannot be read, if it has a name; its type may be anything."""
+    given = {name: plain(field.tree) for name, field in tree.fields.items() if name in {"id", "into"}}
+    name, into = given.get("id"), given.get("into")
+    if not isinstance(name, str) or not name:
+        return None
+    return b.Unread(id=name, into=into if isinstance(into, str) else None)
 
 
 class _Examination:
     """Looks at one body."""
 
-    def __init__(self, envelope: Envelope, body: b.Body, related: Related, reader: Reader | None) -> None:
+    def __init__(
+        self, envelope: Envelope, body: b.Body, related: Related, reader: Reader | None, *, chains: Chains
+    ) -> None:
+        self._chains = chains
         self._envelope = envelope
         self._body = body
         self._related: Mapping[str, Contract] = {envelope.entity_type: envelope.contract, **related}
         self._reader = reader
         self._problems: list[Problem] = []
         self._slot = ""
+        self._is_whole = True
 
     def run(self) -> tuple[dict[str, Checked], list[Problem]]:
         self._base()
@@ -95,6 +134,7 @@ class _Examination:
             if slot is None:
                 self._unknown_slot(name)
             elif self._fits(patch):
+                self._is_whole = self._has_all(patch)
                 drafts[name] = Draft(slot, patch, self._report)
         checked = {
             name: each for name, draft in drafts.items() if (each := self._patch(name, draft, drafts)) is not None
@@ -132,6 +172,13 @@ class _Examination:
                 self._report("too_many", told, part=patch, field=what)
         return all(count <= most for _, count, most in sizes)
 
+    def _has_all(self, patch: b.Patch) -> bool:
+        """Whether every node and edge of a patch could be read; otherwise nothing is said about ways and nodes that may be missing."""
+        if self._reader is None:
+            return True
+        read = {"nodes": len(patch.nodes or ()), "edges": len(patch.edges)}
+        return all(len(self._reader.items(patch, field)) == count for field, count in read.items())
+
     def _patch(self, name: str, draft: Draft, drafts: Mapping[str, Draft]) -> Checked | None:
         self._slot = name
         for field, then in empties(draft.patch):
@@ -140,8 +187,9 @@ class _Examination:
             for field, then in empties(node):
                 told = empty_words(f"`{field}` of {shown(full)}", then)
                 self._report("empty", told, node=full, part=node, field=field)
-        shape = check_shape(draft, self._report)
-        check_nodes(draft, self._envelope.contract, self._report)
+        self._is_whole = self._has_all(draft.patch)
+        shape = check_shape(draft, self._report) if self._is_whole else None
+        check_nodes(draft, self._envelope.contract, self._report, chains=self._chains)
         outside = declared(self._body.context)
         for other, each in drafts.items():
             if other != name:
@@ -191,6 +239,8 @@ class _Examination:
         inner: str = "",
         path: Sequence[str | int] = (),
     ) -> None:
+        if code == "unknown_node" and not self._is_whole:
+            return
         position = edge or node or self._slot
         if self._reader is not None:
             if part is None:  # What the compiler has added stands in no file; its slot does.

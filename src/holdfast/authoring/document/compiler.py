@@ -13,6 +13,7 @@ from holdfast.authoring.document.effective import Effective, Gates, Header, Join
 from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.ids import ENVELOPE
 from holdfast.authoring.document.merging import Merger
+from holdfast.authoring.document.node_checks import Chains
 from holdfast.authoring.document.parts import Edge, Node
 from holdfast.authoring.document.proof import check_envelope, prove_gates
 from holdfast.authoring.document.versions import COMPILER_VERSION
@@ -21,15 +22,20 @@ from holdfast.kernel.canonical import canonical_hash
 
 
 def compile_effective(
-    envelope: Envelope, body: Body | None = None, *, related: Mapping[str, Contract] = NOTHING
+    envelope: Envelope,
+    body: Body | None = None,
+    *,
+    related: Mapping[str, Contract] = NOTHING,
+    chains: Chains = None,
 ) -> Effective:
     """The workflow of an envelope with an organisation's body, or of the bare one; DefinitionError with every problem.
 
-    `related` are the contracts of types that the documents refer to, so that their fields are checked too.
+    `related` are the contracts of types that the documents refer to, so that their fields are checked too; `chains` are the approval
+    chains that there are, and without them none is looked for.
     """
     wrong = check_envelope(envelope)
     if not wrong and body is not None:
-        merger, wrong = merged(envelope, body, related=related)
+        merger, wrong = merged(envelope, body, related=related, chains=chains)
     else:
         merger = Merger(envelope, {})
     broken = wrong or prove_gates(envelope, merger.nodes, merger.edges)

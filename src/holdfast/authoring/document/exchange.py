@@ -21,6 +21,11 @@ def export_yaml(part: Contract | Body) -> str:
     """A contract or a body as YAML, with its hash: what is changed afterwards is refused until the hash is removed."""
     plain = msgspec.to_builtins(part)
     plain["hash"] = content_hash(part)
+    return plain_yaml(plain)
+
+
+def plain_yaml(plain: object) -> str:
+    """Plain data as YAML, as the reader of files reads it back."""
     text: str = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
     return text
 

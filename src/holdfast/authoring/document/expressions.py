@@ -47,6 +47,7 @@ def writes_of(node: b.PatchNode) -> tuple[str, ...]:
             | b.Script(into=str(name))
             | b.Task(into=str(name))
             | b.Call(into=str(name))
+            | b.Unread(into=str(name))
             | b.ForEach(item=name)
         ):
             return (name,)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Final, TypeAlias
 
 from holdfast.authoring.document import body_format as b
 from holdfast.authoring.document.contract_format import Contract
@@ -23,6 +23,8 @@ TIMES: Final = ("duration", "until", "cron")
 SERVICE: Final = "service_account:"
 BUILT_IN: Final = ("create", "update")
 """What can be done to every document."""
+Chains: TypeAlias = Collection[str] | None
+"""The approval chains that an organisation has published; None if nobody knows them here."""
 _VERB: Final = re.compile(VERB, re.ASCII)
 
 
@@ -38,15 +40,16 @@ def other_type(contract: Contract, action: str, *, is_elsewhere: bool) -> str:
     return of if is_elsewhere or of != contract.entity_type else ""
 
 
-def check_nodes(draft: Draft, contract: Contract, report: Report) -> None:
+def check_nodes(draft: Draft, contract: Contract, report: Report, *, chains: Chains = None) -> None:
     """Report all that is wrong with the nodes of a patch."""
-    checks = _NodeChecks(draft, contract, report)
+    checks = _NodeChecks(draft, contract, report, chains)
     for name, node in draft.nodes.items():
         checks.look(name, node)
 
 
 class _NodeChecks:
-    def __init__(self, draft: Draft, contract: Contract, report: Report) -> None:
+    def __init__(self, draft: Draft, contract: Contract, report: Report, chains: Chains) -> None:
+        self._chains = chains
         self._draft = draft
         self._contract = contract
         self._actions = actions_of(contract)
@@ -141,6 +144,13 @@ class _NodeChecks:
                 else "neither `approvers` nor `chain`; give one"
             )
             self._find("approvers", f"{shown(name)} has {told}", name, node, "chain" if node.approvers else "")
+        if node.chain is not None and self._chains is not None and node.chain not in self._chains:
+            known = sorted(self._chains)
+            told = suggestion(node.chain, known) or f"; there are {', '.join(known) or 'none'}"
+            message = (
+                f"{shown(name)} asks by the chain {shown(node.chain)}, which is not published{told}; publish it first"
+            )
+            self._find("unknown_chain", message, name, node, "chain")
         for each in node.approvers or ():
             self._approver(name, each)
         self._agreement(name, node)
@@ -150,7 +160,7 @@ class _NodeChecks:
         self._covers(name, node)
         for other in node.distinct_from or ():
             if (
-                not isinstance(self._draft.nodes.get(self._draft.full(other)), b.Approval)
+                not isinstance(self._draft.nodes.get(self._draft.full(other)), b.Approval | b.Unread)
                 or self._draft.full(other) == name
             ):
                 message = f"{shown(name)} is to differ from {shown(other)}, which is no other approval of this patch; correct it"

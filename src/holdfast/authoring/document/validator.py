@@ -11,32 +11,40 @@ from collections.abc import Iterator
 import msgspec
 
 from holdfast.authoring.document.assembly import merged
-from holdfast.authoring.document.body_checks import NOTHING, read_with_places
+from holdfast.authoring.document.body_checks import NOTHING, examine, read_partly
 from holdfast.authoring.document.body_format import Body
 from holdfast.authoring.document.compiler import artifact
+from holdfast.authoring.document.contract_loading import by_place
 from holdfast.authoring.document.envelope import Envelope
 from holdfast.authoring.document.formulas import Related
 from holdfast.authoring.document.graph import graph_findings
 from holdfast.authoring.document.ids import ENVELOPE
 from holdfast.authoring.document.merging import Merger
+from holdfast.authoring.document.node_checks import Chains
 from holdfast.authoring.document.problems import Problem, ordered
 from holdfast.authoring.document.proof import prove_gates
 from holdfast.authoring.files.reading import Reader
-from holdfast.errors import DefinitionError
 
 
-def check_body(envelope: Envelope, body: Body | str | bytes, *, related: Related = NOTHING) -> list[Problem]:
+def check_body(
+    envelope: Envelope, body: Body | str | bytes, *, related: Related = NOTHING, chains: Chains = None
+) -> list[Problem]:
     """Everything that is wrong with a body for this envelope: each problem with code, slot, node or edge; none if it compiles.
 
-    A body that is given as text is reported on with line and column. `related` are contracts of types that the documents refer to.
+    A body that is given as text is reported on with line and column. `related` are contracts of types that the documents refer to,
+    `chains` the approval chains that there are; without them none is looked for.
     """
     reader: Reader | None = None
     if not isinstance(body, Body):
-        try:
-            body, reader = read_with_places(body, "the body")
-        except DefinitionError as error:
-            return [Problem(each.code, each.message, each.position) for each in error.diagnostics]
-    merger, problems = merged(envelope, body, related=related, reader=reader)
+        read = read_partly(body)
+        mistakes = [Problem(each.code, each.message, each.position) for each in read.mistakes]
+        if read.body is None:
+            return mistakes
+        body, reader = read.body, read.reader
+        if mistakes:
+            _, problems = examine(envelope, body, related=related, reader=reader, chains=chains)
+            return sorted([*mistakes, *problems], key=by_place)
+    merger, problems = merged(envelope, body, related=related, reader=reader, chains=chains)
     return problems or ordered(_late(envelope, merger, body, reader))
 
 

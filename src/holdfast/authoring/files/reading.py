@@ -6,7 +6,7 @@ The format is declared once, as types; a reader knows none of its names.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeVar, cast
 
@@ -51,8 +51,12 @@ class Findings:
 class Reader:
     """Reads one file."""
 
-    def __init__(self, findings: Findings, *, noun: str = "step") -> None:
+    def __init__(
+        self, findings: Findings, *, noun: str = "step", stand_in: Callable[[Fields], object] | None = None
+    ) -> None:
         self._findings = findings
+        self._stand_in = stand_in
+        """Makes something of what is told apart by its type and cannot be read, so that others can refer to it; None if it cannot."""
         self._noun = noun
         """What messages call that which is told apart by its type."""
         self._places: dict[int, Fields] = {}
@@ -139,7 +143,9 @@ class Reader:
             self._findings.add("missing_field", f"{what} has no `{name}`; give it", tree.at)
         if missing or not is_sound:
             return WRONG
-        part: object = kind.cls(**values)
+        return self._placed(kind.cls(**values), tree)
+
+    def _placed(self, part: object, tree: Fields) -> object:
         self._places[id(part)] = tree
         self._kept.append(part)
         return part
@@ -176,6 +182,13 @@ class Reader:
         tag_field = cast("str", kinds[0].tag_field)
         if not isinstance(tree, Fields):
             return self._wrong_type(tree, what, f"an object with `{tag_field}`")
+        part = self._one_of(kinds, tag_field, tree, what)
+        if part is not WRONG or self._stand_in is None:
+            return part
+        made = self._stand_in(tree)
+        return WRONG if made is None else self._placed(made, tree)
+
+    def _one_of(self, kinds: Sequence[_Struct], tag_field: str, tree: Fields, what: str) -> object:
         by_tag = {str(each.tag): each for each in kinds}
         given = tree.fields.get(tag_field)
         if given is None:
