@@ -30,6 +30,7 @@ from holdfast.app.readers import Readers
 from holdfast.app.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
 from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.resumption import RESUMPTION
+from holdfast.app.reviewing import TaskReview
 from holdfast.app.step_handlers import check_step_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
@@ -45,13 +46,14 @@ from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
-from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.machine.runs.errands import FindPeople, Notify, ReviewPeople
 from holdfast.outbound.invokers import Invoker
 from holdfast.people.access import Accesses
 from holdfast.people.capabilities import CapabilityResolver, checked_resolvers
 from holdfast.people.directory import Directory
 from holdfast.people.notices.notice import Channel, Notice
 from holdfast.people.resolvers import Resolver
+from holdfast.people.tables import TableDirectory
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
@@ -138,6 +140,7 @@ class Engine(EngineCalls):
             self.office = Office(self.service, directory)
             """Who finds the people that runs ask for."""
             self.errands.add(FindPeople, self.office.finder.find)
+            self.errands.add(ReviewPeople, self.office.finder.review)
             self.deliveries = deliveries_of(self.service, self.office, self._invocations.outbound, self.registry)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
@@ -179,6 +182,10 @@ class Engine(EngineCalls):
     def _serve_runs(self) -> None:
         """Have done what events and workflows of documents have the engine itself do."""
         serve_own(self._desk, self.errands, self.deliveries, self.runtime.housekeeping.incidents)
+        reviews = TaskReview(self._desk, self.office.finder)
+        self.runtime.housekeeping.review = reviews.look
+        if isinstance(self.office.directory, TableDirectory):
+            self.office.directory.when_changed = reviews.changed
         webhooks = Webhooks(self._invocations.outbound, self._invocations.lent, self.service.shared.clock.now)
         serve_webhooks(webhooks, self.errands, self._named)
         self.registry.charters.attach(self.service)

@@ -20,11 +20,12 @@ from holdfast.machine.runs.commands import (
     FailStep,
     NoteMissingHandler,
     PeopleFound,
+    PeopleReviewed,
     RunEffect,
     RunStep,
 )
 from holdfast.machine.runs.decisions import decide
-from holdfast.machine.runs.errands import FindPeople, Notify, Post
+from holdfast.machine.runs.errands import FindPeople, Notify, Post, ReviewPeople
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.nodes import kind_of
@@ -107,6 +108,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         if isinstance(effect, RunStep) and effect.is_detached:
             key = f"{effect.step}/step/operation"
             return EndNotice(step=effect.step, key=key, channel="operation", to=effect.node, error=failure.error)
+        if isinstance(effect, ReviewPeople):
+            return PeopleReviewed(step=effect.step, error=failure.error)
         if not isinstance(effect, RunStep):
             return None  # Nobody can look for early events: the dead letter says so, and later ones still come.
         return FailStep(

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.kernel.names import joined
 from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.runs.commands import PeopleFound
-from holdfast.machine.runs.errands import Data, FindPeople, Person
+from holdfast.machine.runs.commands import PeopleFound, PeopleReviewed
+from holdfast.machine.runs.errands import Data, FindPeople, Person, ReviewPeople
 from holdfast.people.chains import Chain
 from holdfast.people.directory import Crowd, Directory, Look
 from holdfast.people.resolvers import BUILT_IN, PeopleRequest, Resolvers
@@ -38,25 +38,57 @@ class Finder:
 
     def find(self, context: EffectContext, errand: FindPeople) -> PeopleFound:
         """Who is asked. What a resolver of the application raises is raised: the errand is tried again, and then given up."""
+        return self.found(context.tenant, context.decider, errand)
+
+    def found(self, tenant: str, definition: str, errand: FindPeople) -> PeopleFound:
+        """The same, for whoever looks without an errand."""
         chained = [ask for ask in errand.asks if ask.by == "chain"]
         if chained:
-            return self._chain(context.tenant, errand, chained)
-        search = _Search(errand, context.tenant, context.decider)
+            return self._chain(tenant, errand, chained)
+        search = _Search(errand, tenant, definition)
         given = {
             place: self._sources.resolvers.ask(ask.by, search.request(ask))
             for place, ask in enumerate(errand.asks)
             if ask.by not in BUILT_IN
         }
         turns = {
-            place: self._sources.next_number(joined("in turn", context.tenant, ask.by, ask.of))
+            place: self._sources.next_number(joined("in turn", tenant, ask.by, ask.of))
             for place, ask in enumerate(errand.asks)
             if ask.pick == "in_turn"
         }
-        with self._sources.directory.looking(context.tenant) as rows:
+        with self._sources.directory.looking(tenant) as rows:
             search.look = Look(rows, self._sources.now())
             for place, ask in enumerate(errand.asks):
                 search.answer(ask, given.get(place), turns.get(place))
         return PeopleFound(step=errand.step, people=_once(search.people), why=search.why)
+
+    def review(self, context: EffectContext, errand: ReviewPeople) -> PeopleReviewed:
+        """Who of those that are asked cannot decide now, as the errand ReviewPeople asks."""
+        return self.reviewed(context.tenant, context.decider, errand)
+
+    def reviewed(self, tenant: str, definition: str, errand: ReviewPeople) -> PeopleReviewed:
+        """The same, for whoever looks without an errand."""
+        search = _Search(
+            FindPeople(
+                step=errand.step,
+                node=errand.node,
+                asks=[],
+                requester=errand.requester,
+                barred=errand.barred,
+                in_person=errand.in_person,
+            ),
+            tenant,
+            definition,
+        )
+        lost = []
+        with self._sources.directory.looking(tenant) as rows:
+            search.look = Look(rows, self._sources.now())
+            for each in errand.people:
+                before = len(search.people)
+                search.answer(_ask_of(each), None, None)
+                if not any(_is_able(found, each) for found in search.people[before:]):
+                    lost.append(each)
+        return PeopleReviewed(step=errand.step, lost=lost, why=search.why)
 
     def _chain(self, tenant: str, errand: FindPeople, chained: list[Ask]) -> PeopleFound:
         if len(errand.asks) > 1:
@@ -217,6 +249,22 @@ def _once(people: list[Person]) -> list[Person]:
         if before is None or (before.for_ and not each.for_):
             found[each.kind, each.name] = each
     return list(found.values())
+
+
+_VIA_ROLE = "role "
+
+
+def _ask_of(person: Person) -> Ask:
+    """How somebody who is asked is looked for: who was picked because of a role has to have it still."""
+    if person.kind == "role":
+        return Ask(by="role", of=person.name)
+    if person.via.startswith(_VIA_ROLE):
+        return Ask(by="role", of=person.via.removeprefix(_VIA_ROLE), pick="all")
+    return Ask(by="user", of=person.name)
+
+
+def _is_able(found: Person, asked: Person) -> bool:
+    return found.kind == asked.kind and asked.name in {found.name, found.for_}
 
 
 def _shown(person: Person) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -31,6 +31,8 @@ class TableDirectory(Directory):
         self._grantless_until: dict[str, datetime] = {}
         self._granting: set[str] = set()
         """Tenants that have granted roles; grants are never deleted."""
+        self.when_changed: Callable[[str], None] = lambda _tenant: None
+        """Told of the tenant whose people this process has changed."""
 
     @contextmanager
     def looking(self, tenant: str) -> Iterator[DirectoryLook]:
@@ -51,6 +53,7 @@ class TableDirectory(Directory):
         """This process has written somebody."""
         self._empty_until.pop(tenant, None)
         self._grantless_until.pop(tenant, None)
+        self.when_changed(tenant)
 
     def grants_roles(self, tenant: str, now: datetime) -> bool:
         """Whether a tenant grants roles; that it does not is believed for a moment. No start fails because this cannot be known now."""

@@ -152,16 +152,16 @@ def _look_at(turn: Turn, step: Step, command: PeopleFound) -> Answer | None:
     lost = [
         seat.person for _, seat in question.counted if seat.is_free and (seat.person.kind, seat.person.name) in named
     ]
-    if command.error or not lost or _can_do_without(op, question, lost):
+    if command.error or not lost or can_do_without(op, question, lost):
         return _CAPABLE
     names = ", ".join(shown(each) for each in lost)
-    trouble = f"nobody can decide {step.node!r}: {names} cannot{_notes(command.why)}"
+    trouble = f"nobody can decide {step.node!r}: {names} cannot{notes_of(command.why)}"
     turn.emit(PeopleAsked(step=step.number, why=command.why, trouble=trouble, stays=True))
     turn.pause(NO_APPROVER, trouble)
     return None
 
 
-def _can_do_without(op: Human, question: Question, lost: Sequence[Person]) -> bool:
+def can_do_without(op: Human, question: Question, lost: Sequence[Person]) -> bool:
     """Whether the others can agree; where all have to, nobody is left out."""
     votes = [
         (seat.person.weight, None if seat.given is None else vote_of(op, seat.given.outcome))
@@ -180,7 +180,7 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
     if len(question.seats) + len(asked) > MOST_PEOPLE:  # To ask some of them would be another question.
         error = f"{len(asked)} people are to be asked, and {MOST_PEOPLE} is the most that one question can ask"
         asked = []
-    left_out = [place for place, each in enumerate(asked) if _is_left_out(turn, step, each)]
+    left_out = [place for place, each in enumerate(asked) if is_left_out(turn, step, each)]
     found = why if question.stages else [*question.why, *why]
     trouble = (
         f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why=found)
@@ -195,7 +195,7 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
         tell_of_task(turn, step, told_now, "opened", count=max(1, question.stage))
 
 
-def _is_left_out(turn: Turn, step: Step, person: Person) -> bool:
+def is_left_out(turn: Turn, step: Step, person: Person) -> bool:
     """Whether somebody may not decide although asked; of those who have a role, nobody knows yet."""
     names = {person.name, person.for_} - {""}
     return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
@@ -206,9 +206,9 @@ def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
     given = [(seat.person.weight, vote_of(op, seat.given.outcome)) for _, seat in question.asked if seat.given]
     if not asked and not given:
-        return f"nobody can decide {step.node!r}: nobody was found who is to be asked{_notes(why)}"
+        return f"nobody can decide {step.node!r}: nobody was found who is to be asked{notes_of(why)}"
     if question.agree == "all" and (lost := _unmanned(why)):
-        return f"nobody can decide {step.node!r}: it takes all of them, and {', '.join(lost)} is nobody{_notes(why)}"
+        return f"nobody can decide {step.node!r}: it takes all of them, and {', '.join(lost)} is nobody{notes_of(why)}"
     fit = [(each.weight, None) for place, each in enumerate(asked) if place not in left_out]
     if verdict([*given, *fit], question.agree, question.least) != "against":
         return ""
@@ -225,7 +225,7 @@ def _unmanned(why: list[Data]) -> list[str]:
     return [f"{each['resolver']}:{each['of']}".rstrip(":") for each in why if each.get("result") == []]
 
 
-def _notes(why: list[Data]) -> str:
+def notes_of(why: list[Data]) -> str:
     """What those say who have looked."""
     notes = [str(note) for each in why for note in cast("list[object]", each.get("notes", []))]
     return f": {', '.join(notes)}" if notes else ""

@@ -232,6 +232,24 @@ class PeopleFound(_Command, frozen=True, kw_only=True):
     """Why nobody could be looked for; empty if somebody has looked."""
 
 
+class PeopleReviewed(_Command, frozen=True, kw_only=True):
+    """The engine has looked again whether those can decide who are asked."""
+
+    step: int
+    lost: list[Person] = []
+    """Those of them who cannot."""
+    why: list[Data] = []
+    """What was asked about each, and what came of it."""
+    error: str = ""
+    """Why nobody could look; empty if somebody has."""
+
+
+class AskAgain(_Command, frozen=True, kw_only=True):
+    """Look anew for those who are to be asked, where nobody could decide: somebody would be found by now."""
+
+    step: int
+
+
 class TakeEvents(_Command, frozen=True, kw_only=True):
     """Published events that a step may wait for; none at all if it should look for others than those it knew of."""
 
@@ -373,6 +391,8 @@ Command: TypeAlias = (
     | EndChild
     | NoteMissingHandler
     | PeopleFound
+    | PeopleReviewed
+    | AskAgain
     | TakeEvents
     | Repair
     | RemindTask

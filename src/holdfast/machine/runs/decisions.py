@@ -54,6 +54,7 @@ from holdfast.machine.runs.pauses import expire, go_on, hold_answered, pause, re
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import ended_by_life, may_be_repeated, repair, repeat, requeue, return_to_save_point
 from holdfast.machine.runs.repair_commands import ForkWorkflow
+from holdfast.machine.runs.reviewing import ask_again, people_reviewed
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
     cancel,
@@ -452,6 +453,8 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: _people_found,
+    c.PeopleReviewed: _mending(people_reviewed),
+    c.AskAgain: _mending(ask_again),
     c.TakeEvents: _waking(take_events),
     **dict.fromkeys(REPAIRS, _mending(partial(repair, go_on=go_on))),
     ForkWorkflow: fork,

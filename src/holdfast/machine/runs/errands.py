@@ -57,6 +57,22 @@ class FindPeople(_Errand, frozen=True, kw_only=True):
     """Whether nobody is asked in the place of another."""
 
 
+class ReviewPeople(_Errand, frozen=True, kw_only=True):
+    """Find out who of those that an open question asks cannot decide now; the answer is PeopleReviewed."""
+
+    handler: ClassVar[str] = PEOPLE_HANDLER
+
+    step: int
+    node: str
+    people: list[Person]
+    requester: str = ""
+    """Who started the run; empty if the engine did."""
+    barred: list[str] = []
+    """Those who may not decide, whatever their roles are."""
+    in_person: bool = False
+    """Whether nobody decides in the place of another."""
+
+
 class Sought(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An event that is looked for."""
 
@@ -130,4 +146,4 @@ class Post(_Errand, frozen=True, kw_only=True):
     """Where the secret is found that it is signed with; empty if it is not."""
 
 
-Errand: TypeAlias = FindPeople | FindEvents | Notify | Post
+Errand: TypeAlias = FindPeople | ReviewPeople | FindEvents | Notify | Post

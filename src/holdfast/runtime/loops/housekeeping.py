@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -46,6 +47,8 @@ class Housekeeping:
         self.resuming = Resuming(parts, shared)
         self.incidents = IncidentLook(parts, shared)
         self.fading = FadingLook(parts, shared)
+        self.review: Callable[[], None] = lambda: None
+        """Looks again whether open questions can be decided; given in by whoever knows how."""
 
     def heed(self, resumption: Resumption, kinds: tuple[str, ...]) -> None:
         """What is said to instances that are to go on, and which kinds of instances must never stand still for good."""
@@ -62,6 +65,7 @@ class Housekeeping:
         turns.take(lambda: bool(self.missing.look()), otherwise=False)
         turns.take(lambda: bool(self.unread.look()), otherwise=False)
         turns.take(self.resuming.look, 0)
+        turns.take(self.review, None)
         turns.take(self.incidents.look, 0)
         turns.take(self.fading.look, 0)
         turns.end()
@@ -79,6 +83,7 @@ class Housekeeping:
         self.missing.look()
         self.unread.look()
         self.resuming.look()
+        self.review()
         self.incidents.look()
         self.fading.look()
 

@@ -1,0 +1,118 @@
+"""Looking again at questions that are open: those who are asked may have lost their roles, or may have got them back, since they were asked.
+
+Nothing is found out here. Whoever has looked says who of those that are asked cannot decide now, and the run waits for an operator, or goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.kernel.decision import Answer, Ignored
+from holdfast.machine.graphs.asks import CHAIN, Ask
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.agreement import verdict, votes_of
+from holdfast.machine.runs.asking import NO_APPROVER, ask, can_do_without, is_left_out, notes_of
+from holdfast.machine.runs.candidates import barred_names, is_open_to_all, question_of
+from holdfast.machine.runs.commands import AskAgain, PeopleReviewed
+from holdfast.machine.runs.errands import Person, ReviewPeople
+from holdfast.machine.runs.events import PeopleAsked
+from holdfast.machine.runs.question import Question, shown
+from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.turn import Turn
+
+_LATE = Ignored(reason="nobody is asked this any more, or those who are are still being looked for")
+_SAME = Ignored(reason="whether somebody can decide is as it was")
+
+
+def review_of(routes: GraphIndex, state: State, step: Step) -> ReviewPeople | None:
+    """What has to be found out about those whom an open question asks; None if nothing can be."""
+    op = routes.node(step.node).op
+    if step.of is not None or not isinstance(op, Human):
+        return None
+    question = question_of(routes, state, step)
+    people = [seat.person for _, seat in question.asked if seat.is_free]
+    if not state.looks_up:  # Roles may be the host's own then, and the directory knows nothing of them.
+        people = [each for each in people if each.kind == "user"]
+    if not people or question.is_looking:
+        return None
+    return ReviewPeople(
+        step=step.number,
+        node=step.node,
+        people=people,
+        requester=state.requester,
+        barred=barred_names(routes, state, step),
+        in_person=not op.delegable,
+    )
+
+
+def review(turn: Turn, step: Step) -> None:
+    """Have it found out whether those can decide who are asked now."""
+    errand = review_of(turn.routes, turn.state, step) if turn.state.looks_up else None
+    if errand is not None:
+        turn.send_out(errand)
+
+
+def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
+    """It was found out who of those that are asked cannot decide now."""
+    step = turn.state.open.get(command.step)
+    op = None if step is None or step.of is not None else turn.routes.node(step.node).op
+    if step is None or not isinstance(op, Human) or command.error:
+        return _LATE
+    question = question_of(turn.routes, turn.state, step)
+    if question.is_looking:
+        return _LATE
+    lost = _lost(turn, step, question, command.lost)
+    is_decidable = _is_decidable(op, question, lost)
+    if is_decidable != bool(question.trouble):
+        return _SAME
+    if is_decidable:
+        turn.emit(PeopleAsked(step=step.number, why=command.why, stays=True))
+        return None
+    names = ", ".join(shown(each) for each in lost) or "those who are asked"
+    trouble = f"nobody can decide {step.node!r}: {names} cannot any more{notes_of(command.why)}"
+    turn.emit(PeopleAsked(step=step.number, why=command.why, trouble=trouble, stays=True))
+    turn.pause(NO_APPROVER, trouble)
+    return None
+
+
+def ask_again(turn: Turn, command: AskAgain) -> Answer | None:
+    """Somebody would be found now for a question that nobody could decide: look for them anew.
+
+    Where the definition itself says who is asked, those who are asked stay so, until an operator says otherwise.
+    """
+    step = turn.state.open.get(command.step)
+    question = turn.state.questions.get(command.step)
+    if step is None or question is None or not question.trouble:
+        return _SAME
+    if all(each.is_direct for each in asks_of(turn.routes, question, step)) and any(True for _ in question.counted):
+        return _SAME
+    ask(turn, step)
+    return None
+
+
+def asks_of(routes: GraphIndex, question: Question, step: Step) -> Sequence[Ask]:
+    """How those are found whom a question asks: as its definition says, or the stage that its chain is at."""
+    if question.stages:
+        return question.stages[question.stage - 1].asks
+    op = routes.node(step.node).op
+    assert isinstance(op, Human)
+    return [Ask(by=CHAIN, of=op.chain)] if op.chain else op.all_asks
+
+
+def _lost(turn: Turn, step: Step, question: Question, lost: Sequence[Person]) -> list[Person]:
+    named = {(each.kind, each.name) for each in lost}
+    free = [seat.person for _, seat in question.asked if seat.is_free]
+    return [each for each in free if (each.kind, each.name) in named or is_left_out(turn, step, each)]
+
+
+def _is_decidable(op: Human, question: Question, lost: Sequence[Person]) -> bool:
+    if is_open_to_all(op, question):
+        return True
+    if any(seat.is_extra and seat.is_free and seat.person not in lost for _, seat in question.asked):
+        return True
+    if not any(True for _ in question.counted):
+        return False
+    if lost:
+        return can_do_without(op, question, lost)
+    return verdict([*votes_of(op, question)], question.agree, question.least) != "against"
