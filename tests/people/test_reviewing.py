@@ -22,7 +22,8 @@ from holdfast import (
     load_rules,
 )
 from holdfast.kernel.people import DirectoryLook, Grant, Principal
-from holdfast.people.directory import Roster, StaticDirectory
+from holdfast.people.directory import StaticDirectory
+from holdfast.people.files import Roster
 from holdfast.runtime.telemetry import Happening, InstancePaused
 from holdfast.testing import ManualEngine
 from support.engines import Place
