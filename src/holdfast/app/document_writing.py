@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, cast
 from uuid import UUID, uuid5
@@ -21,7 +22,7 @@ from holdfast.machine.runs.commands import CompleteStep, RunStep
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, SupersedeDocument
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.joint import Joint
-from holdfast.runtime.commit.submissions import receipt_key
+from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.handlers import EffectContext, Handler
 from holdfast.runtime.work.call import run_coroutine
 from holdfast.store.reading import Reader
@@ -265,13 +266,11 @@ def _own_handler(known: Found, action: str) -> str:
 
 def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> DocumentView:
     """Judge an action, call its handler with the open transaction, and write what it computed in that."""
-    name, key = reference
+    own = desk.with_roles()
     if desk.is_within:
-        told = (
-            f"the handler of {command.action!r} is called in a transaction of the engine's own, and not in one of yours"
-        )
-        raise ConfigurationError(f"{told}; do it outside of `within`, or give the changes yourself")
-    own, address = desk.with_roles(), address_of(desk, name, key)
+        return desk.join(lambda joint: _act_inside(own, joint, reference, command, repeated=repeated))
+    name, key = reference
+    address = address_of(desk, name, key)
     receipt = receipt_key(address, repeated)
     if (
         receipt is not None
@@ -281,39 +280,63 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
             return shown(own, reader, name, key)
     with desk.reader.look() as reader:
         known = found(own, reader, name, key, is_own=True)
-    wanted = _own_handler(known, command.action)
-    if not wanted:  # Another workflow of the type has one, and not the one that this document follows.
-        desk.join(
-            lambda joint: joint.carry_out(
-                address,
-                command,
-                request=own.request,
-                comment=command.reason,
-                receipt=receipt,
-                said=said_of(desk, command),
-            )
-        )
-        with desk.reader.look() as reader:
-            return shown(own, reader, name, key)
-    judge(own, known, command)
-    handler = desk.service.shared.handlers.find(wanted)
-    if handler is None:
-        told = f"the handler of the action {command.action!r} is not registered in this process"
-        raise ConfigurationError(f"{told}; register it with engine.handler")
+    handler = _judged_handler(own, known, command)
 
     def write(joint: Joint) -> None:
-        with joint.lend(desk.tenant) as connection:
-            output = called(own, known, command, handler=handler, connection=connection)
-        done = msgspec.structs.replace(
-            command, changes=changes_of(output, command.action), expected_version=known.document.version
-        )
-        joint.carry_out(
-            address, done, request=own.request, comment=command.reason, receipt=receipt, said=said_of(desk, command)
-        )
+        _computed(own, joint, known, command, handler=handler, repeated=repeated)
 
     desk.join(write)
     with desk.reader.look() as reader:
         return shown(own, reader, name, key)
+
+
+def _act_inside(desk: Desk, joint: Joint, reference: Reference, command: Mutate, *, repeated: str) -> DocumentView:
+    """The same in the transaction that the caller has open: its handler gets that connection, and the caller commits."""
+    address = address_of(desk, *reference)
+    known = _known(desk, joint, reference)
+    if joint.repeated(receipt_key(address, repeated), address, said_of(desk, command)) is not None:
+        return view_of(desk, known)
+    known = known._replace(
+        state=copy.deepcopy(known.state)
+    )  # Judging spoils it, and the transaction goes on with its own.
+    handler = _judged_handler(desk, known, command)
+    outcome = _computed(desk, joint, known, command, handler=handler, repeated=repeated)
+    return seen_inside(desk, joint, reference, version=outcome.version)
+
+
+def _judged_handler(desk: Desk, known: Found, command: Mutate) -> Handler | None:
+    """The handler of an action that nothing stands against; None if the workflow that the document follows has none for it."""
+    wanted = _own_handler(known, command.action)
+    if not wanted:
+        return None
+    judge(desk, known, command)
+    handler = desk.service.shared.handlers.find(wanted)
+    if handler is None:
+        told = f"the handler of the action {command.action!r} is not registered in this process"
+        raise ConfigurationError(f"{told}; register it with engine.handler")
+    return handler
+
+
+def _computed(
+    desk: Desk, joint: Joint, known: Found, command: Mutate, *, handler: Handler | None, repeated: str
+) -> Outcome:
+    """Write what the handler computes; without one, what was given."""
+    address = address_of(desk, known.document.type, known.document.id)
+    done = command
+    if handler is not None:
+        with joint.lend(desk.tenant) as connection:
+            output = called(desk, known, command, handler=handler, connection=connection)
+        done = msgspec.structs.replace(
+            command, changes=changes_of(output, command.action), expected_version=known.document.version
+        )
+    return joint.carry_out(
+        address,
+        done,
+        request=desk.request,
+        comment=command.reason,
+        receipt=receipt_key(address, repeated),
+        said=said_of(desk, command),
+    )
 
 
 def called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, connection: object) -> object:

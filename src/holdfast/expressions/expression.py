@@ -15,7 +15,7 @@ from holdfast.expressions.checking import Checker
 from holdfast.expressions.compiling import Run, compile_tree
 from holdfast.expressions.jsontext import json_source
 from holdfast.expressions.limits import check_tree
-from holdfast.expressions.options import DEFAULT, Options, Spelling
+from holdfast.expressions.options import DEFAULT, STORED, Options, Spelling
 from holdfast.expressions.parsing import admit, read_tree
 from holdfast.expressions.printing import printed
 from holdfast.expressions.reasons import Reason
@@ -99,7 +99,7 @@ class Expression:
         return msgspec.json.decode(stored, type=dict[str, object])
 
     @classmethod
-    def from_data(cls, data: object, *, options: Options = DEFAULT) -> Expression:
+    def from_data(cls, data: object, *, options: Options = STORED) -> Expression:
         """The expression that `to_data` stored. What was changed since, or breaks a limit, is refused."""
         try:
             stored = msgspec.convert(data, _Stored)

@@ -48,4 +48,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"{name!r} cannot be a namespace: it is not a name of letters, digits and _")
 
 
+STORED: Final = Options(namespaces=NAMESPACES | {"approval", "related", "resume"})
+"""For expressions that were read with the namespaces of their place, and are read back: whatever any place offers is free."""
 DEFAULT: Final = Options()

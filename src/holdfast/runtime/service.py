@@ -28,7 +28,7 @@ from holdfast.runtime.commit.draft import Draft
 from holdfast.runtime.commit.joint import Joints, outdate
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
-from holdfast.runtime.commit.submissions import Settled, Submission, View, causes, digest_of
+from holdfast.runtime.commit.submissions import Settled, Submission, View, causes, digest_of, receipted
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
@@ -197,7 +197,7 @@ class Service:
         submission = Submission(
             address=address,
             command=command,
-            cause=self._cause(),
+            cause=receipted(self._cause(), receipt),
             settled=settled,
             request=request,
             comment=comment,

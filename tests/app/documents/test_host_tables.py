@@ -14,7 +14,16 @@ from sqlalchemy.orm import Session
 
 from app.documents.acting import ANN, BOB, CARL, GIVEN, active, approve, asking, opened, submitted
 from app.test_within import atomic, django_connection
-from holdfast import ConfigurationError, NotFoundError, PayloadError, RejectedError, RequestContext
+from holdfast import (
+    Actor,
+    ConfigurationError,
+    ForbiddenError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    RequestContext,
+    StepContext,
+)
 from holdfast.store.opening import open_store
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -132,10 +141,9 @@ def test_an_edit_that_is_an_amendment_is_one_in_the_hosts_transaction_too(live: 
 
 
 def test_wrong_calls_of_a_unit_are_told_and_other_tenants_find_nothing(place: Place, host: Any) -> None:
-    """An unknown type, a wrong id, an action whose handler writes, a unit that has ended, another tenant: each in words, and nothing is written."""
+    """An unknown type, a wrong id, a unit that has ended, another tenant: each in words, and nothing is written."""
     engine = opened(place)
     submitted(engine)
-    engine.handle("give_discount", lambda document, payload: {})
     with engine.within(host, request=MINE) as unit:
         with pytest.raises(NotFoundError):
             unit.documents.create("nothing")
@@ -143,8 +151,6 @@ def test_wrong_calls_of_a_unit_are_told_and_other_tenants_find_nothing(place: Pl
             unit.documents.transition("invoice", "X", "submit")
         with pytest.raises(PayloadError):
             unit.documents.mutate("invoice", 7, {})  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match="outside of `within`"):
-            unit.documents.mutate("invoice", "INV-1", {}, action="discount")
     with pytest.raises(ConfigurationError, match="begin another one"):
         unit.documents.create("invoice", GIVEN)
     with engine.within(host, request=RequestContext(tenant="other", actor=BOB)) as unit:
@@ -154,6 +160,39 @@ def test_wrong_calls_of_a_unit_are_told_and_other_tenants_find_nothing(place: Pl
             unit.documents.amend("invoice", "INV-1", {"total": 1})
     host.commit()
     assert seen(engine) == ("submitted", 1)
+
+
+def test_an_action_with_a_handler_is_done_in_the_hosts_transaction(place: Place, host: Any) -> None:
+    """The handler writes on the host's connection: what it wrote, the document and the host's rows stand together, or not at all."""
+    engine = opened(place)
+    mine = RequestContext(actor=Actor(id="bob", capabilities=frozenset({"invoice.discount"})))
+    asking(engine, BOB).documents.create("invoice", GIVEN, id="INV-1")
+
+    def give_discount(context: StepContext, document: dict[str, Any], payload: dict[str, int]) -> dict[str, object]:
+        connection: Any = context.connection
+        connection.execute(f"insert into host_invoices values ('discount', {payload['percent']})")
+        if payload["percent"] > 50:
+            raise ValueError("too much")
+        return {"total": document["data"]["total"] - payload["percent"]}
+
+    engine.handle("give_discount", give_discount)
+    with engine.within(host, request=mine) as unit:
+        with pytest.raises(ValueError, match="too much"):
+            unit.documents.mutate("invoice", "INV-1", {"percent": 60}, action="discount")
+        edited = unit.documents.mutate("invoice", "INV-1", {"note": "x"})
+        made = unit.documents.mutate("invoice", "INV-1", {"percent": 10}, action="discount", idempotency_key="d")
+        again = unit.documents.mutate("invoice", "INV-1", {"percent": 10}, action="discount", idempotency_key="d")
+    assert (edited.version, made.version, made.data["total"], again.version) == (2, 3, 490, 3)
+    assert (seen(engine), rows(place)) == (("draft", 1), [])
+    host.rollback()
+    assert (seen(engine), rows(place)) == (("draft", 1), [])
+    with engine.within(host, request=mine) as unit:
+        unit.documents.mutate("invoice", "INV-1", {"percent": 10}, action="discount")
+    host.commit()
+    assert (seen(engine), rows(place)) == (("draft", 2), [("discount", 10)])
+    with engine.within(host, request=MINE) as unit, pytest.raises(ForbiddenError):
+        unit.documents.mutate("invoice", "INV-1", {"percent": 10}, action="discount")
+    host.rollback()
 
 
 def test_sqlalchemy_and_django_keep_invoices_beside_their_documents(place: Place, host: Any) -> None:

@@ -9,7 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RequestContext
+from app.documents.blueprints import BODY, published
+from app.documents.blueprints import opened as with_contract
+from app.documents.orders import GIVEN as ORDER
+from app.documents.orders import SELLER, body, register
+from holdfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RequestContext, Settings
 from holdfast.app.invariants.rules import RULES
 from holdfast.app.invariants.views import Violation
 from holdfast.authoring.definition import Definition
@@ -19,10 +23,13 @@ from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.graph import Edge, Graph, Node
 from holdfast.store.opening import open_store
 from holdfast.testing import ManualEngine
+from people.test_webhook import LOCAL, Receiver, receiver
 from support.databases import Databases
 from support.engines import STORES, Place
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, approval, both, chain, invoice
 from support.ruining import Ruin
+
+__all__ = ["receiver"]
 
 BOB = Actor(id="bob")
 DECIDERS = (Actor(id="ann"), Actor(id="carl"))
@@ -154,6 +161,7 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
     "a step is gone": ({"WF-09"}, approved, _sql("delete from {}steps where instance = ? and node = 'first'")),
     "a call is gone": ({"WF-10"}, approved, _sql("delete from {}effects where instance = ?")),
     "a call twice": ({"WF-11"}, approved, lambda ruin, run: ruin.copy("effects", "instance = ?", run, number=99)),
+    "a receipt is gone": ({"WF-14"}, submitted, _sql("delete from {}receipts where instance = ?")),
     "a receipt of nothing": ({"WF-14"}, submitted, _sql("update {}receipts set version = 999 where instance = ?")),
     "a command twice": (
         {"WF-14"},
@@ -304,7 +312,7 @@ def test_damage_to_a_workflow_is_named(ruins: Ruins, name: str) -> None:
 def test_every_rule_has_its_damage_and_the_whole_is_whole(ruins: Ruins) -> None:
     """No rule is without a test that it finds something, and what nobody touched breaks none."""
     damages = [*(each[0] for each in DOCUMENTS.values()), *(each[0] for each in WORKFLOWS.values())]
-    proven = set().union(*damages)
+    proven = set().union(*damages, {"E1"})  # That one takes a receiver, and has a test of its own below.
     assert proven == RULES.keys()
     assert {each.code for each in ruins.engine.invariants.list()} == RULES.keys()
     touched = {*ruins.runs.values()}
@@ -440,3 +448,56 @@ def test_nothing_is_made_from_a_history_that_is_broken(ruins: Ruins) -> None:
     for name in ("an event is gone", "the row counts others"):
         with pytest.raises(ConflictError, match="restore"):
             ruins.engine.invariants.repair(ruins.runs[name], reason="try")
+
+
+@pytest.mark.row("E-060", "E-349")
+def test_evidence_of_a_request_that_is_gone_is_missed(place: Place, receiver: Receiver) -> None:
+    """What was sent and what came back belongs to an answered request: a history without it breaks a rule, also if the row says the same."""
+    place.must_fold = False
+    engine = place.engine(Settings(outbound_allow=tuple(LOCAL)))
+    node = f"{{id: tell, type: webhook_out, url: '{receiver.url}', payload: {{order: entity.id}}, into: told}}"
+    register(engine, "sales_order", body('"slot:submitted_to_approved"', node))
+    mine = asking(engine, SELLER).documents
+    mine.create("sales_order", ORDER, id="O-1")
+    run = str(mine.transition("sales_order", "O-1", "submit").instance)
+    engine.drain()
+    assert engine.invariants.check().items == []
+    ruin = Ruin(place.store)
+    where = "where instance = ? and type = 'step_completed' order by sequence"
+    told = ruin.rows(f"select sequence, data from {{}}events {where}", run)
+    sequence, said = next((at, data) for at, each in told if "request" in str(data := msgspec.json.decode(bytes(each))))
+    for output, missing in (
+        (None, "request.url"),
+        ({**said["output"], "sha256": None}, ""),
+        ({"status": 200}, "sha256"),
+    ):
+        spoilt = msgspec.json.encode({**said, "output": output})
+        ruin.run("update {}events set data = ? where instance = ? and sequence = ?", spoilt, run, sequence)
+        stored = None if output is None else msgspec.json.encode(output)
+        ruin.run("update {}steps set output = ? where instance = ? and number = ?", stored, run, said["step"])
+        found = place.engine().invariants.check(rules=["E1"]).items
+        assert [missing in each.told for each in found] == ([True] if missing else [])
+
+
+@pytest.mark.row("E-054", "E-904")
+def test_a_workflow_that_was_changed_with_its_hash_is_not_what_its_body_compiles_to(place: Place) -> None:
+    """The graph is held against the artifact that it was compiled from, and that against contract and body: each of them tells on the others."""
+    place.must_fold = False
+    engine = with_contract(place)
+    published(engine)
+    published(engine, BODY.replace("manager", "clerk"), tenant="globex")
+    ruin, theirs = Ruin(place.store), "select {1} from {{}}{0} where tenant = 'globex' and {2}"
+    graph = ruin.rows(theirs.format("definitions", "compiled, hash", "version = '1-org'"))[0]
+    artifact = ruin.rows(theirs.format("blueprints", "content, hash, graph_hash", "kind = 'effective'"))[0]
+
+    def found() -> list[str]:
+        return [each.told for each in place.engine().as_tenant("acme").invariants.workflows() if each.rule == "WF-04"]
+
+    assert found() == []
+    mine = "where tenant = 'acme' and"
+    ruin.run(f"update {{}}definitions set compiled = ?, hash = ? {mine} version = '1-org'", *graph)
+    assert ["changed it, and its hash with it" in each for each in found()] == [True]
+    ruin.run(f"update {{}}blueprints set content = ?, hash = ?, graph_hash = ? {mine} kind = 'effective'", *artifact)
+    assert ["its contract and body compile to the artifact" in each for each in found()] == [True]
+    ruin.run(f"update {{}}blueprints set content = ? {mine} kind = 'body'", b"{}")
+    assert ["something changed it" in each for each in found()] == [True]

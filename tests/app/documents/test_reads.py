@@ -7,6 +7,22 @@ import pytest
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
 from holdfast import RejectedError
 
+REFERRING = """
+entity_type: claim
+version: 1
+fields:
+  total: {type: money}
+  cost_center: {type: ref, of: cost_center}
+lifecycle:
+  version: 1
+  initial: draft
+  terminal: [paid]
+  states: {draft: {window: editable}, paid: {window: locked}}
+  transitions: [{name: pay, from: [draft], to: paid}]
+slots:
+  - {id: "slot:check", entry: "sys:state:draft", exit: "sys:gate:pay", window: editable, stable: false}
+"""
+
 
 @pytest.mark.row("E-614")
 @pytest.mark.parametrize(
@@ -74,3 +90,27 @@ def test_rules_of_an_organisation_ask_for_null_too() -> None:
         mine.transition("invoice", "I-1", "submit")
     mine.mutate("invoice", "I-1", {"note": "x"})
     assert mine.transition("invoice", "I-1", "submit").status == "submitted"
+
+
+@pytest.mark.row("E-607", "E-619")
+@pytest.mark.parametrize(("path", "most"), [("entity.cost_center.owner_id", 10), ("approval.check.by", 10)])
+def test_twenty_names_are_twenty_wherever_they_lead(path: str, most: int) -> None:
+    """Names are counted behind the namespace, through another document as anywhere; one too many is told with its place."""
+    engine = opened()
+    engine.contracts.publish(REFERRING)
+
+    def problems(count: int) -> list[tuple[str, str, bool]]:
+        when = " || ".join([f"{path} == 'a'"] * count)
+        body = f"""
+base: {{entity_type: claim, envelope_version: 1}}
+slots:
+  "slot:check":
+    exit: join
+    nodes: [{{id: c, type: condition}}, {{id: w, type: wait_timer, duration: 1h}}]
+    edges: [{{from: c, to: w, id: probe, when: "{when}"}}, {{from: c, to: out}}]
+"""
+        found = engine.as_tenant("acme").bodies.save(body).problems
+        return [(each.code, each.edge, "at character" in each.message) for each in found]
+
+    assert problems(most) == []
+    assert problems(most + 1) == [("expression", "probe", True)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 
+import msgspec
+
 from holdfast.app.blueprint_refusals import DESIGN, PUBLISH, PUBLISH_CONTRACTS, BlueprintRefusal, permit, refused
 from holdfast.app.blueprint_views import BrokenBody, ContractCheck, ContractVersion, contract_version
 from holdfast.app.blueprints import Shelf, StaleContract, body_of, checked_version, contract_of, stale_contracts
@@ -66,7 +68,9 @@ class FutureContracts:
                 raise refused(BlueprintRefusal(each.code), each.message)
             if check.broken and not is_forced:
                 raise refused(BlueprintRefusal.CONTRACT_BREAKS_BODIES, _breaks(check))
-            envelope = generate_envelope(given)
+            envelope = generate_envelope(
+                msgspec.structs.replace(given, hash=None)
+            )  # As it is stored, and compiled again.
             effective = compile_effective(envelope, related=shelf.related(given))
             row = Publisher(desk, self._owner).publish_contract(envelope, effective, comment=told)
             return contract_version(row, given)

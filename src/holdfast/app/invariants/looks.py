@@ -19,6 +19,7 @@ from holdfast.kernel.rows import Record, RowKind, kinds
 from holdfast.machine.graphs.graph import Join
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.timers import timed_step
+from holdfast.runtime.commit.submissions import RECEIPTED, receipt_mark
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import StoredEffect
 
@@ -71,6 +72,7 @@ def receipts(evidence: Evidence) -> Iterator[Found]:
         if each.version > evidence.header.version:
             told = f"the receipt {each.key.key!r} is for version {each.version} of the history, which ends at {evidence.header.version}"
             yield Found("WF-14", told)
+    yield from _missing(evidence)
     seen: set[str] = set()
     for one, other in pairwise(evidence.events):
         if one.cause != other.cause:
@@ -79,6 +81,18 @@ def receipts(evidence: Evidence) -> Iterator[Found]:
                 yield Found(
                     "WF-14", f"event {other.sequence} follows again from {other.cause!r}, which was carried out before"
                 )
+
+
+def _missing(evidence: Evidence) -> Iterator[Found]:
+    """Whether a receipt is gone that the history names: the call that it is for would count again. Those of documents that have ended may be pruned."""
+    if evidence.header.ended_at is not None:
+        return
+    known = {receipt_mark(each.key) for each in evidence.receipts}
+    named = {each.cause: each.sequence for each in reversed(evidence.events) if RECEIPTED in each.cause}
+    for cause, sequence in named.items():
+        if cause.rpartition(RECEIPTED)[2] not in known:
+            told = f"the receipt of the command that wrote event {sequence} is gone: the same call would be carried out again"
+            yield Found("WF-14", told)
 
 
 def places(evidence: Evidence, program: Program, walk: Walk) -> Iterator[Found]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from holdfast.app.desk import Desk
+from holdfast.app.invariants.artifacts import artifact_findings
 from holdfast.app.invariants.definitions import workflow_findings
 from holdfast.app.invariants.evidence import Evidence, gathered, scopes_of
 from holdfast.app.invariants.looks import looked_at
@@ -94,7 +95,7 @@ def of_workflows(desk: Desk, rules: Collection[str]) -> list[Violation]:
         if each.kind != ENVELOPE:
             continue
         stored = library.kept(each.tenant, each.name, each.version)
-        found = [] if stored is None else list(workflow_findings(stored))
+        found = [] if stored is None else [*workflow_findings(stored), *artifact_findings(desk, stored)]
         items += [
             _violation(finding, definition=f"{each.name} version {each.version}")
             for finding in found

@@ -39,6 +39,7 @@ _ALL = (
     Rule("K-01", "one way to write: versions, mutations and the audit are those of the history", _REPAIR, is_mended=True),
     Rule("B4", "an amendment and what it replaces name one another", _RESTORE),
     Rule("T1", "what was sealed stays as it was, and what was redacted as that left it", _RESTORE),
+    Rule("E1", "a request that was answered keeps its evidence: what was sent, and what came back", _RESTORE),
     Rule("N1", "the status moves only as the lifecycle allows", _RESTORE),
     Rule("G1", "a gate is a wall: nothing of a slot is under way behind it, and nothing comes back through it", "ask for a transition of the document, or amend it: that ends what was left behind"),
     Rule("G2", "what was approved stays: behind its gate no step changes what an approval covers", "compare the versions (`documents.diff`), and amend the document so that its content is approved"),

@@ -10,8 +10,9 @@ from holdfast.errors import HoldfastError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.program import Program
 from holdfast.kernel.rows import Record, merge
-from holdfast.machine.graphs.graph import Gate, Human, Join
+from holdfast.machine.graphs.graph import OK, Gate, Human, Join, Task
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data
@@ -41,6 +42,8 @@ class Walk:
         self._completed: set[int] = set()
         self._undoing: set[int] = set()
         """The steps that undo others."""
+        self._by_hand: set[str] = set()
+        """The commands by which an operator has completed a step, so that nothing came back."""
         self._versions: dict[int, Data] = {}
         """The content that approvals may have been about."""
         self._writers: dict[int, int] = {}
@@ -126,7 +129,9 @@ class Walk:
             case e.StepStarted():
                 yield from self._entered(event, event.node)
             case e.StepCompleted():
-                yield from self._ended(event)
+                yield from self._ended(stored, event)
+            case e.StepRepaired():
+                self._by_hand.add(stored.cause)
             case e.CompensationStarted():
                 self._undoing.add(event.step)
             case e.DocumentChanged():
@@ -150,12 +155,24 @@ class Walk:
             )
             yield Found(rule, told)
 
-    def _ended(self, event: e.StepCompleted) -> Iterator[Found]:
+    def _ended(self, stored: StoredEvent, event: e.StepCompleted) -> Iterator[Found]:
         if event.node:
             yield from self._entered(event, event.node)
         if event.step in self._completed:
             yield Found("WF-02", f"step {event.step} is completed twice")
         self._completed.add(event.step)
+        step = self.state.open.get(event.step)
+        node = event.node or ("" if step is None else step.node)
+        if node and stored.cause not in self._by_hand and self._is_answered_request(node, event.outcome):
+            missing = _missing_evidence(event.output)
+            if missing:
+                told = f"the request of step {event.step} at {node!r} was answered, and {', '.join(missing)} of its evidence is gone"
+                yield Found("E1", told)
+
+    def _is_answered_request(self, node: str, outcome: str) -> bool:
+        """Whether a step has kept what came back of a request; without `into` its author wants nothing kept."""
+        op = self._routes.node(node).op
+        return isinstance(op, Task) and op.work.handler == WEBHOOK and outcome == OK and self._routes.kept(node) != {}
 
     def _changed(self, stored: StoredEvent, event: e.DocumentChanged) -> Iterator[Found]:
         assert self.state.document is not None
@@ -257,6 +274,18 @@ class Walk:
             if changed:
                 told = f"step {number} approved version {approval.version}, and {', '.join(changed)} changed before the gate"
                 yield Found("WF-03", told)
+
+
+def _missing_evidence(output: object) -> list[str]:
+    """The parts that are missing of what is kept of a request and its answer, under a name of its author's or by itself."""
+    told = output if isinstance(output, dict) else {}
+    if "request" not in told:
+        named = (each for each in told.values() if isinstance(each, dict) and "request" in each)
+        told = next(named, told)
+    request = told.get("request")
+    asked = request if isinstance(request, dict) else {}
+    missing = [f"request.{name}" for name in ("url", "bytes", "sha256") if name not in asked]
+    return [*missing, *(name for name in ("status", "bytes", "sha256") if name not in told)]
 
 
 def _named_in(event: e.Event) -> str:

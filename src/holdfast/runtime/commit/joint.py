@@ -13,7 +13,7 @@ from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.queues import CommitQueues
-from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, is_same
+from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, is_same, receipted
 from holdfast.store.port import LostRaceError, Parts, Store, Unit, Writer
 from holdfast.store.shapes import Address, Borrower, ReceiptKey
 
@@ -68,7 +68,7 @@ class Joint:
         submission = Submission(
             address=address,
             command=command,
-            cause=self._next_cause(),
+            cause=receipted(self._next_cause(), receipt),
             settled=_ignore,
             request=request,
             comment=comment,

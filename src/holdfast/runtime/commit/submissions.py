@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from itertools import count
+from typing import Final
 
 import msgspec
 
@@ -20,6 +22,9 @@ from holdfast.runtime.mishaps import code_of, describe
 from holdfast.runtime.telemetry import CommandRefused
 from holdfast.store.shapes import Address, Claim, Header, ReceiptKey, within
 
+RECEIPTED: Final = "+"
+"""Parts the mark of a receipt from the rest of a cause."""
+_MARK_BYTES: Final = 8
 _VERSION_AT = len(fingerprint())
 _SAID_AT = _VERSION_AT + 2
 
@@ -28,6 +33,16 @@ def causes(name: str) -> Callable[[], str]:
     """Gives commands their ids, which their events carry as their cause: the name of whoever takes them, and a number."""
     numbers = count()
     return lambda: f"{name}.{next(numbers)}"
+
+
+def receipted(cause: str, receipt: ReceiptKey | None) -> str:
+    """Returns the cause of a command that has a receipt: the history names the receipt by it, so that one that is gone is missed."""
+    return cause if receipt is None else f"{cause}{RECEIPTED}{receipt_mark(receipt)}"
+
+
+def receipt_mark(receipt: ReceiptKey) -> str:
+    """Names a receipt in a history. The key itself is the caller's, and may say something."""
+    return blake2b(f"{receipt.scope}\0{receipt.key}".encode(), digest_size=_MARK_BYTES).hexdigest()
 
 
 def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:

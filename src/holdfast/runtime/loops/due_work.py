@@ -12,7 +12,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext, following, request_of
-from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, receipt_key
+from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, receipt_key, receipted
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Chores, Turns
 from holdfast.runtime.mishaps import UnreadableError, describe
@@ -232,15 +232,16 @@ class DueWork:
         except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
             settled(None, error)
             return
+        receipt = receipt_key(where, message.command_id)
         self._shared.submit(
             Submission(
                 address=where,
                 command=command,
-                cause=f"inbox:{message.id}",
+                cause=receipted(f"inbox:{message.id}", receipt),
                 request=_asking(message),
                 comment=message.comment,
                 claim=message.claim,
-                receipt=receipt_key(where, message.command_id),
+                receipt=receipt,
                 digest=digest_of(where, command) if message.command_id else b"",
                 definition_version=message.definition_version,
                 # An id that nobody knows is a mistake, unless it was made for the instance that the message starts.
