@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,16 @@ from support.databases import Databases, any_server
 
 COLLECT_AFTER = 10_000
 """So many objects of a test: Python's own 700 make the garbage collector look ten times as often."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _alone() -> Iterator[None]:
+    """No test sees what the engine reads from the environment of whoever runs the tests; what campaigns read was read when they were imported."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ:
+            if name.startswith(("HOLDFAST_", "WORKFLOW_")) and not name.startswith("HOLDFAST_TEST_"):
+                patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,7 @@ __all__ = ["live", "stage"]
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No command of a test reads the variables or the configuration file of whoever runs the tests."""
-    for name in os.environ:
-        if name.startswith("HOLDFAST_") and not name.startswith("HOLDFAST_TEST_"):
-            monkeypatch.delenv(name)
+    """No command of a test reads the configuration file of whoever runs the tests."""
     monkeypatch.chdir(tmp_path)
 
 
