@@ -7,7 +7,6 @@ A call has the name of the route in the OpenAPI document. What stands in the add
 given by name. Answers are the structs that the routes answer with: those of the engine itself, and copies of those that only the
 HTTP layer has, so that a client does without the server's libraries.
 """
-# ruff: noqa: INP001, T201 - a script that prints.
 
 from __future__ import annotations
 
@@ -319,7 +318,7 @@ def formatted(text: str) -> str:
     """The text as the repository's formatter and import sorter leave it, without imports that nobody needs."""
     ruff = Path(sysconfig.get_path("scripts")) / "ruff"
     for command in (("check", "--quiet", "--select", "I,F401", "--fix"), ("format", "--quiet")):
-        done = subprocess.run(  # noqa: S603 - the formatter of this very environment
+        done = subprocess.run(
             [ruff, *command, "--stdin-filename", str(CLIENT / "blocking.py"), "-"],
             input=text,
             capture_output=True,

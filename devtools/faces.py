@@ -8,7 +8,6 @@ the awaitable face it is a coroutine; the parameters and the docstring are the s
 (`EndReply`) takes a `timeout` besides. What answers with another `Future…` object, without a reply, asks nothing of the
 database and is a plain method in both.
 """
-# ruff: noqa: INP001, T201 - a script that prints.
 
 from __future__ import annotations
 
@@ -323,7 +322,7 @@ def formatted(text: str) -> str:
     ruff = Path(sysconfig.get_path("scripts")) / "ruff"
     sort: Iterable[str] = ("check", "--quiet", "--select", "I", "--fix")
     for command in (sort, ("format", "--quiet")):
-        done = subprocess.run(  # noqa: S603 - the formatter of this very environment
+        done = subprocess.run(
             [ruff, *command, "--stdin-filename", str(FACES / "blocking.py"), "-"],
             input=text,
             capture_output=True,

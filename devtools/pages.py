@@ -1,5 +1,4 @@
 """Reference pages that are made from the code: the Python API, events, tables and metrics. docs/generate.py writes them."""
-# ruff: noqa: INP001 - a folder of programs, and no package.
 
 from __future__ import annotations
 
