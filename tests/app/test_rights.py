@@ -24,7 +24,7 @@ FREE = {
     # Each question is answered by itself, by why it is refused.
     "tasks.decide_many",
     # One's own: an inbox, notifications, decisions and sessions.
-    "tasks.list of mine", "tasks.list requested by me", "tasks.counts", "tasks.decided", "tasks.release", "tasks.withdraw_decision",
+    "tasks.list of mine", "tasks.list requested by me", "tasks.counts", "tasks.decided",
     "notifications.mine", "notifications.count_unread", "notifications.mark_read", "notifications.mark_all_read",
     "sessions.open", "sessions.list", "sessions.end",
     "directory.open_tasks_of_inactive",

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall
+from holdfast.kernel.facts import SupposedFacts
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record, merge
@@ -123,6 +124,7 @@ class Host:
             commits=self.commits,
             pending_timers={key: due for key, due in self.due.items() if key != timer},
             fired_timer=timer or "",
+            facts=SupposedFacts(),
         )
         answer = self.machine.decide(self.state, command, moment)
         if effect is not None:

@@ -355,6 +355,8 @@ class Reference:
             )
         if self.status == "new":
             return self._bar("not_started")
+        if self._is_stranger(command):
+            return self._bar("not_allowed")
         if self._is_repeated(command) or self._is_late(command):
             return False
         if self.is_over and isinstance(command, c.CompleteStep | c.FailStep | c.EndNotice):
@@ -374,6 +376,26 @@ class Reference:
             return False
         given = (command.outcome, self.actor.id, command.data)
         return given in self.answered[command.step] or not self._bar("already_decided")
+
+    def _is_stranger(self, command: object) -> bool:
+        """Whether somebody asks about a question that is answered, and has no part in it: they are told nothing of it."""
+        if not isinstance(command, c.AnswerStep | c.TaskCommand) or command.step not in self.answered:
+            return False
+        step = next(each for each in self.steps if each.number == command.step)
+        poll, who = step.poll, self.actor
+        rights = ("execution:read", "task:reassign", "task:add_approver", "task:withdraw", "task:escalate")
+        if poll is None or step.is_open or may_all(who) or any(_may(who, each) for each in rights):
+            return False
+        names = {who.id, person(who)}
+        known = {self.requester, *(each[1] for each in self.answered[command.step])}
+        known |= {name for vote in poll.votes for name in (vote.actor, vote.on_behalf_of)}
+        if names & known:
+            return False
+        if poll.is_open_to_all:
+            return not _may(who, self.graph.nodes[step.node].capability)
+        roles = {f"role:{each}" for each in who.roles}
+        asked = {name for seat in poll.seats for name in (seat.who, seat.stands_for, *seat.hands)}
+        return bool(asked - {""}) and not asked & (names | roles)
 
     def _is_late(self, command: object) -> bool:
         """Whether a handler comes back for which nobody waits any more."""
@@ -932,6 +954,10 @@ class Reference:
 
     def _release(self, step: Step) -> bool:
         poll = _poll(step)
+        if poll.claimed_by != person(self.actor) and not _may(self.actor, "task:reassign"):
+            kept_out = poll.keeps_out(self.actor)
+            if kept_out or not self._may_answer(self.graph.nodes[step.node]):
+                return self._bar(kept_out or "not_allowed")
         if not poll.claimed_by:
             return False
         if poll.claimed_by != person(self.actor) and not _may(self.actor, "task:reassign"):

@@ -14,6 +14,7 @@ from holdfast import Actor, Decision, Engine, InstanceInfo, Message, Moment, Pay
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.program import Program
+from holdfast.runtime.commit.facts import Acting
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.service import Ended
 from holdfast.store.shapes import Address, ReceiptKey
@@ -57,7 +58,7 @@ def execute(engine: Engine, what: str, **how: object) -> Reply:
     told = {"tenant": "default", "definition": "puppet"} | {name: how.pop(name) for name in names if name in how}
     reply = Reply()
     ada = RequestContext(actor=Actor(id="ada"))
-    service_of(engine).execute(Address(**told), Do("", what), request=ada, settled=reply.settle, **how)  # type: ignore[arg-type]
+    service_of(engine).execute(Address(**told), Do("", what), by=Acting(ada), settled=reply.settle, **how)  # type: ignore[arg-type]
     return reply
 
 

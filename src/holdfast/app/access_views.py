@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -12,6 +12,9 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.store.access import StoredKey, StoredRefusal, StoredSession
 from holdfast.store.findings import Headline
+
+_KEY: Final = "key:"
+"""How the credential of a session begins that was opened with an API key."""
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +44,11 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     def bearer(self) -> Actor:
         """Who comes with it."""
         return Actor(
-            id=self.actor, kind=self.kind, roles=frozenset(self.roles), capabilities=frozenset(self.capabilities)
+            id=self.actor,
+            kind=self.kind,
+            roles=frozenset(self.roles),
+            capabilities=frozenset(self.capabilities),
+            key=self.id,
         )
 
     def holds(self, at: datetime) -> bool:
@@ -82,7 +89,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     def bearer(self) -> Actor:
         """Who comes with it."""
         return Actor(
-            id=self.actor, kind=self.kind, roles=frozenset(self.roles), capabilities=frozenset(self.capabilities)
+            id=self.actor,
+            kind=self.kind,
+            roles=frozenset(self.roles),
+            capabilities=frozenset(self.capabilities),
+            key=self.credential.removeprefix(_KEY) if self.credential.startswith(_KEY) else "",
         )
 
 

@@ -42,7 +42,7 @@ def authority_at(desk: Desk) -> Authority:
     found = authority(desk.directory, desk.request, desk.service.shared.clock.now())
     if not desk.grants_capabilities:
         return found
-    acting = desk.acting(replace(desk.request, actor=found.actor), is_looked_up=True)
+    acting = desk.deciding(found.actor, None)
     return replace(found, actor=acting.request.actor)
 
 
@@ -177,8 +177,8 @@ def judged(
 ) -> tuple[Desk, str]:
     """The desk of whoever decides on a matter in a workflow of this name, and whose claim on it does not count, if that is so."""
     actor = found.deciding(matter, definition=definition, on_behalf_of=on_behalf_of)
-    is_same = actor is desk.request.actor and not desk.grants_capabilities
-    acting = desk if is_same else desk.acting(replace(desk.request, actor=actor), is_looked_up=True)
+    stands_in = found.standing_in(matter, definition=definition, on_behalf_of=on_behalf_of)
+    acting = desk.deciding(actor, stands_in)
     return acting, lapsed_claim(desk, matter.claimed_by, definition, person(actor))
 
 

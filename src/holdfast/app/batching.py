@@ -14,7 +14,7 @@ from holdfast.app.desk import Desk, nothing
 from holdfast.app.errands import Errands
 from holdfast.app.requeued import GONE, STILL, put_back
 from holdfast.app.workflow_reads import workflow_row
-from holdfast.errors import HoldfastError, NotFoundError, RejectedError
+from holdfast.errors import ForbiddenError, HoldfastError, NotFoundError, RejectedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decider import TERMINAL
 from holdfast.kernel.ids import InstanceId
@@ -54,7 +54,11 @@ class Batching:
     def _acting(self, context: EffectContext, owner: Actor | None) -> Desk:
         return self._desk.acting(
             RequestContext(
-                tenant=context.tenant, partition=context.partition, actor=owner or SYSTEM, trace=context.trace
+                tenant=context.tenant,
+                partition=context.partition,
+                actor=owner or SYSTEM,
+                trace=context.trace,
+                is_late=True,
             )
         )
 
@@ -67,7 +71,8 @@ class Batching:
         except HoldfastError as error:
             if error.retryable:
                 raise
-            if asked.order.verb == "start":
+            is_first = context.attempt == 1  # Only what a former attempt did counts as done without the right to do it.
+            if asked.order.verb == "start" or (is_first and isinstance(error, ForbiddenError)):
                 return Outcome(number=item.number, status="refused", detail=str(error))
             found = _looked(desk, asked.order, item)
             is_gone = asked.order.verb == "requeue" and isinstance(error, NotFoundError)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TypedDict
+from typing import Protocol, TypedDict, TypeVar
 
 from holdfast.authoring.definition import Definition
 from holdfast.errors import (
@@ -45,6 +45,17 @@ _MILLISECOND = timedelta(milliseconds=1)
 _ID = re.compile(r"(?=-v)")
 
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
+
+
+T = TypeVar("T")
+
+
+class Through(Protocol):
+    """Has something written in a transaction of its own, with a look at who may."""
+
+    def __call__(self, work: Callable[[Definitions], T], /) -> T:
+        """Do the work."""
+        ...
 
 
 class Library:
@@ -86,21 +97,30 @@ class Library:
         """Those of them that a tenant may know of."""
         return {name for owner, name, _ in self._programs if owner in {tenant, SHARED_TENANT}}
 
-    def publish(self, definition: Definition, *, request: RequestContext | None = None) -> None:
+    def publish(
+        self, definition: Definition, *, request: RequestContext | None = None, through: Through | None = None
+    ) -> None:
         """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
         tenant = SHARED_TENANT if request is None else request.tenant
         told, program = self._publication(definition, tenant, request)
-        known = self._stored.publish(told.definition, self._now, triggers=told.triggers)
+        known = self._write(lambda stored: stored.publish(told.definition, self._now, triggers=told.triggers), through)
         if known.hash != definition.graph.hash:
             raise _clash(known)
         self._note_published(known.tenant, program)
 
-    def publish_all(self, definitions: Sequence[Definition], *, request: RequestContext | None = None) -> None:
+    def publish_all(
+        self,
+        definitions: Sequence[Definition],
+        *,
+        request: RequestContext | None = None,
+        through: Through | None = None,
+    ) -> None:
         """The same for several, in one transaction: all of them or none."""
         tenant = SHARED_TENANT if request is None else request.tenant
         told = [self._publication(each, tenant, request) for each in definitions]
         try:
-            known = self._stored.publish_all([each for each, _ in told], self._now)
+            rows = [each for each, _ in told]
+            known = self._write(lambda stored: stored.publish_all(rows, self._now), through)
         except ClashError as error:
             raise _clash(error.clashing) from None
         owners = {(each.name, each.version): each.tenant for each in known}
@@ -147,9 +167,14 @@ class Library:
         self._keep(tenant, program)
         self._note_newest(tenant, program.type, program.definition_version)
 
-    def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
+    def _write(self, work: Callable[[Definitions], T], through: Through | None) -> T:
+        return work(self._stored) if through is None else through(work)
+
+    def archive(
+        self, tenant: str, name: str, version: str, told: Archiving | None, *, through: Through | None = None
+    ) -> bool:
         """Take a version out of use, or back with None; whether there is one of this very tenant."""
-        is_there = self._stored.archive(tenant, name, version, told)
+        is_there = self._write(lambda stored: stored.archive(tenant, name, version, told), through)
         self._look_at_archived()
         return is_there
 

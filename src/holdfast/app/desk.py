@@ -25,7 +25,7 @@ from holdfast.people.authority import Authority, authority
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
-from holdfast.runtime.commit.facts import Place
+from holdfast.runtime.commit.facts import Acting, Asking, Place, StandsIn, Vouched
 from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.limits import check_key, check_text
 from holdfast.runtime.commit.submissions import Outcome, View
@@ -33,8 +33,9 @@ from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
+from holdfast.store.facts import FactLook
 from holdfast.store.haste import check_haste, sent_off
-from holdfast.store.port import Keeper
+from holdfast.store.port import Keeper, Parts
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, Header, ReceiptKey
 
@@ -63,6 +64,7 @@ class Desk:
         resolvers: Sequence[CapabilityResolver] = (),
         is_looked_up: bool = False,
         connection: object = None,
+        by: Acting | None = None,
     ) -> None:
         self.service = service
         self.directory = directory
@@ -75,7 +77,9 @@ class Desk:
         self._is_looked_up = is_looked_up
         """Whether the roles of the actor are those of the directory too."""
         self.request = with_capabilities(resolvers, checked_request(request))
-        """For whom these calls are made, with what the resolvers of capabilities grant them."""
+        """For whom these calls are made, with what the resolvers of capabilities grant them. Questions are judged by it."""
+        self.by = by or Acting(_asked(request))
+        """For whom commands are carried out: the commit looks up what the actor may do then."""
         self.authority = Authority(actor=self.request.actor)
         """What the directory knows of the actor, if it was asked; else what the request says."""
         self.tenant = request.tenant
@@ -85,20 +89,47 @@ class Desk:
         """What these calls may see: all of the tenant, or what is of the partition, if the request names one."""
         self.payload_limit = service.shared.settings.max_payload_bytes
 
-    def acting(self, request: RequestContext, *, is_looked_up: bool = False) -> Desk:
+    def acting(self, request: RequestContext) -> Desk:
         """The desk of another request."""
-        return self._another(request, None, is_looked_up=is_looked_up)
+        return self._another(request, None)
 
     def acting_as(self, who: Actor | str | RequestContext) -> Desk:
         """The desk of another request, or of the same tenant by another actor; one that is given by id alone has no rights."""
         if isinstance(who, RequestContext):
             return self.acting(who)
-        # What a token says of one actor it does not say of another.
-        return self.acting(replace(self.request, actor=checked_actor(who), claims={}))
+        # What a credential says of one actor it does not say of another.
+        actor = checked_actor(who)
+        return self.acting(
+            replace(self.request, actor=actor, brought=None, claims={}, session="", expires_at=None, is_late=False)
+        )
 
     def within(self, connection: object) -> Desk:
         """The desk of the same request in a transaction that the caller has open."""
-        return self._another(self.request, connection, is_looked_up=self._is_looked_up)
+        return self._another(self.request, connection, is_looked_up=self._is_looked_up, by=self.by)
+
+    def deciding(self, actor: Actor, stands_in: StandsIn | None) -> Desk:
+        """The desk of the same request by its actor as the directory knows them, for themselves or for somebody else."""
+        if actor.kind == "system":
+            return self._another(replace(self.request, actor=actor), self._connection)
+        by = self.by._replace(stands_in=stands_in)
+        return self._another(replace(self.request, actor=actor), self._connection, is_looked_up=True, by=by)
+
+    def needing(self, *capabilities: str) -> Desk:
+        """The desk of the same request, whose actor must have these capabilities in the transaction that acts too."""
+        if self.request.actor.kind == "system":
+            return self
+        by = self.by._replace(asked=replace(self.asked, needs=self.asked.needs.union(capabilities)))
+        return self._another(self.request, self._connection, is_looked_up=self._is_looked_up, by=by)
+
+    @property
+    def asked(self) -> RequestContext:
+        """The request as its caller made it, without what was looked up for it."""
+        return self.by.asked
+
+    @property
+    def vouched(self) -> Vouched | None:
+        """What the host's directory has said of the actor, for this request; None if it was not asked."""
+        return self.by.vouched
 
     @property
     def grants_capabilities(self) -> bool:
@@ -106,9 +137,14 @@ class Desk:
         return bool(self._resolvers)
 
     @property
+    def must_ask(self) -> bool:
+        """Whether the host's directory has to be asked before the actor can act."""
+        return self.directory.may_hang and self.by.vouched is None and self.request.actor.kind != "system"
+
+    @property
     def may_hold_more(self) -> bool:
         """Whether the directory may know of roles of the actor that somebody has granted capabilities to."""
-        return bool(self._resolvers) and self.may_have_roles
+        return self.may_have_roles and bool(self._resolvers or self.request.role_capabilities)
 
     @property
     def may_have_roles(self) -> bool:
@@ -119,28 +155,43 @@ class Desk:
 
     def looked_up(self) -> Desk:
         """The desk of the same request with the roles that the directory has for its actor, and what these may do; it asks the directory."""
-        return self.with_roles() if self.may_hold_more else self
+        return self._looked_up() if self.may_hold_more else self
 
     def with_roles(self) -> Desk:
         """The same, also where roles grant no capabilities: fields may be visible to them. ForbiddenError if the actor is deactivated."""
-        if not self.may_have_roles:
-            return self
+        return self._looked_up() if self.may_have_roles else self
+
+    def _looked_up(self) -> Desk:
         check_haste()
-        known = authority(self.directory, self.request, self.service.shared.clock.now())
-        desk = self._another(replace(self.request, actor=known.actor), self._connection, is_looked_up=True)
+        now = self.service.shared.clock.now()
+        known = authority(self.directory, self.request, now)
+        asked = replace(self.request, actor=known.actor)
+        desk = self._another(asked, self._connection, is_looked_up=True, by=self._vouched(known.actor, now))
         desk.authority = replace(known, actor=desk.request.actor)
         return desk
 
+    def _vouched(self, actor: Actor, now: datetime) -> Acting:
+        """What a commit is told of the actor: of the host's directory, which it cannot ask itself, what that has said."""
+        if not self.directory.may_hang:
+            return self.by
+        asked = self.by.asked
+        brought = replace(asked.actor, roles=asked.actor.roles | actor.roles)
+        vouched = Vouched(at=now, roles=actor.roles - asked.actor.roles, directory=type(self.directory).__name__)
+        return self.by._replace(asked=replace(asked, actor=brought), vouched=vouched)
+
     def known(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
         """Have a call made by the actor as the directory knows them, where that makes a difference."""
-        if not self.may_hold_more:
-            return call(self)
+        return self._with_directory(call) if self.may_hold_more else call(self)
+
+    def _with_directory(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
         check_haste()  # The call goes on where the directory has answered, which may be here.
         # What is done on a connection of the caller's is done on the caller's thread.
-        looked = answered(Reply[Desk](), self.looked_up) if self.is_within else self.consult(self.looked_up)
+        looked = answered(Reply[Desk](), self._looked_up) if self.is_within else self.consult(self._looked_up)
         return followed(looked, call, self.reply())
 
-    def _another(self, request: RequestContext, connection: object, *, is_looked_up: bool) -> Desk:
+    def _another(
+        self, request: RequestContext, connection: object, *, is_looked_up: bool = False, by: Acting | None = None
+    ) -> Desk:
         return Desk(
             self.service,
             self.registry,
@@ -151,6 +202,7 @@ class Desk:
             resolvers=self._resolvers,
             is_looked_up=is_looked_up,
             connection=connection,
+            by=by,
         )
 
     @property
@@ -188,8 +240,8 @@ class Desk:
 
         `view` sees the instance as the command leaves it, and what it makes of that is part of what came of it.
         """
-        if self._resolvers and self.may_hold_more:
-            return self.known(
+        if self.must_ask:
+            return self._with_directory(
                 lambda desk: desk.command(
                     address,
                     command,
@@ -224,7 +276,7 @@ class Desk:
         self.service.execute(
             address,
             command,
-            request=self.request,
+            by=self.by,
             comment=comment,
             receipt=receipt,
             said=said,
@@ -246,9 +298,51 @@ class Desk:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
         return Reply() if self.service.has_threads else DrivenReply()
 
-    def keep(self, work: Callable[[Keeper], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
+    def keep(
+        self,
+        work: Callable[[Keeper], T],
+        *,
+        may_repeat: bool = False,
+        is_patient: bool = True,
+        check: Callable[[Desk], None] | None = None,
+    ) -> T:
         """Have work of an operator done, on the connection that is kept for it."""
-        return self.service.operate(lambda parts: work(parts.keeper()), may_repeat=may_repeat, is_patient=is_patient)
+        return self.operate(
+            lambda parts: work(parts.keeper()), may_repeat=may_repeat, is_patient=is_patient, check=check
+        )
+
+    def operate(
+        self,
+        work: Callable[[Parts], T],
+        *,
+        may_repeat: bool = False,
+        is_patient: bool = True,
+        check: Callable[[Desk], None] | None = None,
+    ) -> T:
+        """Have work done that no decider decides, in one transaction with a look at who may do it. ForbiddenError if the actor may not.
+
+        `check` is given the desk of the actor as they are in that transaction, and raises what bars them.
+        """
+        if self.request.actor.kind == "system":
+            return self.service.operate(work, may_repeat=may_repeat, is_patient=is_patient)
+        desk = self._looked_up() if self.must_ask else self
+
+        def authorized(parts: Parts) -> T:
+            with parts.together() as look:
+                acting = desk._authorized(look)  # noqa: SLF001 - it is one of these
+                if check is not None:
+                    check(acting)
+                return work(parts)
+
+        return self.service.operate(authorized, may_repeat=may_repeat, is_patient=is_patient)
+
+    def _authorized(self, look: FactLook) -> Desk:
+        """The desk of the actor with the rights that a transaction finds; ForbiddenError if they may not act."""
+        by = self.by
+        asking = Asking(request=by.asked, tenant=self.tenant, stands_in=by.stands_in, vouched=by.vouched)
+        now = self.service.shared.clock.now()
+        found = self.service.around.facts.authorise(look, asking, now, may_remember=False)
+        return self._another(found.request, None, is_looked_up=True, by=by)
 
     def read(self, question: Callable[[], T], reply: Reply[T] | None = None) -> Reply[T]:
         """Ask the database: on a thread for reading, or here if the engine has none, or if that thread would wait for this one.
@@ -260,6 +354,10 @@ class Desk:
         if answering is not None and self.may_hold_more:  # Rights may have to be looked up.
             readers = answering.consultants
         return self._ask(readers, question, Reply() if reply is None else reply)
+
+    def act(self, work: Callable[[], T]) -> Reply[T]:
+        """Have work done that no decider decides, where `operate` may ask the directory."""
+        return self.consult(work) if self.must_ask else self.read(work)
 
     def consult(self, question: Callable[[], T]) -> Reply[T]:
         """Ask something for which people have to be looked up, on a thread that may be kept waiting by a directory.
@@ -342,6 +440,14 @@ class Desk:
         header = loaded.header
         program = self.registry.get(header.tenant, header.definition, header.definition_version)
         return folded(loaded, program, lambda: reader.load(address, whole=True))
+
+
+def _asked(request: RequestContext) -> RequestContext:
+    """A request as its credential says it. What comes with it ends with it."""
+    actor = request.brought or request.actor
+    if request.expires_at is not None and not actor.key:
+        actor = replace(actor, until=request.expires_at)
+    return request if actor is request.actor else replace(request, actor=actor, brought=None)
 
 
 def nothing(_outcome: Outcome) -> None:

@@ -131,7 +131,7 @@ def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, 
         outcome = joint.carry_out(
             address,
             command,
-            request=own.request,
+            by=own.by,
             comment=command.reason,
             receipt=receipt_key(address, repeated),
             said=said_of(desk, command),
@@ -196,11 +196,11 @@ def amend(
             fields=sorted(command.payload),
             is_forced=asked is None,
         )
-        joint.carry_out(address, over, request=own.request, comment=command.reason, receipt=receipt, said=said)
+        joint.carry_out(address, over, by=own.by, comment=command.reason, receipt=receipt, said=said)
         joint.carry_out(
             address_of(desk, name, made),
             _amended(own, known, command),
-            request=own.request,
+            by=own.by,
             comment=command.reason,
             may_create=True,
             definition_version=version,
@@ -332,7 +332,7 @@ def _computed(
     return joint.carry_out(
         address,
         done,
-        request=desk.request,
+        by=desk.by,
         comment=command.reason,
         receipt=receipt_key(address, repeated),
         said=said_of(desk, command),

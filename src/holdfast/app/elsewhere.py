@@ -51,7 +51,13 @@ class Elsewhere:
         errand = msgspec.convert(body.input, settled(Errand))
         actor = SYSTEM if errand.actor.kind == "system" else errand.actor
         desk = self._desk.acting(
-            RequestContext(tenant=context.tenant, actor=actor, trace=context.trace, partition=context.partition)
+            RequestContext(
+                tenant=context.tenant,
+                actor=actor,
+                trace=context.trace,
+                partition=context.partition,
+                is_late=actor.kind == "user",
+            )
         )
         try:
             receipt = _Deed(desk, context, context.connection, errand).do()
@@ -135,7 +141,7 @@ class _Deed:
         self._joint.carry_out(
             address_of(self._desk, self._name, key),
             command,
-            request=self._desk.request,
+            by=self._desk.by,
             comment=command.reason,
             may_create=may_create,
             definition_version=definition_version,

@@ -15,7 +15,8 @@ import msgspec
 
 from holdfast.app.charters import RULES, SETTINGS, Charters, Data, KeptRules, body_of
 from holdfast.kernel.facts import DocumentFact, Fact, FactKey, FactsNeeded
-from holdfast.people.access import Access, Accesses
+from holdfast.people.access import Access, Accesses, UnreadError
+from holdfast.people.authorizing import authorize
 from holdfast.runtime.commit.facts import Asking, Authorised, Place, Read
 from holdfast.runtime.service import Service
 from holdfast.store.facts import FactLook, FoundDocument, Gate
@@ -60,14 +61,21 @@ class EngineFacts:
         return found
 
     def authorised(self, asking: Asking, now: datetime) -> Authorised | None:
-        """Takes the request at its word."""
-        del now
-        return Authorised(asking.request)
+        """Returns a request with the actor's present rights, from memory; None if they must be read."""
+        access = self.accesses.known(asking.tenant)
+        if access is None:
+            return None
+        try:
+            return self._authorised(access, asking, now)
+        except UnreadError:
+            return None
 
     def authorise(self, look: FactLook, asking: Asking, now: datetime, *, may_remember: bool) -> Authorised:
-        """Takes the request at its word."""
-        del look, now, may_remember
-        return Authorised(asking.request)
+        """Reads the actor's present rights."""
+        return self._authorised(self.accesses.read(look, asking.tenant, may_remember=may_remember), asking, now)
+
+    def _authorised(self, access: Access, asking: Asking, now: datetime) -> Authorised:
+        return Authorised(authorize(access, asking, self.accesses.resolvers, now), (access.gate,))
 
     def _document(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
         row = look.document(*place, key.of, key.name)
@@ -146,7 +154,7 @@ class _Kept:
 def _remembered(access: Access, key: FactKey, now: datetime) -> Read | None:
     try:
         return _person(access, key, now)
-    except LookupError:
+    except UnreadError:
         return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Generic, TypeVar
 
@@ -29,8 +29,12 @@ _PAGE = 500
 class Kept(Generic[S]):
     """Schedules, batches: what is kept under an id, which is a name of its partition."""
 
-    def __init__(self, desk: Desk, word: str, kind: type[S], query: InstanceQuery) -> None:
+    def __init__(
+        self, desk: Desk, word: str, kind: type[S], query: InstanceQuery, *, managers: Sequence[str] = ()
+    ) -> None:
         self._desk = desk
+        self._managers = managers
+        """Capabilities that it takes to change one of them, which the commit checks too."""
         self._word = word
         """What one of them is called."""
         self._kind = kind
@@ -52,7 +56,8 @@ class Kept(Generic[S]):
         """Have a command carried out; what came of it, or of the same one before."""
         address = self._address(name)
         receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
-        return self._desk.command(address, command, _as_it_is, receipt=receipt, may_create=may_create).result()
+        desk = self._desk.needing(*self._managers) if self._managers else self._desk
+        return desk.command(address, command, _as_it_is, receipt=receipt, may_create=may_create).result()
 
     def found(self, name: str) -> tuple[Header, S]:
         """One that is there; NotFoundError if not."""

@@ -330,7 +330,7 @@ class Publisher:
             with parts.blueprints().changing(self._owner, type_) as unit:
                 return work(unit)
 
-        return self._desk.service.operate(change)
+        return self._desk.operate(change)
 
     def _drafters(self, known: Sequence[str]) -> str:
         own = [each for each in (self._actor.id, self._actor.on_behalf_of) if each]

@@ -66,7 +66,11 @@ class _Plan(msgspec.Struct, frozen=True):
 
 def check_redactor(desk: Desk) -> None:
     """ForbiddenError unless whoever calls may redact."""
-    actor = desk.looked_up().request.actor
+    _check_redactor(desk.looked_up())
+
+
+def _check_redactor(desk: Desk) -> None:
+    actor = desk.request.actor
     if not actor.may(REDACT):
         told = f"{actor.id!r} may not take values out of documents: that takes the capability {REDACT!r}"
         raise ForbiddenError(reason=NOT_ALLOWED, message=told)
@@ -94,7 +98,7 @@ def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str)
         raise NotFoundError("document", f"{row.type}/{row.id}")
     fields = list(_fields(program, evidence, asked))
     if plan is not None:
-        desk.service.operate(lambda parts: _carry_out(desk, parts, plan))
+        desk.operate(lambda parts: _carry_out(desk, parts, plan), check=_check_redactor)
     return Redaction(
         type=row.type,
         id=row.id,

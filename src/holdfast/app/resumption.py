@@ -62,10 +62,14 @@ def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> Resu
     """Write a request down that is to be carried out later. What would be refused for want of a right is refused now."""
     request = _stored(desk, instance, command, outcome="open")
     with desk.reader.look() as reader:
-        barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.looked_up().request.actor)
-        permit(barred)
+        graph = graph_of(desk, workflow_row(reader, instance))
+        permit(resume_refusal(graph, desk.looked_up().request.actor))
         permit(_later_refusal(desk, reader, request))
-    if not desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False):
+
+    def check(acting: Desk) -> None:
+        permit(resume_refusal(graph, acting.request.actor))
+
+    if not desk.operate(lambda parts: parts.resumes().record(request), may_repeat=False, check=check):
         raise NotFoundError("workflow instance", instance)
     return resume_request(request)
 
@@ -111,7 +115,7 @@ def _requested(request: resuming.ResumeRequest) -> Told:
         request=str(request.id),
     )
     actor = Actor(id=request.requested_by, capabilities=frozenset({RESUME}))
-    return Told(command, RequestContext(tenant=request.tenant, actor=actor))
+    return Told(command, RequestContext(tenant=request.tenant, actor=actor, is_late=True))
 
 
 RESUMPTION: Final = Resumption(

@@ -88,10 +88,7 @@ def document_plan(desk: Desk, plan: Plan, name: str, *, overlap: Overlap | None,
     check_overlap_of_documents(overlap)
     spec = spec_of(desk, type_)
     refuse_masks(spec, plan.input, desk.request.actor)
-    capability = actions_of(spec)["create"].capability
-    if not desk.request.actor.may(capability):
-        told = f"{desk.request.actor.id!r} may not create documents of the type {type_!r}: that takes the capability {capability!r}"
-        raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+    check_creator(desk, type_)
     if not isinstance(document_id, str):
         raise PayloadError(
             f"`document_id` is an expression as text, such as \"'rent-{{scheduled_on}}'\", not {brief(document_id)}"
@@ -99,6 +96,14 @@ def document_plan(desk: Desk, plan: Plan, name: str, *, overlap: Overlap | None,
     stored = _expression("document_id", document_id) if document_id else {}
     checked_id(made_document_id(name, _LONGEST), "document id that is made of the schedule and the time")
     return msgspec.structs.replace(plan, is_document=True, overlap="allow_all", document_id=stored)
+
+
+def check_creator(desk: Desk, type_: str) -> None:
+    """ForbiddenError unless whoever calls may create documents of a type."""
+    capability = actions_of(spec_of(desk, type_))["create"].capability
+    if not desk.request.actor.may(capability):
+        told = f"{desk.request.actor.id!r} may not create documents of the type {type_!r}: that takes the capability {capability!r}"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=told)
 
 
 def check_overlap_of_documents(overlap: Overlap | None) -> None:

@@ -18,7 +18,6 @@ from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.schedules.words import SCHEDULE, NoteStart, StartScheduled
-from holdfast.people.authority import authority
 from holdfast.runtime.handlers import EffectContext
 
 _FIRST = 10
@@ -36,15 +35,16 @@ class Scheduling:
         """Start the workflow. It may be asked for again: the schedule has named the run, so that there is one, whoever starts it."""
         desk = self._desk.acting(
             RequestContext(
-                tenant=context.tenant, partition=context.partition, actor=asked.owner or SYSTEM, trace=context.trace
+                tenant=context.tenant,
+                partition=context.partition,
+                actor=asked.owner or SYSTEM,
+                trace=context.trace,
+                is_late=True,
             )
         )
         plan = asked.plan
         told = f"schedule {asked.id!r}, {asked.at.isoformat()}"
         try:
-            authority(
-                desk.directory, desk.request, desk.service.shared.clock.now()
-            )  # Who is deactivated starts nothing.
             data = {**plan.input, **self._computed(asked)}
             if plan.is_document:
                 return self._create(desk, asked, data, told)

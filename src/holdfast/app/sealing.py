@@ -98,7 +98,7 @@ def _seal(desk: Desk, versions: Mapping[InstanceId, int]) -> int:
         made.append(Sealed(instance, number, digest))
     if made:
         now, by = service.shared.clock.now(), desk.request.actor.id
-        service.operate(lambda parts: parts.seals().add(desk.tenant, made, by=by, at=now))
+        desk.operate(lambda parts: parts.seals().add(desk.tenant, made, by=by, at=now))
     return len(made)
 
 

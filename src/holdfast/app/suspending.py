@@ -99,7 +99,7 @@ class Suspending:
             why=why,
             batch=f"suspension-{shared.chance.new_id(now)}",
         )
-        if self._desk.service.operate(lambda parts: parts.blueprints().suspend(row)):
+        if self._desk.operate(lambda parts: parts.blueprints().suspend(row)):
             return row
         last = self._last(type_, workflow)  # Somebody else was faster.
         assert last is not None

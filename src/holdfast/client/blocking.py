@@ -3148,7 +3148,7 @@ class Calls:
         overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] | None = None,
         idempotency_key: str = "",
     ) -> FireInfo:
-        """Start the workflow now, paused or not; it may be skipped or put off, by the policy."""
+        """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return self._line.ask(
             Request(
                 method="POST",
@@ -3162,7 +3162,7 @@ class Calls:
     def backfill_schedule(
         self, schedule: str, *, start: datetime, end: datetime, at_once: bool = False, idempotency_key: str = ""
     ) -> Schedule:
-        """Start the workflow for every time of a period, one after the other or all at once."""
+        """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return self._line.ask(
             Request(
                 method="POST",

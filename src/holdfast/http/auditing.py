@@ -16,7 +16,6 @@ from holdfast.http.credentials import CrossSiteError, Identity
 from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.traces import Trace
-from holdfast.kernel.actor import RequestContext
 
 _log = logging.getLogger("holdfast.http")
 _REFUSALS: Final = frozenset({EdgeCode.FORBIDDEN, EdgeCode.OTHER_PARTITION, EdgeCode.PLATFORM_ONLY})
@@ -50,9 +49,7 @@ class Audit:
             self._count(identity.account)
             return
         more = self._untold.pop(identity.account, 0)
-        context = RequestContext(
-            tenant=identity.tenant, partition=identity.partition, actor=identity.actor, trace=trace.parent
-        )
+        context = identity.context(trace.parent)
         try:
             await self._engine.aio.acting(context).refusals.note(
                 credential=identity.credential,

@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 from urllib.parse import unquote
@@ -27,6 +28,7 @@ from holdfast.http.options import HttpOptions
 from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.tokens import Claims, InvalidTokenError, Tokens
 from holdfast.kernel.actor import Actor, RequestContext
+from holdfast.kernel.instants import later
 
 _log = logging.getLogger("holdfast.http.access")
 _MOST_REMEMBERED: Final = 10_000
@@ -56,6 +58,30 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     opened_with: str = ""
     """What a session was opened with; empty for everybody else."""
+
+    brought: Actor | None = None
+    """The actor without what the directory has; None if nothing was looked up there."""
+
+    expires_at: datetime | None = None
+    """When the token or the session ends; None for keys, which the engine looks up."""
+
+    def context(self, trace: str, needs: str = "") -> RequestContext:
+        """The request as the engine is told it; `needs` is the permission that it takes, which the commit checks too."""
+        kind, _, session = self.credential.partition(":")
+        return RequestContext(
+            tenant=self.tenant,
+            partition=self.partition,
+            actor=self.actor,
+            brought=self.brought,
+            trace=trace,
+            session=session if kind == "session" else "",
+            expires_at=self.expires_at,
+            needs=frozenset({needs} - {""}),
+            role_capabilities=self.role_capabilities,
+        )
+
+    role_capabilities: dict[str, frozenset[str]] = {}
+    """What roles of the directory stand for; empty where these do not count."""
 
     @property
     def account(self) -> str:
@@ -189,7 +215,14 @@ class Doorkeeper:
             partition=claims.partition,
             actor=actor,
             credential=f"jwt:{claims.issuer}:{claims.subject}",
+            expires_at=self._end_of(claims),
+            role_capabilities=self._counting,
         )
+
+    def _end_of(self, claims: Claims) -> datetime:
+        """When a token ends by the clock of the engine, which judges it again in every commit."""
+        left = timedelta(seconds=max(0.0, claims.ends_at - time.time()))
+        return later(self._engine.service.shared.clock.now(), left)
 
     @property
     def is_open(self) -> bool:
@@ -254,6 +287,8 @@ class Doorkeeper:
             credential=f"session:{session.id}",
             csrf=csrf,
             opened_with=session.credential,
+            expires_at=session.expires_at,
+            role_capabilities=self._counting if session.credential.startswith("jwt:") else {},
         )
 
     async def _by_key(self, secret: str) -> Identity:
@@ -277,6 +312,11 @@ class Doorkeeper:
     async def _by_token(self, token: str) -> Identity:
         return await self.vouched(await self._tokens.check(token))
 
+    @property
+    def _counting(self) -> dict[str, frozenset[str]]:
+        """What roles of the directory stand for here; nothing if it does not count."""
+        return dict(self._options.roles) if self._options.uses_directory else {}
+
     def _standing(self, roles: frozenset[str]) -> frozenset[str]:
         """The capabilities that roles stand for."""
         return frozenset().union(*(self._options.roles.get(role, frozenset()) for role in roles))
@@ -289,7 +329,7 @@ class Doorkeeper:
         more = msgspec.structs.replace(
             actor, roles=actor.roles | roles, capabilities=actor.capabilities | self._standing(roles)
         )
-        return msgspec.structs.replace(identity, actor=more)
+        return msgspec.structs.replace(identity, actor=more, brought=actor)
 
     async def _directory_roles(self, identity: Identity) -> frozenset[str]:
         """The roles of somebody by the directory, if it counts here; InvalidTokenError for those whom it has deactivated."""

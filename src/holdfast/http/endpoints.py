@@ -27,7 +27,7 @@ from holdfast.http.repeats import key_of, once
 from holdfast.http.routing import Answer, Call, Route, Stream, Text
 from holdfast.http.server import Server
 from holdfast.http.traces import Trace, renamed, trace_of
-from holdfast.kernel.actor import Actor, RequestContext
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.settling import settled
 
 _log = logging.getLogger("holdfast.http")
@@ -131,12 +131,9 @@ class Endpoint:
             raise EdgeError(EdgeCode.CONDITION_UNSUPPORTED, told)
         query = _query(route, request.query_params)
         raw = await read_body(request, self._server.options) if route.method != "GET" else b""
-        context = RequestContext(
-            tenant=identity.tenant, partition=identity.partition, actor=identity.actor, trace=trace.parent
-        )
         return Call(
             server=self._server,
-            calls=self._server.engine.aio.acting(context),
+            calls=self._server.engine.aio.acting(identity.context(trace.parent, route.permission)),
             identity=identity,
             path=request.path_params,
             query=query,

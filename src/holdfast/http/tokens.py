@@ -34,6 +34,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     roles: frozenset[str]
     capabilities: frozenset[str]
+    ends_at: float = 0
+    """When the token ends by the clock of this machine, in seconds since 1970, with the leeway that is given to clocks."""
     nonce: str = ""
     """Which login it was made for; empty for most."""
 
@@ -111,8 +113,14 @@ def _claims(issuer: Issuer, claims: Mapping[str, object]) -> Claims:
         partition=partition,
         roles=_texts(claims.get(issuer.roles_claim)),
         capabilities=_texts(claims.get(issuer.capabilities_claim)),
+        ends_at=_end(claims["exp"], issuer),
         nonce=nonce if isinstance(nonce, str) else "",
     )
+
+
+def _end(given: object, issuer: Issuer) -> float:
+    assert isinstance(given, int | float), "it was checked"
+    return min(given + issuer.leeway.total_seconds(), _LAST_SECOND)
 
 
 def _texts(given: object) -> frozenset[str]:

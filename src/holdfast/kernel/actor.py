@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal, get_args
 
 import msgspec
@@ -25,6 +26,10 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """What the actor may do, such as `orders:approve:execute`. A star at the end stands for whatever follows: `invoice.*`, `*`."""
     on_behalf_of: str = ""
     """Whom the actor stands in for; empty if it acts for itself."""
+    key: str = ""
+    """Id of the engine's API key that the actor came with; empty if none. A key that was revoked lets nobody act, also later."""
+    until: datetime | None = None
+    """When the roles and capabilities end that came with the request, for what is done later in the actor's name. None if no end is known."""
 
     def __post_init__(self) -> None:
         for name in ("roles", "capabilities"):
@@ -61,10 +66,24 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """A part of the tenant that new instances belong to, such as a site or a department; empty if it has none."""
     actor: Actor
     """Who asks. It must be said: a request without an actor would be one with every right."""
+    brought: Actor | None = None
+    """The actor as the credential says it, where `actor` has besides what a front end has looked up for this request. A commit looks that up
+    again. None if nothing was looked up."""
     claims: dict[str, object] = {}
     """What the token of the request says of the actor, for resolvers of capabilities; it is never stored."""
     trace: str = ""
     """Names the request in logs and traces (a W3C `traceparent`, or any text); kept with every event that follows from it."""
+    session: str = ""
+    """Id of the session of a browser that the request came with; one that has ended lets nobody act."""
+    expires_at: datetime | None = None
+    """When the credential of the request ends, such as the `exp` of a token. Roles and capabilities that came with it end then, also for what the
+    request has begun and the engine does later. None if no end is known."""
+    needs: frozenset[str] = frozenset()
+    """Capabilities that the actor must have when the request acts: what a front end demands, whatever it is that is done. Checked in the commit."""
+    role_capabilities: dict[str, frozenset[str]] = {}
+    """What roles stand for at this front end: capabilities by role, for the roles that the actor has when the request acts."""
+    is_late: bool = False
+    """Whether the actor asked for it before and is not there now, as with a schedule or a batch."""
     idempotency_key: str = ""
     """Makes a request that starts something safe to repeat: the same key gets the same instance, once for each definition."""
 
@@ -81,6 +100,8 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     actor: Actor = SYSTEM
     trace: str = ""
     partition: str = ""
+    expires_at: datetime | None = None
+    needs: frozenset[str] = frozenset()
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -95,6 +116,14 @@ def context_bytes(*, actor: Actor = SYSTEM, trace: str = "", partition: str = ""
     return _encode(_Kept(SYSTEM if is_own else actor, trace, partition))
 
 
+def request_bytes(request: RequestContext, *, trace: str) -> bytes | None:
+    """A request whose command is decided later, to be kept with it. What was looked up for it is not kept: it is looked up again."""
+    actor = request.brought or request.actor
+    if actor is SYSTEM and not trace and not request.partition:
+        return None
+    return _encode(_Kept(actor, trace, request.partition, request.expires_at, request.needs))
+
+
 def request_of(context: bytes | None) -> RequestContext:
     """For whom something is done, as it was kept."""
     if context is None:
@@ -103,7 +132,11 @@ def request_of(context: bytes | None) -> RequestContext:
         kept = _decode(context)
     except msgspec.MsgspecError:  # Something other than the engine wrote it: whoever asks so may do nothing.
         return _NOBODY
-    return RequestContext(actor=kept.actor, trace=kept.trace, partition=kept.partition)
+    if kept.expires_at is None and not kept.needs:
+        return RequestContext(actor=kept.actor, trace=kept.trace, partition=kept.partition)
+    return RequestContext(
+        actor=kept.actor, trace=kept.trace, partition=kept.partition, expires_at=kept.expires_at, needs=kept.needs
+    )
 
 
 def partition_of(context: bytes | None) -> str:

@@ -43,7 +43,7 @@ LONGEST_WAIT = timedelta(days=366)
 class GraphMachine(Decider[State, Command, Event, RunEffect]):
     """Runs a graph. The data of its tokens takes at most `limit` bytes."""
 
-    state_version: ClassVar[int] = 1
+    state_version: ClassVar[int] = 2
     is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
     has_steps: ClassVar[bool] = True
     carries_state: ClassVar[bool] = True
@@ -54,8 +54,9 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.graph = graph
         # Every graph has a type of its own, where a decider written by hand has one for its class.
         self.type = graph.name  # type: ignore[misc]
-        # Runs of documents know since the second who wrote them, since the third what was approved; what was kept before is made from the history again.
-        self.state_version = 1 if graph.document is None else 3  # type: ignore[misc]
+        # Runs know since the second who was asked what is decided. Those of documents know since the second who wrote them, since the third
+        # what was approved, since the fourth who was asked. What was kept before is made from the history again.
+        self.state_version = 2 if graph.document is None else 4  # type: ignore[misc]
         self.definition_version = graph.version
         self.kind = graph.kind
         self.routes = GraphIndex(graph, limit, others=others)

@@ -28,6 +28,10 @@ _MOST_PIECES: Final = 10_000
 """What is remembered of one tenant; beyond that it is read anew."""
 
 
+class UnreadError(Exception):
+    """Something is not remembered, and must be read first."""
+
+
 class PersonRows(NamedTuple):
     """What the directory has of one person. Periods that have not begun are among them, so that it can be judged at a later instant."""
 
@@ -209,7 +213,7 @@ class Access:
             return nothing
         directory = self._accesses.directory
         if self._look is None and directory.has_versions:
-            raise LookupError(piece)
+            raise UnreadError(piece)
         if directory.has_versions:
             assert self._look is not None
             with self._look.people(self.tenant) as rows:
@@ -225,7 +229,7 @@ class Access:
         if piece in self._memory.pieces:
             return self._memory.pieces[piece]  # type: ignore[return-value]
         if self._look is None:
-            raise LookupError(piece)
+            raise UnreadError(piece)
         found = read(self._look)
         if found is not None:
             self._memory.keep(piece, found)

@@ -12,6 +12,7 @@ from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.machine.runs.errands import Person
 from holdfast.people.directory import Directory, Look
 from holdfast.people.refusals import PeopleRefusal, forbidden, refused
+from holdfast.runtime.commit.facts import StandsIn
 
 
 class StandIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,12 +79,19 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
 
         RejectedError if that is one of several: `on_behalf_of` says which. ForbiddenError if it is somebody for whom they do not stand in.
         """
+        if self.actor.kind == "system":
+            return replace(self.actor, on_behalf_of=on_behalf_of) if on_behalf_of else self.actor
+        stands_in = self.standing_in(matter, definition=definition, on_behalf_of=on_behalf_of)
+        if stands_in is None:
+            return self.actor
+        return replace(self.actor, on_behalf_of=stands_in.name, roles=self.actor.roles | stands_in.roles)
+
+    def standing_in(self, matter: Matter, *, definition: str = "", on_behalf_of: str = "") -> StandsIn | None:
+        """For whom the actor decides on a question, by a delegation; None if for themselves. It raises what `deciding` does."""
         actor = self.actor
-        if actor.kind == "system":
-            return replace(actor, on_behalf_of=on_behalf_of) if on_behalf_of else actor
         is_own = actor.on_behalf_of or on_behalf_of or actor.id in matter.deciders or self.is_asked(matter.people)
-        if on_behalf_of in {"", actor.id} and is_own:
-            return actor
+        if actor.kind == "system" or (on_behalf_of in {"", actor.id} and is_own):
+            return None
         people = [*matter.people, *matter.settled] if on_behalf_of else matter.people
         found = self.stood_in_for(people, definition)
         if on_behalf_of:
@@ -95,9 +103,7 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
                 PeopleRefusal.SEVERAL_STOOD_IN_FOR,
                 f"{actor.id!r} stands in for several who are asked: {', '.join(sorted(found))}; say for whom with `on_behalf_of`",
             )
-        for name, roles in found.items():
-            return replace(actor, on_behalf_of=name, roles=actor.roles | roles)
-        return actor
+        return next((StandsIn(name, frozenset(roles)) for name, roles in found.items()), None)
 
     def is_one_of(self, people: Iterable[Person], *, definition: str = "") -> bool:
         """Whether the actor is one of these people, or stands in for one of them in workflows of this name."""

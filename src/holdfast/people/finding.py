@@ -220,12 +220,12 @@ class _Search:
         here, replaced, away = list[Person](), list[Person](), list[Person]()
         for name in asked:
             if crowd.is_here(name):
-                here.append(Person(name=name, via=via))
+                here.append(Person(name=name, via=via, role=role))
             elif other := self._stand_in(crowd, name, role):
-                replaced.append(Person(name=other, via=via, for_=name))
+                replaced.append(Person(name=other, via=via, for_=name, role=role))
             elif crowd.is_active(name):
                 self._notes.append(f"{name!r} is away, and nobody stands in")
-                away.append(Person(name=name, via=via))
+                away.append(Person(name=name, via=via, role=role))
             else:
                 self._notes.append(f"{name!r} is deactivated")
         if turn is None:

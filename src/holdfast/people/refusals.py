@@ -13,6 +13,10 @@ class PeopleRefusal(StrEnum):
 
     DEACTIVATED = "deactivated"
     """The person or program is deactivated: it can neither act nor be given anything; activate it, or take another."""
+    CREDENTIAL_ENDED = "credential_ended"
+    """The key, the session or the token that the actor came with was revoked or has ended; come with another one."""
+    OTHER_PARTITION = "other_partition"
+    """The credential is bound to a part of the tenant, and this is about another one, or about the whole."""
     UNKNOWN_PERSON = "unknown_person"
     """The directory does not know the person who is to be asked; name somebody whom it knows, or put them into it."""
     ROLE_OF_NOBODY = "role_of_nobody"

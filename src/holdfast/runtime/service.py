@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from holdfast.errors import ConfigurationError, ConflictError, StoppedError, StoreUnavailableError
-from holdfast.kernel.actor import RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.chance import Chance
@@ -25,6 +24,7 @@ from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.cache import InstanceCache
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.draft import Draft
+from holdfast.runtime.commit.facts import Acting
 from holdfast.runtime.commit.joint import Joints, outdate
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
@@ -161,7 +161,7 @@ class Service:
         address: Address,
         command: object,
         *,
-        request: RequestContext,
+        by: Acting,
         comment: str = "",
         receipt: ReceiptKey | None = None,
         said: object = None,
@@ -199,7 +199,9 @@ class Service:
             command=command,
             cause=receipted(self._cause(), receipt),
             settled=settled,
-            request=request,
+            request=by.asked,
+            stands_in=by.stands_in,
+            vouched=by.vouched,
             comment=comment,
             receipt=receipt,
             digest=b"" if receipt is None else digest_of(address, command if said is None else said),

@@ -412,6 +412,10 @@ class Parts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationPa
         """For those who come with keys, and for whoever looks after these."""
         ...
 
+    def together(self) -> AbstractContextManager[FactLook]:
+        """One transaction for everything that is asked of these parts in the block, by the same thread: committed at its end, undone if it raises."""
+        ...
+
     def close(self) -> None:
         """Let go of the connection; whoever uses it afterwards is told so."""
         ...

@@ -18,6 +18,7 @@ from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Rejection, Timer
+from holdfast.kernel.facts import SupposedFacts
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
@@ -36,7 +37,7 @@ C2 = TypeVar("C2")
 E2 = TypeVar("E2")
 F2 = TypeVar("F2")
 
-A_MOMENT = Moment(now=datetime(2030, 1, 1, 12, tzinfo=UTC), instance=InstanceId(UUID(int=7)))
+A_MOMENT = Moment(now=datetime(2030, 1, 1, 12, tzinfo=UTC), instance=InstanceId(UUID(int=7)), facts=SupposedFacts())
 
 
 class Then(Generic[S]):

@@ -172,7 +172,11 @@ class FutureAdmin:
         return self._desk.read(read)
 
     def _maintain(self, mode: Maintenance) -> Reply[None]:
-        return self._desk.read(lambda: self._desk.service.maintain(mode))
+        def maintain() -> None:
+            self._desk.keep(lambda keeper: keeper.maintain(mode), may_repeat=True)
+            self._desk.service.watch.tell(mode)
+
+        return self._desk.act(maintain)
 
 
 def _without_own(worker: WorkerInfo) -> WorkerInfo:

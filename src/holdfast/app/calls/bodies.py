@@ -80,7 +80,7 @@ class FutureBodies:
             body = instantiate(made, _params(params), entity_type=wanted, envelope_version=version)
             return _begun(desk, written_body(body), checked_text(comment, "comment"))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     # -- drafts
 
@@ -109,7 +109,7 @@ class FutureBodies:
                 raise PayloadError(f"the draft is for {row.type!r}, and the body for {wanted!r}; begin another")
             return _drafted(shelf, Publisher(desk, desk.tenant).save(row, given, comment=text), given)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def drafts(self, type: str = "") -> Reply[builtins.list[BodyDraft]]:  # noqa: A002 - see instantiate
         """The open drafts, of one type or of all, oldest first."""
@@ -138,7 +138,7 @@ class FutureBodies:
             desk = self._permitted(DESIGN, what="discard drafts")
             Publisher(desk, desk.tenant).discard(_open(Shelf(desk).draft_row(draft)))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def rebase(self, type: str) -> Reply[BodyDraft]:  # noqa: A002 - see instantiate
         """Begin a draft of the body in force for the newest envelope; what does not fit there any more comes with the answer."""
@@ -150,7 +150,7 @@ class FutureBodies:
             newest = generate_envelope(contract_of(shelf.newest_contract(row.type)))
             return _begun(desk, written_body(rebased(body_of(row), newest)), f"rebased from version {row.version}")
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def check(self, body: BodyLike) -> Reply[BodyCheck]:
         """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
@@ -182,7 +182,7 @@ class FutureBodies:
             seen = None if replaces is None else checked_version(replaces, "version that it replaces")
             return press.publish(row, replaces=seen, comment=checked_text(comment, "comment"))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def rollback(self, type: str, version: int, *, comment: str = "") -> Reply[BodyVersion]:  # noqa: A002 - see instantiate
         """Publish an older version again, as a new one. Where the organisation wants two people, draft it and have somebody else publish it."""
@@ -193,7 +193,7 @@ class FutureBodies:
             wanted = press.shelf.body_row(type, checked_version(version, least=1))
             return press.roll_back(wanted, checked_text(comment, "comment"))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def archive(self, type: str, reason: str = "") -> Reply[BodyVersion]:  # noqa: A002 - see instantiate
         """Take the body in force out of force: no document begins any more until one is published; those that have begun go on."""
@@ -208,7 +208,7 @@ class FutureBodies:
                 )
             return shelf.version_of(shelf.body_row(name, former.version))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def recompile(self, type: str = "", *, dry_run: bool = False) -> Reply[builtins.list[BodyVersion]]:  # noqa: A002 - see instantiate
         """Compile again what was compiled by an older version of the compiler; those that were, or with `dry_run` would be.
@@ -222,7 +222,7 @@ class FutureBodies:
             name = checked_key(type, "type", may_be_empty=True)
             return Press(desk).recompile(name, is_dry=checked_flag(dry_run, "`dry_run`"))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def list(self) -> Reply[builtins.list[BodyVersion]]:
         """The bodies in force, by type."""
@@ -343,10 +343,10 @@ class FutureBodies:
                 set_by=desk.request.actor.id,
                 set_at=desk.service.shared.clock.now(),
             )
-            desk.service.operate(lambda parts: parts.blueprints().set_rule(rule))
+            desk.operate(lambda parts: parts.blueprints().set_rule(rule))
             return PublishingRules(two_person=rule.two_person, set_by=rule.set_by, set_at=rule.set_at)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     # -- how
 
@@ -362,7 +362,7 @@ class FutureBodies:
     def _permitted(self, *capabilities: str, what: str) -> Desk:
         desk = self._desk.looked_up()
         permit(desk.request.actor, what, *capabilities)
-        return desk
+        return desk.needing(*capabilities) if len(capabilities) == 1 else desk
 
 
 def _begun(desk: Desk, written: Written, comment: str) -> BodyDraft:

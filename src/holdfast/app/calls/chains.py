@@ -37,11 +37,7 @@ class FutureChains:
         now = service.shared.clock.now()
 
         def write() -> Chain:
-            if not self._desk.looked_up().request.actor.may(PUBLISH_CHAINS):
-                raise ForbiddenError(
-                    reason=NOT_ALLOWED,
-                    message=f"{request.actor.id!r} may not publish chains: that takes the capability {PUBLISH_CHAINS!r}",
-                )
+            _check_publisher(self._desk.looked_up())
             given = Edition(
                 tenant=self._desk.tenant,
                 name=checked_name(name, "name of the chain"),
@@ -51,11 +47,13 @@ class FutureChains:
                 published_by=request.actor.id,
                 published_at=now,
             )
-            stored = service.operate(lambda parts: parts.chains().publish(given), may_repeat=True)
+            stored = self._desk.operate(
+                lambda parts: parts.chains().publish(given), may_repeat=True, check=_check_publisher
+            )
             assert stored is not None, "it replaces whatever there is"
             return chain_of(stored)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def _checked(self, stages: object) -> bytes:
         """The stages as they are stored; every question that is asked by the chain keeps them."""
@@ -95,3 +93,10 @@ def _checked_version(given: object) -> int:
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= _LAST_VERSION:
         return given
     raise PayloadError(f"the version of a chain is a number from 1, not {given!r}")
+
+
+def _check_publisher(desk: Desk) -> None:
+    actor = desk.request.actor
+    if not actor.may(PUBLISH_CHAINS):
+        told = f"{actor.id!r} may not publish chains: that takes the capability {PUBLISH_CHAINS!r}"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=told)

@@ -72,7 +72,7 @@ class FutureCharters:
             kept = KeptRules(given=_listed(given["rules"]), rules=made)
             return self._publish(f"{RULES}{name}", msgspec.json.encode(kept), comment, replaces)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def publish_settings(
         self, settings: Mapping[str, object], *, replaces: int | None = None, comment: str = ""
@@ -93,7 +93,7 @@ class FutureCharters:
                 raise PayloadError("; ".join(flaws))
             return self._publish(SETTINGS, msgspec.json.encode(given), comment, replaces)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def rules(self, type: str, version: int = 0) -> Reply[Charter]:  # noqa: A002 - see publish_rules
         """The rules for a type of documents, the newest version if none is given."""
@@ -115,10 +115,7 @@ class FutureCharters:
         return self._desk.read(self._desk.registry.charters.refresh)
 
     def _check(self) -> None:
-        actor = self._desk.looked_up().request.actor
-        if not actor.may(GOVERN):
-            told = f"{actor.id!r} may not publish rules or settings: that takes the capability {GOVERN!r}"
-            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+        _check_governor(self._desk.looked_up())
 
     def _publish(self, name: str, body: bytes, comment: str, replaces: int | None) -> Charter:
         if len(body) > self._desk.payload_limit:
@@ -135,7 +132,9 @@ class FutureCharters:
             published_at=service.shared.clock.now(),
         )
         expected = None if replaces is None else checked_after(replaces)
-        stored = service.operate(lambda parts: parts.charters().publish(given, replaces=expected), may_repeat=True)
+        stored = self._desk.operate(
+            lambda parts: parts.charters().publish(given, replaces=expected), may_repeat=True, check=_check_governor
+        )
         if stored is None:
             told = f"{name} is not at version {expected} any more; look at it again"
             raise RejectedError(reason="version_conflict", message=told)
@@ -149,6 +148,13 @@ class FutureCharters:
         if found is None:
             raise NotFoundError("charter", name, hint="`engine.charters.list` names those that there are")
         return _charter(found)
+
+
+def _check_governor(desk: Desk) -> None:
+    actor = desk.request.actor
+    if not actor.may(GOVERN):
+        told = f"{actor.id!r} may not publish rules or settings: that takes the capability {GOVERN!r}"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=told)
 
 
 def _charter(stored: Edition) -> Charter:

@@ -75,7 +75,7 @@ class FutureContracts:
             row = Publisher(desk, self._owner).publish_contract(envelope, effective, comment=told)
             return contract_version(row, given)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def recompile(self, type: str = "", *, dry_run: bool = False) -> Reply[builtins.list[ContractVersion]]:  # noqa: A002 - see get
         """Compile again the bare workflows of contracts that an older version of the compiler has compiled. Returns those, or with `dry_run` what would be.
@@ -203,7 +203,7 @@ class FutureContracts:
     def _permitted(self, *capabilities: str, what: str) -> Desk:
         desk = self._desk.looked_up()
         permit(desk.request.actor, what, *capabilities)
-        return desk
+        return desk.needing(*capabilities) if len(capabilities) == 1 else desk
 
 
 def _contract(given: object) -> Contract:

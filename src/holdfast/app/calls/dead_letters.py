@@ -148,11 +148,13 @@ class FutureDeadLetters:
                 case "effect" | "inbox":
                     now = self._desk.service.shared.clock.now()
                     ageing = self._desk.service.shared.settings.ageing_rate
-                    if not self._desk.keep(lambda keeper: keeper.requeue(found, now=now, ageing=ageing)):
+                    if not self._desk.keep(
+                        lambda keeper: keeper.requeue(found, now=now, ageing=ageing), check=check_repairer
+                    ):
                         _not_found(found.id)
                     self._desk.service.hint()
 
-        return self._desk.read(put_back)
+        return self._desk.act(put_back)
 
     def retry_compensation(self, letter: LetterLike) -> Reply[None]:
         """Try again to undo a step that could not be undone, and go on with the rollback from there."""
@@ -166,7 +168,7 @@ class FutureDeadLetters:
                 )
             self._repair(found, c.RetryCompensation(step=found.number))
 
-        return self._desk.read(retry)
+        return self._desk.act(retry)
 
     def discard(self, letter: LetterLike) -> Reply[None]:
         """Forget a dead letter. That of a step goes with its workflow: requeue it, or cancel or abort the workflow."""
@@ -178,10 +180,12 @@ class FutureDeadLetters:
                 raise ConflictError(
                     f"dead letter {found.id} is of a step that its workflow waits for: requeue it, or end the workflow; why() tells how"
                 )
-            if not self._desk.keep(lambda keeper: keeper.discard(found.id, tenant=self._desk.tenant)):
+            if not self._desk.keep(
+                lambda keeper: keeper.discard(found.id, tenant=self._desk.tenant), check=check_repairer
+            ):
                 _not_found(found.id)
 
-        return self._desk.read(forget)
+        return self._desk.act(forget)
 
     def _check_known(self, reader: Reader, definition: str) -> None:
         """NotFoundError for a name under which nothing is published, and nothing was ever there."""

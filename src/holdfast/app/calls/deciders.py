@@ -14,7 +14,7 @@ from holdfast.app.verification import Verification, verified
 from holdfast.app.views import Instance, Recorded, instance_view, recorded
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import ForbiddenError, HoldfastError, NotFoundError, PayloadError
-from holdfast.kernel.actor import context_bytes
+from holdfast.kernel.actor import request_bytes
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.kernel.pairs import distinct
@@ -242,9 +242,9 @@ class FutureDeciders:
 
     def _context(self) -> bytes | None:
         """For whom a message is decided later."""
-        request, companions = self._desk.request, self._desk.service.shared.telemetry.companions
+        request, companions = self._desk.asked, self._desk.service.shared.telemetry.companions
         trace = companions.caller(request.trace) if companions.is_any else request.trace
-        return context_bytes(actor=request.actor, trace=trace, partition=request.partition)
+        return request_bytes(request, trace=trace)
 
     def _address(self, program: Program, key: str) -> Address:
         return self._desk.address(program.type, checked_key(key, "key"))

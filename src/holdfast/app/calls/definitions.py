@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
 
 from holdfast.app.calls.start import check_input
 from holdfast.app.comparing import compared, compared_words
@@ -36,8 +36,11 @@ from holdfast.kernel.actor import RequestContext
 from holdfast.machine.graphs.compiler import copy_graph, graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.replies import Reply
+from holdfast.store import definitions as stored
 from holdfast.store.findings import Archiving
 from holdfast.store.shapes import SHARED_TENANT
+
+T = TypeVar("T")
 
 
 class FutureDefinitions:
@@ -60,12 +63,16 @@ class FutureDefinitions:
             made = definition if isinstance(definition, Definition) else definition_of(definition)
             self._desk.registry.check_free(made.graph)
             library = self._desk.registry.library
-            library.publish(made, request=self._owner)
-            stored = [each for each in library.listed(self._desk.tenant) if each.name == made.name]
-            own = [each for each in stored if each.version == made.version]
+            library.publish(made, request=self._owner, through=self._through)
+            found = [each for each in library.listed(self._desk.tenant) if each.name == made.name]
+            own = [each for each in found if each.version == made.version]
             return shown(own[-1], DefinitionInfo)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
+
+    def _through(self, work: Callable[[stored.Definitions], T]) -> T:
+        """Write in one transaction with a look at who may."""
+        return self._desk.operate(lambda parts: work(parts.definitions()))
 
     def validate(self, definition: Mapping[str, object] | str | bytes) -> Reply[DefinitionCheck]:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
@@ -98,10 +105,10 @@ class FutureDefinitions:
                 raise refused_file(name, prospects)
             for each in found:
                 self._desk.registry.check_free(each.graph)
-            self._desk.registry.library.publish_all(found, request=self._owner)
+            self._desk.registry.library.publish_all(found, request=self._owner, through=self._through)
             return FilePublication(is_published=True, workflows=prospects)
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def validate_file(self, text: str | bytes, *, name: str = "the file") -> Reply[FileCheck]:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
@@ -159,10 +166,10 @@ class FutureDefinitions:
             name, pinned = checked_definition(definition, version)
             owner = SHARED_TENANT if self._owner is None else self._owner.tenant
             library = self._desk.registry.library
-            if not pinned or not library.archive(owner, name, pinned, told):
+            if not pinned or not library.archive(owner, name, pinned, told, through=self._through):
                 raise NotFoundError("version of a workflow", f"{name} {pinned}".strip(), hint="name one of your own")
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def list(self) -> Reply[builtins.list[DefinitionInfo]]:
         """All published versions of all workflows, by name, each oldest first."""

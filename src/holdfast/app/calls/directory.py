@@ -20,6 +20,7 @@ from holdfast.app.desk import (
     checked_person,
     checked_text,
 )
+from holdfast.app.rights import check_unbound
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_views import HumanTask, listed_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
@@ -99,7 +100,7 @@ class FutureDirectory:
             names = sorted({checked_key(each, "channel") for each in off})
             return registrar.prefer(_checked_id(person), {"language": language, "off": names})
 
-        return self._change(change)
+        return self._change(change, is_own=person == self._desk.request.actor.id)
 
     def get(self, person: str) -> Reply[Principal]:
         """Somebody; NotFoundError if the directory does not know them."""
@@ -295,23 +296,26 @@ class FutureDirectory:
 
         return desk.consult(read)
 
-    def _change(self, change: Callable[[Registrar], T]) -> Reply[T]:
+    def _change(self, change: Callable[[Registrar], T], *, is_own: bool = False) -> Reply[T]:
+        """Change people, who are those of the whole tenant; `is_own` for what concerns the actor alone."""
         desk = self._desk
         now = desk.service.shared.clock.now()
 
         def write() -> T:
-            tables, actor = self._check_tables(), desk.looked_up().request.actor
+            tables, acting = self._check_tables(), [desk]
+            if not is_own:
+                check_unbound(desk, "people")
 
             def work(parts: Parts) -> T:
                 with parts.people().changing(desk.tenant) as unit:
-                    return change(Registrar(unit, actor, now))
+                    return change(Registrar(unit, acting[-1].request.actor, now))
 
             try:
-                return desk.service.operate(work)
+                return desk.operate(work, check=acting.append)
             finally:
                 tables.note_change(desk.tenant)
 
-        return desk.read(write)
+        return desk.act(write)
 
     def _check_tables(self) -> TableDirectory:
         if not isinstance(self._desk.directory, TableDirectory):

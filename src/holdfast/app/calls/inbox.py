@@ -69,11 +69,11 @@ class FutureInbox:
                     return False
                 return inbox.bury(found[0].claim, dead_message(found[0], error=GivenUpError(), now=now))
 
-            if not self._desk.service.operate(bury):
+            if not self._desk.operate(bury, check=check_repairer):
                 raise NotFoundError("message", number)
             self._desk.service.hint()  # Those behind it need not wait any more.
 
-        return self._desk.read(move)
+        return self._desk.act(move)
 
 
 def _shown(desk: Desk, message: InboxMessage) -> InboxMessage:

@@ -104,7 +104,7 @@ class FutureInstances:
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
         projection has not read its events. `force` deletes it with all that.
         """
-        return self._desk.read(lambda: deleted(self._desk, checked_instance(instance), force=force))
+        return self._desk.act(lambda: deleted(self._desk, checked_instance(instance), force=force))
 
 
 def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
@@ -113,7 +113,9 @@ def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
     if desk.request.partition and not desk.reader.headers([identity]):
         raise NotFoundError("finished instance", identity)
     try:
-        is_gone = desk.keep(lambda keeper: keeper.delete(identity, tenant=desk.tenant, force=force))
+        is_gone = desk.keep(
+            lambda keeper: keeper.delete(identity, tenant=desk.tenant, force=force), check=check_repairer
+        )
     except NeededError as error:
         raise ConflictError(_needed(identity, error.remains)) from error
     if not is_gone:

@@ -61,9 +61,14 @@ class FutureKeys:
         now = service.shared.clock.now()
 
         def write() -> NewApiKey:
-            maker = self._manager()
+            maker = _manager(self._desk)
             bearer = checked_person(checked_key(actor, "actor"))
             self._check_bearer(maker, bearer)
+
+            def check(acting: Desk) -> None:
+                _granted(_manager(acting), roles, "role")
+                _granted(acting.request.actor, capabilities, "capability")
+
             where = self._partition(checked_key(partition, "partition", may_be_empty=True))
             # Not from the engine's own source of chance, whose numbers can be foretold.
             identity, secret = service.shared.chance.new_id(now).hex, secrets.token_urlsafe(_SECRET_BYTES)
@@ -84,7 +89,7 @@ class FutureKeys:
                 revoked_at=None,
                 revoked_by="",
             )
-            service.operate(lambda parts: parts.access().add_key(stored))
+            self._desk.operate(lambda parts: parts.access().add_key(stored), check=check)
             return NewApiKey(key=api_key(stored), secret=f"{_PREFIX}_{identity}_{secret}")
 
         return self._desk.consult(write)
@@ -93,7 +98,7 @@ class FutureKeys:
         """All keys of the tenant, revoked ones included, oldest first; give the last one as `after` for the next page."""
 
         def read() -> list[ApiKey]:
-            self._manager()
+            _manager(self._desk)
             last = after.id if isinstance(after, ApiKey) else checked_key(after, "`after`", may_be_empty=True)
             most, tenant = min(checked_limit(limit), _MOST), self._desk.tenant
             return self._desk.service.survey(lambda parts: self._seen(parts.access(), tenant, last, most))
@@ -104,7 +109,7 @@ class FutureKeys:
         """One key."""
 
         def read() -> ApiKey:
-            self._manager()
+            _manager(self._desk)
             return api_key(self._known(_id_of(key)))
 
         return self._desk.read(read)
@@ -115,22 +120,19 @@ class FutureKeys:
         now = service.shared.clock.now()
 
         def write() -> ApiKey:
-            maker = self._manager()
+            maker = _manager(self._desk)
             identity = self._known(_id_of(key)).id
             tenant = self._desk.tenant
-            service.operate(lambda parts: parts.access().revoke(tenant, identity, by=maker.id, at=now), may_repeat=True)
+            self._desk.operate(
+                lambda parts: parts.access().revoke(tenant, identity, by=maker.id, at=now),
+                may_repeat=True,
+                check=_check_manager,
+            )
             return api_key(self._known(identity))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     # -- how
-
-    def _manager(self) -> Actor:
-        actor = self._desk.request.actor
-        if not actor.may(MANAGE_KEYS):
-            told = f"{actor.id!r} may not look after keys: that takes the capability {MANAGE_KEYS!r}"
-            raise ForbiddenError(reason=NOT_ALLOWED, message=told)
-        return actor
 
     def _check_bearer(self, maker: Actor, bearer: str) -> None:
         desk, now = self._desk, self._desk.service.shared.clock.now()
@@ -167,6 +169,18 @@ class FutureKeys:
         if found is None or not self._may_see(found):
             raise NotFoundError("API key", identity, hint="`engine.keys.list` names those that there are")
         return found
+
+
+def _manager(desk: Desk) -> Actor:
+    actor = desk.request.actor
+    if not actor.may(MANAGE_KEYS):
+        told = f"{actor.id!r} may not look after keys: that takes the capability {MANAGE_KEYS!r}"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+    return actor
+
+
+def _check_manager(desk: Desk) -> None:
+    _manager(desk)
 
 
 def secret_parts(given: str, prefix: str = _PREFIX) -> tuple[str, bytes] | None:

@@ -70,7 +70,7 @@ class FutureNotifications:
                     side.mark_read(tenant, each, number, now, reader=who.name, partition=within) for each in lists
                 )
 
-            if not self._desk.service.operate(is_there, may_repeat=True):
+            if not self._desk.operate(is_there, may_repeat=True):
                 raise NotFoundError("notification", number)
 
         return self._desk.consult(mark)
@@ -89,7 +89,7 @@ class FutureNotifications:
                     parts.notifications().mark_all_read(tenant, each, now, reader=who.name, partition=within)
                 return count
 
-            return self._desk.service.operate(all_of)
+            return self._desk.operate(all_of)
 
         return self._desk.consult(mark)
 

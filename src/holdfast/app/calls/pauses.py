@@ -61,13 +61,17 @@ class FuturePauses:
                 paused_at=now,
                 until=_checked_end(until, now),
             )
-            stands = self._desk.service.operate(lambda parts: parts.pauses().begin(asked), may_repeat=True)
+            stands = self._desk.operate(
+                lambda parts: parts.pauses().begin(asked),
+                may_repeat=True,
+                check=lambda desk: permitted(desk.request, "pause", tenant),
+            )
             if not _is_same(stands, asked, until):
                 raise _differs(stands)
             self._desk.service.follow_pauses()
             return self._paused().shown(stands)
 
-        return self._desk.read(begin)
+        return self._desk.act(begin)
 
     def resume(
         self,
@@ -98,14 +102,15 @@ class FuturePauses:
             pauses = self._paused().standing()
             stands = next((each for each in pauses if each.scope == scope and number in {None, each.id}), None)
             now = service.shared.clock.now()
-            if stands is None or not service.operate(
-                lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at))
+            if stands is None or not self._desk.operate(
+                lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at)),
+                check=lambda desk: permitted(desk.request, "resume", scope.tenant),
             ):
                 raise _not_paused(scope, [each for each in pauses if self._may_see(each)])
             service.follow_pauses()
             return self._paused().one(stands.id, self._may_see)
 
-        return self._desk.read(end)
+        return self._desk.act(end)
 
     def list(
         self, *, tenant: str = "", with_ended: bool = False, before: PauseLike | None = None, limit: int = 100

@@ -44,7 +44,7 @@ class FutureProjections:
             checked_key(projection, "projection")
             if projection in self._projecting.names():
                 raise ConflictError(f"this process feeds the projection {projection!r}: drop it once no process does")
-            if not self._desk.service.operate(lambda parts: parts.feed().drop(projection)):
+            if not self._desk.operate(lambda parts: parts.feed().drop(projection)):
                 raise NotFoundError("projection", projection)
 
-        return self._desk.read(drop)
+        return self._desk.act(drop)

@@ -24,6 +24,7 @@ from holdfast.app.kept import Kept
 from holdfast.app.references import DefinitionLike
 from holdfast.app.schedule_plans import (
     Timing,
+    check_creator,
     check_overlap_of_documents,
     checked_overlap,
     document_plan,
@@ -59,7 +60,7 @@ class FutureSchedules:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         query = InstanceQuery(definition=w.SCHEDULE, kinds=(w.SCHEDULE_KIND,))
-        self._kept = Kept(desk, "schedule", w.ScheduleState, query)
+        self._kept = Kept(desk, "schedule", w.ScheduleState, query, managers=(MANAGE_SCHEDULES,))
 
     def put(  # noqa: PLR0913 - all that can be said of a schedule, by name
         self,
@@ -185,6 +186,7 @@ class FutureSchedules:
             self._kept.check(MANAGE_SCHEDULES, "change schedules")
             name, policy = self._kept.named(schedule), checked_overlap(overlap)
             header, state = self._found(name)
+            self._check_starter(state)
             if state.plan is not None and state.plan.is_document:
                 check_overlap_of_documents(policy)
             outcome = self._kept.send(name, w.TriggerSchedule(id=name, overlap=policy), command_id)
@@ -209,6 +211,7 @@ class FutureSchedules:
             if begin is None or finish is None or finish < begin:
                 raise PayloadError("a period has a `start`, and an `end` that is no earlier")
             header, state = self._found(name)
+            self._check_starter(state)
             if sum(1 for _ in islice(_clockwork(header, state).between(begin, finish), MOST_TIMES + 1)) > MOST_TIMES:
                 raise PayloadError(f"the period has more than {MOST_TIMES} times; ask for shorter ones")
             command = w.BackfillSchedule(
@@ -268,6 +271,16 @@ class FutureSchedules:
 
     def _found(self, name: str) -> tuple[Header, w.ScheduleState]:
         return self._kept.found(name)
+
+    def _check_starter(self, state: w.ScheduleState) -> None:
+        """ForbiddenError unless whoever has a schedule start something now could start that without it."""
+        plan, desk = state.plan, self._desk.looked_up()
+        if plan is None:
+            return
+        if plan.is_document:
+            check_creator(desk, plan.workflow)
+        else:
+            check_right(desk, *desk.registry.library.find(desk.tenant, plan.workflow, plan.version))
 
     def _startable(self, desk: Desk, name: str, plan: Plan, *, overlap: Overlap | None, document_id: object) -> Plan:
         """The plan as it is kept: whoever puts it may start its workflow, or create its documents."""

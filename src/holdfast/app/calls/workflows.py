@@ -46,7 +46,7 @@ class FutureWorkflows:
             desk = self._permitted("take workflows out of use", PAUSE)
             return Suspending(desk).suspend(*_named(type, workflow), _why(reason))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def lift(self, type: str, workflow: str, reason: str) -> Reply[WorkflowSuspension]:  # noqa: A002 - see suspend
         """Put a workflow back: new documents begin with it again if it is the one in force, and those go on that were paused with it.
@@ -58,7 +58,7 @@ class FutureWorkflows:
             desk = self._permitted("put workflows back", RESUME)
             return Suspending(desk).lift(*_named(type, workflow), _why(reason))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     def suspensions(self, type: str = "") -> Reply[builtins.list[WorkflowSuspension]]:  # noqa: A002 - see suspend
         """Which workflows were taken out of use and put back, of one type or of all, by whom and why, oldest first."""
@@ -106,7 +106,7 @@ class FutureWorkflows:
             before = None if cursor is None else checked_instance(cursor)
             return Moving(desk, asked).page(before, min(checked_limit(limit), LARGEST_PAGE))
 
-        return self._desk.read(write)
+        return self._desk.act(write)
 
     # -- how
 
@@ -115,7 +115,7 @@ class FutureWorkflows:
         check_unbound(desk, "workflows")
         permit(desk.request.actor, what, PUBLISH)
         permit(desk.request.actor, what, capability)
-        return desk
+        return desk.needing(PUBLISH, capability)
 
 
 def _named(type_: object, workflow: object) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from holdfast.app.invariants.rules import Found
 from holdfast.app.invariants.views import Mended
 from holdfast.app.invariants.walk import Walk
 from holdfast.app.repairs import reenqueued
+from holdfast.app.rights import check_repairer
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.kernel.history import ROWS_REBUILT, StoredEvent
 from holdfast.kernel.ids import InstanceId
@@ -51,7 +52,7 @@ def repaired(desk: Desk, identity: InstanceId, reason: str) -> Mended:
     else:
         raise NotFoundError("document", identity)
     if not plan.is_empty:
-        desk.service.operate(lambda parts: _carry_out(desk, parts, plan, reason))
+        desk.operate(lambda parts: _carry_out(desk, parts, plan, reason), check=check_repairer)
     for step in plan.lost:
         reenqueued(desk, identity, r.ReenqueueStep(step=step, reason=reason))
     left = [violation(each, header) for header, found in batch(desk, [identity]) for each in found]

@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, RejectedError
 from holdfast.http import cursors
 from holdfast.http.cursors import Listing
 from holdfast.http.problems import EdgeCode, EdgeError
-from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from holdfast.http.routing import Answer, AnyCall, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
 from holdfast.http.tags import tag_of
 
 _CONFLICT = "version_conflict"
@@ -152,14 +152,16 @@ async def resume_schedule(call: Call[NoQuery, Reasoned]) -> Answer:
 
 
 async def trigger_schedule(call: Call[NoQuery, Trigger]) -> FireInfo:
-    """Start the workflow now, paused or not; it may be skipped or put off, by the policy."""
+    """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+    await _check_trigger(call)
     return await call.calls.schedules.trigger(
         call.path["schedule"], overlap=call.body.overlap, command_id=call.idempotency_key
     )
 
 
 async def backfill_schedule(call: Call[NoQuery, Backfill]) -> Answer:
-    """Start the workflow for every time of a period, one after the other or all at once."""
+    """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+    await _check_trigger(call)
     asked = call.body
     found = await call.calls.schedules.backfill(
         call.path["schedule"], asked.start, asked.end, at_once=asked.at_once, command_id=call.idempotency_key
@@ -198,6 +200,17 @@ async def _check_starter(call: Call[NoQuery, PutSchedule]) -> None:
     except HoldfastError:  # What is not there, whoever may start things is told.
         needed = _START
     call.identity.check(needed)
+
+
+async def _check_trigger(call: AnyCall) -> None:
+    """EdgeError unless whoever has a schedule start something now could start that without it."""
+    if call.identity.may(_START):
+        return
+    try:
+        is_document = (await call.calls.schedules.get(call.path["schedule"])).is_document
+    except HoldfastError:  # What is not there, whoever may start things is told.
+        is_document = False
+    call.identity.check(_CREATE if is_document else _START)
 
 
 def _shown(found: Schedule) -> Answer:

@@ -19,7 +19,6 @@ from holdfast.http.problems import EdgeCode, EdgeError
 from holdfast.http.routes.keys import Me, me
 from holdfast.http.routing import Answer, AnyCall, Call, Given, NoQuery, Paged, Route, Subject
 from holdfast.http.tokens import InvalidTokenError
-from holdfast.kernel.actor import RequestContext
 
 _log = logging.getLogger("holdfast.http.access")
 _LOGIN_LASTS: Final = timedelta(minutes=10)
@@ -112,7 +111,7 @@ async def leave_session(call: Call[NoQuery, None]) -> Answer:
     """Leave: the session ends, here and everywhere. For those who came with a key or a token nothing ends."""
     kind, _, identity = call.identity.credential.partition(":")
     if kind == "session":  # It is theirs whichever part of the tenant the page looks at.
-        whole = RequestContext(tenant=call.identity.tenant, actor=call.identity.actor, trace=call.trace)
+        whole = msgspec.structs.replace(call.identity, partition="").context(call.trace)
         await call.engine.acting(whole).sessions.end(identity)
         call.server.door.forget()
     return Answer(cookies=(cookies.dropped(cookies.SESSION, is_secure=call.is_secure),))
@@ -170,9 +169,7 @@ async def end_session(call: Call[NoQuery, None]) -> Session:
 
 
 async def _opened(call: AnyCall, identity: Identity, status: int = 200) -> Answer:
-    context = RequestContext(
-        tenant=identity.tenant, partition=identity.partition, actor=identity.actor, trace=call.trace
-    )
+    context = identity.context(call.trace)
     lifetime = call.server.options.session_lifetime
     most = call.server.options.sessions_per_credential
     made = await call.engine.acting(context).sessions.open(credential=identity.credential, lifetime=lifetime, most=most)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast, get_args
 
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.advancing import inactive
+from holdfast.machine.runs.candidates import may_all, person, was_asked
 from holdfast.machine.runs.document_commands import CreateDocument, DocumentCommand
-from holdfast.machine.runs.law import start_refusal
+from holdfast.machine.runs.law import READ, start_refusal
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import is_undone
 from holdfast.machine.runs.nodes.events import decline
@@ -19,7 +22,7 @@ from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.repair_commands import ForkWorkflow, Repair
 from holdfast.machine.runs.rollback import is_awaited, stopped, work_of
 from holdfast.machine.runs.state import Data, State
-from holdfast.machine.runs.tasks import TASK_COMMANDS
+from holdfast.machine.runs.tasks import ADD_APPROVER, ESCALATE, REASSIGN, TASK_COMMANDS, WITHDRAW
 from holdfast.machine.runs.transitions import ended
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.votes import repeated_outcome
@@ -35,6 +38,8 @@ LATE = Ignored(reason="nobody waits for this any more")
 _STARTS = (c.StartWorkflow, ForkWorkflow, CreateDocument)
 _SEEING = (c.AnswerStep, c.AdvanceProcess, c.CancelWorkflow)
 """What may be asked by somebody who says which state of the run they have seen."""
+_QUESTIONS = (c.AnswerStep, *TASK_COMMANDS)
+"""What is done to questions."""
 _OPERATIONS = (
     c.CancelWorkflow,
     c.AbortWorkflow,
@@ -63,11 +68,41 @@ def refusal_of(routes: GraphIndex, state: State, command: c.Command, moment: Mom
         return inactive(routes, state, command, moment)
     if state.resumed is not None and is_repeated(state.resumed, command):
         return REPEATED
-    if isinstance(command, c.AnswerStep) and command.step in state.decided:
-        return _answered_before(state, command, moment)
+    if isinstance(command, _QUESTIONS) and (answer := _to_question(state, command, moment)) is not None:
+        return answer
     if not state.is_terminal or isinstance(command, c.RetryCompensation | c.EndNotice) or _frees(state, command):
         return None
     return _after_end(routes, state, command, moment)
+
+
+def _to_question(state: State, command: c.AnswerStep | c.TaskCommand, moment: Moment) -> Answer | None:
+    """The answer to what is done to a question that is answered. Whoever has no part in it learns nothing of it."""
+    if not _is_concerned(state, command.step, moment.actor):
+        told = f"{moment.actor.id!r} may not do this to step {command.step}: that is for those who are asked there"
+        return refused(Refusal.NOT_ALLOWED, told)
+    if isinstance(command, c.AnswerStep) and command.step in state.decided:
+        return _answered_before(state, command, moment)
+    return None
+
+
+def _is_concerned(state: State, number: int, actor: Actor) -> bool:
+    """Whether an actor may learn how a question stands. Of one that is open the question itself says who may do what."""
+    if (
+        number in state.open
+        or may_all(actor)
+        or any(map(actor.may, (READ, REASSIGN, ADD_APPROVER, WITHDRAW, ESCALATE)))
+    ):
+        return True
+    names = {actor.id, person(actor)}
+    if state.requester in names or (state.document is not None and state.document.authors() & names):
+        return True
+    known, asked = state.decided.get(number), state.asked.get(number)
+    if known is None or not asked:  # Nothing is remembered that anybody could be told, or anybody was asked.
+        return True
+    given = cast("list[Data]", known.get("decisions", [known]))
+    if any(names & {each["decided_by"], each.get("on_behalf_of", "")} for each in given):
+        return True
+    return any(map(partial(was_asked, actor), asked))
 
 
 def _after_end(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer:

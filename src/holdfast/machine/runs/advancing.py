@@ -9,7 +9,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.commands import AdvanceProcess, AnswerStep
-from holdfast.machine.runs.law import answer_refusal
+from holdfast.machine.runs.entitlement import decider_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import AGAIN, may_be_repeated
 from holdfast.machine.runs.state import State, Step
@@ -54,7 +54,7 @@ def advance(turn: Turn, command: AdvanceProcess, *, answer: Answering) -> Answer
 
 
 def _outdated(turn: Turn, expected: int, asking: Step | None) -> Rejection | None:
-    barred = None if asking is None else answer_refusal(turn.routes, turn.state, asking, turn.moment.actor)
+    barred = None if asking is None else decider_refusal(turn, asking)
     if barred is not None or expected == turn.moment.commits:
         return barred
     told = f"it has version {turn.moment.commits} by now, not {expected}; look at it again"

@@ -8,11 +8,12 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.question import Given, Question, Seat, begun
+from holdfast.machine.runs.question import Given, Question, Seat, begun, shown
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import State, Step
 
 _EVERYTHING = "*"
+_ROLE, _MAY = "role:", "may:"
 
 
 def question_of(routes: GraphIndex, state: State, step: Step) -> Question:
@@ -37,14 +38,21 @@ def person(actor: Actor) -> str:
 
 
 def seat_of(question: Question, actor: Actor) -> int:
-    """The place from which an actor can decide, counted from one; 0 if there is none. His own comes before that of a role."""
-    name, by_role = person(actor), 0
+    """The place from which an actor is asked, counted from one; 0 if there is none. His own comes before that of a role."""
+    return next((place for place, _ in candidates_of(question, actor)), 0)
+
+
+def candidates_of(question: Question, actor: Actor) -> list[tuple[int, Seat]]:
+    """The free places from which an actor is asked, his own before those of roles. Whether they still entitle him, `entitlement` says."""
+    name = person(actor)
+    own, by_role = list[tuple[int, Seat]](), list[tuple[int, Seat]]()
     for place, seat in enumerate(question.seats, 1):
         if seat.given is None and not seat.is_out:
             if _is(seat, name):
-                return place
-            by_role = by_role or (place if _has_role(seat, actor) else 0)
-    return by_role
+                own.append((place, seat))
+            elif _has_role(seat, actor):
+                by_role.append((place, seat))
+    return own + by_role
 
 
 def decision_by(question: Question, actor: Actor) -> Given | None:
@@ -61,6 +69,24 @@ def last_decision(question: Question, actor: Actor) -> Given | None:
 def is_open_to_all(op: Human, question: Question) -> bool:
     """Whether anybody may answer who has the capability of the node."""
     return not op.all_asks and not op.chain and all(seat.is_extra for seat in question.seats)
+
+
+def asked_in(op: Human, capability: str, question: Question) -> list[str]:
+    """All who have a part in a question, to be remembered: names, `role:<name>`, and `may:<capability>` where anybody may answer who has one."""
+    seats = question.seats
+    names = [name for seat in seats for name in (shown(seat.person), seat.person.for_, *seat.hands) if name]
+    if is_open_to_all(op, question):
+        names = [*names, f"{_MAY}{capability}"] if capability else []
+    return list(dict.fromkeys(names))
+
+
+def was_asked(actor: Actor, asked: str) -> bool:
+    """Whether an actor is one of those who are remembered so."""
+    if asked.startswith(_MAY):
+        return actor.may(asked.removeprefix(_MAY))
+    if asked.startswith(_ROLE):
+        return asked.removeprefix(_ROLE) in actor.roles
+    return asked in {actor.id, person(actor)}
 
 
 def candidate_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:

@@ -28,6 +28,7 @@ from holdfast.machine.runs.document_commands import (
     SwitchWorkflow,
 )
 from holdfast.machine.runs.ending import abort
+from holdfast.machine.runs.entitlement import decider_refusal
 from holdfast.machine.runs.events import (
     ChildUndone,
     HandlerMissing,
@@ -39,7 +40,7 @@ from holdfast.machine.runs.events import (
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.forking import fork
 from holdfast.machine.runs.lateness import late_refusal
-from holdfast.machine.runs.law import answer_refusal, repair_refusal, requeue_refusal, stop_refusal
+from holdfast.machine.runs.law import repair_refusal, requeue_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.mutations import mutate
 from holdfast.machine.runs.nodes import kind_of
@@ -241,8 +242,7 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
         return repeat(turn, step, command)
     if step is None or node is None or not node.op.answers:
         return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
-    barred = answer_refusal(turn.routes, turn.state, step, turn.moment.actor)
-    barred = barred or late_refusal(turn, step, "this answer")
+    barred = decider_refusal(turn, step) or late_refusal(turn, step, "this answer")
     if barred is not None:
         return barred
     outcome = outcome_of(node, command)

@@ -31,6 +31,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """Why it is them, in words: `role finance`, `manager of ann`, `added by bob`."""
     for_: str = msgspec.field(default="", name="for")
     """Whom they stand in for; empty if they are asked themselves."""
+    role: str = ""
+    """The role by which one is asked who is asked by name, or by which the one they stand in for is: it has to hold when they decide."""
 
 
 class _Errand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -316,8 +316,11 @@ def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     if routes.tells_deciders_apart:
         task_folds.note_deciders(routes, state, event)
     state.decided[event.step] = task_folds.kept_answer(routes, state, event)
+    task_folds.note_asked(routes, state, event)
     if len(state.decided) > MOST_DECIDED:
-        del state.decided[next(iter(state.decided))]
+        oldest = next(iter(state.decided))
+        del state.decided[oldest]
+        state.asked.pop(oldest, None)
 
 
 def _timed_out(routes: GraphIndex, state: State, event: e.TimedOut) -> None:

@@ -73,6 +73,8 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     stages: list[Stage] = []
     chain_version: str = ""
     claimed_by: str = ""
+    claimed_role: str = ""
+    """The role of the directory by which that one was asked; empty if they are asked by name, or their request said the role."""
     decisions: int = 0
     """How many were given so far, those that were withdrawn included."""
     comments: int = 0

@@ -248,6 +248,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Until when the events are kept that it has had, by their ids: it takes none of them again."""
     decided: dict[int, Data] = {}
     """What people and the world have answered, by step; the last ones."""
+    asked: dict[int, list[str]] = {}
+    """Who was asked what people have answered, by step, as `role:<name>` or by name: nobody else is told what came of it."""
     questions: dict[int, Question] = {}
     """Open questions to people that something has happened to, or whose people had to be found, by step."""
     deciders: dict[str, list[str]] = {}

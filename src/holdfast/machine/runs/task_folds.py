@@ -9,6 +9,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach
 from holdfast.machine.runs.answers import Data, decision_of
+from holdfast.machine.runs.candidates import asked_in, question_of
 from holdfast.machine.runs.holding import put_off
 from holdfast.machine.runs.question import Given, Question, Seat, begun, newcomers
 from holdfast.machine.runs.state import State
@@ -26,6 +27,16 @@ def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> No
         names += [given.actor, given.on_behalf_of]
     known = state.deciders.setdefault(step.node, [])
     known += [name for name in dict.fromkeys(names) if name and name not in known]
+
+
+def note_asked(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
+    """Remember who was asked what is answered now, and for whom it was answered."""
+    step = state.open[event.step]
+    node = routes.node(step.node)
+    if isinstance(node.op, Human):
+        names = asked_in(node.op, node.capability, question_of(routes, state, step))
+        if names:
+            state.asked[event.step] = list(dict.fromkeys([*names, *filter(None, [event.on_behalf_of])]))
 
 
 def kept_answer(routes: GraphIndex, state: State, event: e.StepAnswered) -> Data:
@@ -124,7 +135,8 @@ def _withdrawn(routes: GraphIndex, state: State, event: e.DecisionWithdrawn) -> 
 
 
 def _claimed(routes: GraphIndex, state: State, event: e.TaskClaimed) -> None:
-    _question(routes, state, event.step).claimed_by = event.by
+    question = _question(routes, state, event.step)
+    question.claimed_by, question.claimed_role = event.by, event.role
 
 
 def _released(routes: GraphIndex, state: State, event: e.TaskReleased) -> None:

@@ -14,7 +14,6 @@ from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import decision_of, is_within, merged, too_large
 from holdfast.machine.runs.asking import MOST_PEOPLE
 from holdfast.machine.runs.candidates import (
-    claim_refusal,
     decision_by,
     is_open_to_all,
     last_decision,
@@ -26,6 +25,7 @@ from holdfast.machine.runs.candidates import (
     seat_of,
     separation_refusal,
 )
+from holdfast.machine.runs.entitlement import decider_refusal, role_of, seat_for, unclaimed_refusal
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.events import (
     ApproverAdded,
@@ -96,20 +96,23 @@ def _claim(task: _Task, command: c.ClaimTask) -> Answer | None:
     barred = separation_refusal(turn.routes, turn.state, step, task.actor)
     if barred is not None:
         return barred
-    turn.emit(TaskClaimed(step=step.number, by=person(task.actor)))
+    turn.emit(TaskClaimed(step=step.number, by=person(task.actor), role=role_of(turn, question)))
     return None
 
 
 def _unfit_refusal(task: _Task, command: c.ClaimTask | c.DelegateTask) -> Rejection | None:
     """Why somebody has no part in a question that could be taken or handed on: not asked, or another one has taken it."""
-    turn, step, _, question = task
-    barred = answer_refusal(turn.routes, turn.state, step, task.actor)
-    barred = barred or claim_refusal(question, step.node, task.actor, lapsed=command.lapsed)
+    turn, step = task.turn, task.step
+    barred = decider_refusal(turn, step) or unclaimed_refusal(turn, step, lapsed=command.lapsed)
     return barred or late_refusal(turn, step, "this")
 
 
 def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
     turn, step, _, question = task
+    if question.claimed_by != person(task.actor) and not task.actor.may(REASSIGN):
+        barred = answer_refusal(turn.routes, turn.state, step, task.actor)
+        if barred is not None:
+            return barred
     if not question.claimed_by:
         return Ignored(reason="nobody has claimed it")
     if question.claimed_by != person(task.actor):
@@ -125,7 +128,7 @@ def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
     barred = _unfit_refusal(task, command)
     if barred is not None or not op.delegable:
         return barred or not_delegable(step.node)
-    seat = seat_of(question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)
+    seat = seat_for(task.turn, question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)
     if not seat:
         return _nobody(task, "there is no place of yours to hand on")
     held, named = question.seats[seat - 1], person_named(command.to, via="")
@@ -139,7 +142,13 @@ def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
     if named.name in held.hands or named.name == held.person.for_:
         told = f"{named.name!r} has handed {step.node!r} on already; delegate it to somebody else"
         return refused(Refusal.DELEGATION_CIRCLE, told)
-    heir = Person(name=named.name, weight=held.person.weight, via=f"delegated by {by}", for_=held.person.for_ or by)
+    heir = Person(
+        name=named.name,
+        weight=held.person.weight,
+        via=f"delegated by {by}",
+        for_=held.person.for_ or by,
+        role=role_of(task.turn, question),
+    )
     refusal = _newcomer_refusal(task, heir)
     if refusal is None:
         _hand(task, TaskDelegated(step=step.number, seat=seat, person=heir, by=by, reason=command.reason))
@@ -182,7 +191,7 @@ def _taken_back(seat: Seat, giver: str) -> Person:
     """Whoever has handed a place on, as they had it: for whomever they stood in there themselves."""
     held = seat.person
     for_ = "" if held.for_ == giver else held.for_
-    return Person(name=giver, weight=held.weight, via=f"taken back from {held.name}", for_=for_)
+    return Person(name=giver, weight=held.weight, via=f"taken back from {held.name}", for_=for_, role=held.role)
 
 
 def _add_approver(task: _Task, command: c.AddApprover) -> Answer | None:
@@ -267,7 +276,7 @@ def _escalation_refusal(task: _Task) -> Rejection | None:
         return barred or separation_refusal(turn.routes, turn.state, step, task.actor)
     if turn.state.requester and person(task.actor) == turn.state.requester:
         return None
-    if answer_refusal(turn.routes, turn.state, step, task.actor) is None:
+    if decider_refusal(turn, step) is None:
         return None
     return task_refusal(task.actor, ESCALATE, f"escalate {step.node!r}")
 
@@ -277,8 +286,9 @@ def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | Non
     who = person(task.actor)
     seat = next((place for place, each in question.asked if each.decider == who), 0)
     if not seat:
+        barred = answer_refusal(turn.routes, turn.state, step, task.actor)
         told = f"{task.actor.id!r} has no decision on {step.node!r} that could be withdrawn"
-        return refused(Refusal.NOTHING_DECIDED, told)
+        return barred or refused(Refusal.NOTHING_DECIDED, told)
     turn.emit(DecisionWithdrawn(step=step.number, seat=seat, actor=task.actor.id, reason=command.reason))
     return None
 

@@ -231,7 +231,8 @@ def asking_of(each: Submission, tracked: CachedInstance | None = None) -> Asking
         request=each.asked or each.request,
         tenant=each.address.tenant,
         definition=each.address.definition if tracked is None else tracked.header.definition,
-        requires=each.requires,
+        stands_in=each.stands_in,
+        vouched=each.vouched,
     )
 
 

@@ -40,6 +40,32 @@ class Authorised(NamedTuple):
     gates: tuple[Gate, ...] = ()
 
 
+class StandsIn(NamedTuple):
+    """For whom the actor acts by a delegation of the directory, as the front end has found out; the commit checks it."""
+
+    name: str
+    roles: frozenset[str] = frozenset()
+    """The roles by which that one is asked; empty if by name."""
+
+
+class Vouched(msgspec.Struct, frozen=True, kw_only=True):
+    """What a directory of the host has said of an actor, for this very command."""
+
+    at: datetime
+    roles: frozenset[str] = frozenset()
+    directory: str = ""
+    """The class of the directory."""
+
+
+class Acting(NamedTuple):
+    """For whom a command is carried out."""
+
+    asked: RequestContext
+    """The request as its caller made it."""
+    stands_in: StandsIn | None = None
+    vouched: Vouched | None = None
+
+
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """Who wants to have a command carried out, as the caller said it."""
 
@@ -48,8 +74,9 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """Of the instance, whatever the request says."""
     definition: str = ""
     """Of the instance; empty if the address does not name it."""
-    requires: tuple[str, ...] = ()
-    """Capabilities that the front end demands, whatever the decider does."""
+    stands_in: StandsIn | None = None
+    vouched: Vouched | None = None
+    """What the host's directory has said; None if it was not asked."""
 
 
 class FactSource(Protocol):

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
 from holdfast.errors import ConflictError, ReusedIdError, StoppedError
-from holdfast.kernel.actor import RequestContext
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.committer import Committer
+from holdfast.runtime.commit.facts import Acting
 from holdfast.runtime.commit.queues import CommitQueues
 from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, is_same, receipted
 from holdfast.store.port import LostRaceError, Parts, Store, Unit, Writer
@@ -57,7 +57,7 @@ class Joint:
         address: Address,
         command: object,
         *,
-        request: RequestContext,
+        by: Acting,
         comment: str = "",
         receipt: ReceiptKey | None = None,
         said: object = None,
@@ -70,7 +70,9 @@ class Joint:
             command=command,
             cause=receipted(self._next_cause(), receipt),
             settled=_ignore,
-            request=request,
+            request=by.asked,
+            stands_in=by.stands_in,
+            vouched=by.vouched,
             comment=comment,
             receipt=receipt,
             digest=b"" if receipt is None else digest_of(address, command if said is None else said),

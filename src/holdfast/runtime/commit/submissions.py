@@ -17,6 +17,7 @@ from holdfast.kernel.defaults import beyond_defaults
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import wire_name
+from holdfast.runtime.commit.facts import StandsIn, Vouched
 from holdfast.runtime.companions import CommandFacts, Companions, Passage
 from holdfast.runtime.mishaps import code_of, describe
 from holdfast.runtime.telemetry import CommandRefused
@@ -111,8 +112,10 @@ class Submission(msgspec.Struct, kw_only=True, eq=False):
     """For whom it is asked, with the rights that the actor had when it was last decided. Whose instance it is about the address tells, whatever tenant is named here."""
     asked: RequestContext | None = None
     """The same as the caller said it; None as long as it was not decided, and for the engine itself."""
-    requires: tuple[str, ...] = ()
-    """Capabilities that the front end demands of the actor, whatever the decider does."""
+    stands_in: StandsIn | None = None
+    """For whom the actor acts by a delegation; None if for themselves, or as the request says."""
+    vouched: Vouched | None = None
+    """What the host's directory has said of the actor; None if there is no such directory, or nobody has asked it."""
     comment: str = ""
     receipt: ReceiptKey | None = None
     """Makes the command idempotent for its caller."""

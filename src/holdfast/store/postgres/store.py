@@ -34,6 +34,7 @@ from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.directory import PostgresPeople
 from holdfast.store.postgres.editions import CHAINS, CHARTERS, PostgresEditions
 from holdfast.store.postgres.expiries import PostgresExpiries
+from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.incidents import PostgresIncidents
@@ -134,6 +135,12 @@ class PostgresParts:
     def access(self) -> PostgresAccess:
         """For those who come with keys, and for whoever looks after these."""
         return PostgresAccess(self._next_line())
+
+    @contextmanager
+    def together(self) -> Iterator[PostgresFacts]:
+        """One transaction on the line of these parts."""
+        with self._next_line().transaction() as connection:
+            yield PostgresFacts(HeldLine(connection, ""))
 
 
 class PostgresLine(PostgresParts):

@@ -125,6 +125,8 @@ class _Here(threading.local):
 
     reader: sqlite3.Connection | None = None
     """With which it reads."""
+    writer: sqlite3.Connection | None = None
+    """With which it does several things in one transaction."""
 
 
 _entered: ContextVar[tuple[str, ...]] = ContextVar("entered", default=())
@@ -181,7 +183,11 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that may write: committed at the end of the block, rolled back when it raises."""
+        """A transaction that may write: committed at the end of the block, rolled back when it raises. Inside `together` it is a part of that."""
+        if self._here.writer is not None:
+            with translated(self.url):
+                yield self._here.writer
+            return
         check_haste()
         self.refuse_inside()
         with self._lock, translated(self.url):
@@ -198,6 +204,16 @@ class Database:
             finally:
                 if self._is_marked:
                     self._replace_writer()
+
+    @contextmanager
+    def together(self) -> Iterator[sqlite3.Connection]:
+        """One transaction for all that the present thread reads and writes in the block. What raises in it undoes all of it."""
+        with self.writing() as connection:
+            self._here.writer = connection
+            try:
+                yield connection
+            finally:
+                self._here.writer = None
 
     @contextmanager
     def lending(self, loan: Loan, limit: float | None) -> Iterator[LentConnection]:
@@ -265,6 +281,10 @@ class Database:
         In memory there is one connection, so readers take turns with the writer.
         """
         check_haste()
+        if self._here.writer is not None:
+            with translated(self.url):
+                yield self._here.writer
+            return
         if not self._path:
             if not self._lock.is_mine:
                 self.refuse_inside()

@@ -24,6 +24,7 @@ from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.directory import SQLitePeople
 from holdfast.store.sqlite.editions import CHAINS, CHARTERS, SQLiteEditions
 from holdfast.store.sqlite.expiries import SQLiteExpiries
+from holdfast.store.sqlite.facts import SQLiteFacts
 from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.incidents import SQLiteIncidents
@@ -122,6 +123,12 @@ class SQLiteParts:
     def access(self) -> SQLiteAccess:
         """For those who come with keys, and for whoever looks after these."""
         return SQLiteAccess(self._database)
+
+    @contextmanager
+    def together(self) -> Iterator[SQLiteFacts]:
+        """One transaction of the writer."""
+        with self._database.together() as connection:
+            yield SQLiteFacts(connection)
 
     def close(self) -> None:
         """Nothing to let go of: the connections are the file's."""

@@ -97,6 +97,8 @@ class TaskClaimed(Happening, frozen=True, kw_only=True):
 
     step: int
     by: str
+    role: str = ""
+    """The role of the directory by which they are asked; empty if by name, or if their request says the role."""
 
 
 @message(name="task_released")

@@ -24,7 +24,6 @@ from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reas
 from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
 from holdfast.machine.runs.asking import ask, look_up
 from holdfast.machine.runs.candidates import (
-    claim_refusal,
     decision_by,
     last_decision,
     question_of,
@@ -33,6 +32,7 @@ from holdfast.machine.runs.candidates import (
 )
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import conclude
+from holdfast.machine.runs.entitlement import seat_for, unclaimed_refusal
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
 from holdfast.machine.runs.leaving import May, is_barred, pass_through, value_of
@@ -189,10 +189,10 @@ def _repeated(turn: Turn, step: Step, command: AnswerStep, data: object) -> Answ
 
 def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     """Why somebody who is asked cannot decide so."""
-    op, question = _asked(turn, step)
+    op, _ = _asked(turn, step)
     actor = turn.moment.actor
     barred = (
-        claim_refusal(question, step.node, actor, lapsed=command.lapsed)
+        unclaimed_refusal(turn, step, lapsed=command.lapsed)
         or separation_refusal(turn.routes, turn.state, step, actor)
         or _stale(turn, step, command)
     )
@@ -214,7 +214,7 @@ def _stale(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
 
 def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
     op, question = _asked(turn, step)
-    event, seat = answer_of(turn, step, command, data), seat_of(question, turn.moment.actor)
+    event, seat = answer_of(turn, step, command, data), seat_for(turn, question, turn.moment.actor)
     if seat:
         stands_for = question.seats[seat - 1].person.for_
         event = msgspec.structs.replace(event, on_behalf_of=event.on_behalf_of or stands_for)

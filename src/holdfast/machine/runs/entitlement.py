@@ -1,0 +1,111 @@
+"""Whether those who are asked may still decide: their role, whoever handed the question to them, and whoever has claimed it.
+
+People are asked when a question is put, and decide later. What entitles them is read in the commit that takes their decision.
+"""
+
+from __future__ import annotations
+
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import Rejection
+from holdfast.kernel.facts import PersonFact, person_fact
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.runs.candidates import candidates_of, claim_refusal, may_all, question_of
+from holdfast.machine.runs.law import answer_refusal
+from holdfast.machine.runs.question import Question, Seat
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.state import Step
+from holdfast.machine.runs.turn import Turn
+
+
+def decider_refusal(turn: Turn, step: Step) -> Rejection | None:
+    """Why the actor may not decide an open step now: not asked, or not entitled any more."""
+    actor = turn.moment.actor
+    barred = answer_refusal(turn.routes, turn.state, step, actor)
+    if barred is not None or not isinstance(turn.routes.node(step.node).op, Human) or may_all(actor):
+        return barred
+    question = question_of(turn.routes, turn.state, step)
+    if seat_for(turn, question, actor):
+        return None
+    lapses = [lapse_of(turn, each, actor) for _, each in candidates_of(question, actor)]
+    if not lapses:
+        return None  # They are no candidate by a seat: they have decided before, or anybody may.
+    told = "another one who is asked has to decide it, or it has to be reassigned"
+    return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {step.node!r}: {lapses[0]}; {told}")
+
+
+def seat_for(turn: Turn, question: Question, actor: Actor) -> int:
+    """The place from which the actor can decide now, counted from one; 0 if there is none. Their own comes before that of a role."""
+    found = candidates_of(question, actor)
+    return next((place for place, seat in found if may_all(actor) or not lapse_of(turn, seat, actor)), 0)
+
+
+def lapse_of(turn: Turn, seat: Seat, actor: Actor) -> str:
+    """Why a place does not entitle any more; empty if it does."""
+    asked = seat.person
+    if asked.kind == "role":
+        return ""
+    owner = asked.for_ or asked.name
+    if asked.role and not _has_role(turn, owner, asked.role, actor):
+        return f"{owner!r} was asked as holder of the role {asked.role!r}, and does not have it any more"
+    for giver in seat.hands:
+        known = _known(turn, giver)
+        if known is not None and not known.is_active:
+            return f"{giver!r} has delegated it, and is deactivated by now"
+    if asked.for_ and not seat.hands and not _stands_in(turn, seat):
+        return f"{asked.name!r} was asked in the place of {asked.for_!r}, and does not stand in for them any more"
+    return ""
+
+
+def unclaimed_refusal(turn: Turn, step: Step, *, lapsed: str) -> Rejection | None:
+    """Why the actor cannot decide what another has claimed. A claim of somebody who cannot decide any more keeps nobody out."""
+    question = question_of(turn.routes, turn.state, step)
+    barred = claim_refusal(question, step.node, turn.moment.actor, lapsed=lapsed)
+    return None if barred is not None and _has_lapsed(turn, question) else barred
+
+
+def role_of(turn: Turn, question: Question) -> str:
+    """The role that the directory grants to the actor and by which they are asked; empty if they are asked by name, or the request says the role."""
+    actor, brought = turn.moment.actor, turn.moment.asked.actor.roles
+    place = seat_for(turn, question, actor)
+    asked = question.seats[place - 1].person if place else None
+    if asked is None:
+        return ""
+    role = asked.name if asked.kind == "role" else asked.role
+    return role if role and role not in brought else ""
+
+
+def _has_lapsed(turn: Turn, question: Question) -> bool:
+    known = _known(turn, question.claimed_by)
+    if known is None:
+        return False
+    if question.claimed_role and question.claimed_role not in known.roles:
+        return True
+    is_here = known.is_active and not known.is_away
+    return not is_here and not any(
+        each.is_here and each.role == "" and each.definition in {"", turn.routes.graph.name} for each in known.stand_ins
+    )
+
+
+def _has_role(turn: Turn, owner: str, role: str, actor: Actor) -> bool:
+    if owner == actor.id:
+        return role in actor.roles
+    known = _known(turn, owner)
+    return known is None or role in known.roles
+
+
+def _stands_in(turn: Turn, seat: Seat) -> bool:
+    asked = seat.person
+    known = _known(turn, asked.for_)
+    if known is None:
+        return True
+    return any(
+        each.to == asked.name and each.role in {"", asked.role} and each.definition in {"", turn.routes.graph.name}
+        for each in known.stand_ins
+    )
+
+
+def _known(turn: Turn, name: str) -> PersonFact | None:
+    """What the directory has of a person; None if it has nobody, or cannot be asked in a commit."""
+    found = turn.fact(person_fact(name)).value
+    assert isinstance(found, PersonFact)
+    return found if found.is_kept and not found.is_elsewhere else None

@@ -1,0 +1,123 @@
+"""Who may act, and with which rights, at the moment of acting. Every front end and every kind of actor comes through here.
+
+The rules are in `docs/adr/0066-authority-at-the-moment-of-acting.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from holdfast.errors import ForbiddenError
+from holdfast.kernel.actor import Actor, RequestContext
+from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.people.access import Access, PersonRows
+from holdfast.people.capabilities import CapabilityResolver, with_capabilities
+from holdfast.people.refusals import PeopleRefusal, forbidden
+from holdfast.runtime.commit.facts import Asking
+
+
+def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityResolver], now: datetime) -> RequestContext:
+    """Returns the request with the rights that its actor has now. Raises ForbiddenError if the actor may not act.
+
+    Roles are those of the request and those that the directory grants. Capabilities are those of the request and those that resolvers
+    and the front end give to these roles. What is done later in an actor's name has what the engine can look up, and nothing else,
+    where the engine can look it up.
+    """
+    request = replace(asking.request, tenant=asking.tenant)
+    actor = request.actor
+    _check_credential(access, request, now)
+    rows = access.person(actor.id, now)
+    if not rows.is_active:
+        raise forbidden(PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to")
+    actor = _brought(request, rows, resolvers, now)
+    granted = rows.roles(now)
+    if asking.stands_in is not None:
+        actor = _standing_in(access, actor, asking, now)
+    if granted - actor.roles:
+        actor = replace(actor, roles=actor.roles | granted)
+    known = with_capabilities(resolvers, replace(request, actor=actor))
+    actor = _with_roles_of_front_end(known)
+    _check_needs(actor, sorted(request.needs))
+    return known if actor is known.actor else replace(known, actor=actor)
+
+
+def _brought(
+    request: RequestContext, rows: PersonRows, resolvers: Sequence[CapabilityResolver], now: datetime
+) -> Actor:
+    """Returns the actor with what came with the request, as far as that still counts."""
+    actor = request.actor
+    if not request.is_late or actor.key:
+        return actor
+    is_over = actor.until is not None and now >= actor.until
+    can_be_looked_up = rows.principal is not None and bool(resolvers)
+    if is_over or can_be_looked_up:
+        return replace(actor, roles=frozenset(), capabilities=frozenset())
+    return actor
+
+
+def _check_credential(access: Access, request: RequestContext, now: datetime) -> None:
+    actor = request.actor
+    if request.expires_at is not None and now >= request.expires_at and not request.is_late:
+        raise _ended(f"the credential of {actor.id!r} has expired")
+    if actor.key:
+        _check_key(access, actor, request, now)
+    if request.session and not request.is_late:
+        session = access.session(request.session)
+        if session is None or session.ended_at is not None or session.expires_at <= now:
+            raise _ended(f"the session of {actor.id!r} has ended")
+
+
+def _check_key(access: Access, actor: Actor, request: RequestContext, now: datetime) -> None:
+    key = access.key(actor.key)
+    if key is None or key.tenant != request.tenant or key.actor != actor.id:
+        raise _ended(f"{actor.id!r} came with a key that is not theirs")
+    if key.revoked_at is not None:
+        raise _ended(f"the key that {actor.id!r} came with is revoked")
+    if key.expires_at is not None and key.expires_at <= now:
+        raise _ended(f"the key that {actor.id!r} came with has expired")
+    if key.partition not in {"", request.partition}:
+        told = f"the key that {actor.id!r} came with is bound to {key.partition!r}"
+        raise forbidden(PeopleRefusal.OTHER_PARTITION, f"{told}; act in that part of the tenant")
+
+
+def _ended(told: str) -> ForbiddenError:
+    return forbidden(PeopleRefusal.CREDENTIAL_ENDED, f"{told}; come with another one")
+
+
+def _standing_in(access: Access, actor: Actor, asking: Asking, now: datetime) -> Actor:
+    """Returns the actor as they decide for somebody else, if they stand in for them now in workflows of this name."""
+    stands_in, definition = asking.stands_in, asking.definition
+    assert stands_in is not None
+    giver = stands_in.name
+    held = [
+        each
+        for each in access.delegations_to(actor.id, now)
+        if each.giver == giver and each.holds(now) and each.definition in {"", definition}
+    ]
+    theirs = access.person(giver, now).roles(now)
+    lent = {role for role in theirs for each in held if each.role in {"", role}}
+    is_whole = any(not each.role for each in held)
+    if not held or not stands_in.roles <= lent or not (stands_in.roles or is_whole):
+        told = f"{actor.id!r} does not stand in for {giver!r} in this matter any more"
+        raise forbidden(PeopleRefusal.NOT_STANDING_IN, f"{told}; somebody who is asked has to decide")
+    return replace(actor, on_behalf_of=giver, roles=actor.roles | stands_in.roles)
+
+
+def _with_roles_of_front_end(request: RequestContext) -> Actor:
+    actor = request.actor
+    more = (
+        frozenset[str]().union(*(request.role_capabilities.get(role, frozenset()) for role in actor.roles))
+        if request.role_capabilities
+        else None
+    )
+    return actor if not more or more <= actor.capabilities else replace(actor, capabilities=actor.capabilities | more)
+
+
+def _check_needs(actor: Actor, needs: Sequence[str]) -> None:
+    for each in needs:
+        if not actor.may(each):
+            told = f"{actor.id!r} may not do this: that needs the capability {each!r}"
+            raise ForbiddenError(reason=NOT_ALLOWED, message=told)

@@ -1,0 +1,360 @@
+"""Authority counts at the moment of acting: for people who lost a role, for leavers and their keys, and for what they left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from api.world import GENEROUS, Client, problem
+from holdfast import Actor, Calls, ForbiddenError, HoldfastError, RejectedError, RequestContext, Run, Saga, ask
+from holdfast.http import create_app
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+MIGHTY = frozenset({"*"})
+
+
+def office(place: Place, **asks: object) -> ManualEngine:
+    """Ann and Bob do finance, Cat does nothing in particular; `ask` asks finance, `paid` waits for a signal."""
+    engine = place.engine()
+    engine.register(Saga("ask").human("sign", **(asks or {"role": "finance"})).wait_for("w", signal="x").build())  # type: ignore[arg-type]
+    engine.register(Saga("paid").wait_for("wait", signal="paid").build())
+    for name in ("ann", "bob", "cat"):
+        engine.directory.put(name)
+    for name in ("ann", "bob"):
+        engine.directory.grant(name, "finance")
+    return engine
+
+
+def asked(engine: ManualEngine) -> tuple[Run[object], str]:
+    """A run that asks finance, and its question."""
+    run = engine.start("ask")
+    engine.drain()
+    return run, run.tasks()[0].step_id
+
+
+@contextmanager
+def bearer(engine: ManualEngine, secret: str) -> Iterator[Client]:
+    """Somebody who comes with this credential over HTTP."""
+    client = Client(create_app(engine, GENEROUS), secret)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def client_of(
+    engine: ManualEngine, actor: str, capabilities: Sequence[str] = ("*",), partition: str = ""
+) -> AbstractContextManager[Client]:
+    """Somebody who comes with a new key."""
+    made = engine.keys.create("key", actor=actor, kind="user", capabilities=capabilities, partition=partition)
+    return bearer(engine, made.secret)
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """Why a call is refused."""
+    with pytest.raises((ForbiddenError, RejectedError)) as refused:
+        call()
+    return refused.value.reason
+
+
+# -- people who lost the role by which they were asked
+
+
+@pytest.mark.row("R-080", "E-664")
+@pytest.mark.parametrize("pick", ["any", "all", "in_turn"])
+def test_whoever_lost_the_role_does_not_decide_however_they_were_picked(place: Place, pick: str) -> None:
+    """People who were asked as holders of a role decide while they have it: picked ones too. Granted again, they decide again."""
+    engine = office(place, ask=ask("role:finance", pick=pick), agree="any")  # type: ignore[arg-type]
+    run, question = asked(engine)
+    engine.directory.revoke("ann", "finance")
+    before = len(run.history())
+    ann = engine.acting("ann").tasks
+    for deed in (
+        lambda: ann.approve(question),
+        lambda: ann.claim(question),
+        lambda: ann.delegate(question, "cat"),
+    ):
+        assert refusal(deed) == "not_allowed"
+    assert len(run.history()) == before
+    engine.directory.grant("ann", "finance")
+    ann.approve(question)
+    assert len(run.history()) > before
+
+
+@pytest.mark.row("R-080")
+def test_a_person_who_is_asked_by_name_needs_no_role(place: Place) -> None:
+    """Roles count for those who were asked because of them."""
+    engine = office(place, ask=["user:ann"])
+    run, question = asked(engine)
+    engine.directory.revoke("ann", "finance")
+    engine.acting("ann").tasks.approve(question)
+    assert [each.status for each in run.tasks()] == ["decided"]
+
+
+# -- strangers
+
+
+def test_a_stranger_learns_nothing_of_a_question(place: Place) -> None:
+    """A person who is not asked gets the same refusal from an open question and from a decided one, whatever they try; those who were asked are told how it stands."""
+    engine = office(place)
+    _, open_ = asked(engine)
+    _, decided = asked(engine)
+    engine.acting("ann").tasks.approve(decided, comment="the secret reason")
+    told: dict[str, list[tuple[int, str]]] = {}
+    with client_of(engine, "nils", ["task:use"]) as stranger:
+        for question in (open_, decided):
+            for path, body in (
+                ("decide", {"decision": "confirmed"}),
+                ("decide", {"decision": "rejected"}),
+                ("claim", {}),
+                ("release", {}),
+                ("delegate", {"to": "cat"}),
+                ("escalate", {}),
+                ("withdraw-decision", {}),
+                ("comments", {"text": "x"}),
+            ):
+                answer = stranger.post(f"/api/v1/tasks/{question}/{path}", body)
+                assert "'ann'" not in answer.text
+                assert "secret" not in answer.text
+                told.setdefault(f"{path} {body}", []).append((answer.status_code, problem(answer)["code"]))
+    assert {name: said for name, said in told.items() if said != [(403, "not_allowed")] * 2} == {}
+    with pytest.raises(RejectedError, match="'ann'"):
+        engine.acting("bob").tasks.reject(decided)
+
+
+# -- leavers
+
+
+def left(engine: ManualEngine) -> dict[str, Callable[[Calls], object]]:
+    """What leavers might try, each of which they could do while they were there."""
+    run = engine.start("paid")
+    paused = engine.start("paid")
+    paused.pause("hold")
+    key = engine.keys.create("robot", actor="robot", capabilities=["execution:read"]).key
+    engine.schedules.put("s", "paid", every=DAY)
+    engine.drain()
+    return {
+        "start": lambda who: who.start("paid"),
+        "signal": lambda who: who.run(run.id).signal("paid"),
+        "cancel": lambda who: who.run(run.id).cancel("x"),
+        "pause": lambda who: who.run(run.id).pause("x"),
+        "resume": lambda who: who.run(paused.id).resume("x"),
+        "request_resume": lambda who: who.run(paused.id).request_resume("x"),
+        "change_data": lambda who: who.run(run.id).change_data({"a": 1}, reason="x"),
+        "skip": lambda who: who.run(run.id).skip(1, reason="x"),
+        "keys.create": lambda who: who.keys.create("k", actor="cat", capabilities=["*"]),
+        "keys.revoke": lambda who: who.keys.revoke(key),
+        "schedules.put": lambda who: who.schedules.put("t", "paid", every=DAY),
+        "schedules.trigger": lambda who: who.schedules.trigger("s"),
+        "schedules.delete": lambda who: who.schedules.delete("s"),
+        "batches.begin": lambda who: who.batches.begin("cancel", [run.id], reason="x"),
+        "directory.grant": lambda who: who.directory.grant("cat", "finance"),
+        "charters": lambda who: who.charters.publish_settings({"most": 9}),
+        "chains": lambda who: who.chains.publish("c", [{"asks": ["manager"]}]),
+        "pauses.pause": lambda who: who.pauses.pause("paid", reason="x"),
+        "events.publish": lambda who: who.events.publish("happened", "k", {}),
+        "definitions.publish": lambda who: who.definitions.publish({**engine.definitions.data("paid"), "name": "own"}),
+    }
+
+
+def standing(engine: ManualEngine) -> object:
+    """How everything stands that leavers might change."""
+    runs = [(each.id, each.status, len(engine.run(each.id).history())) for each in engine.runs.list().items]
+    kept = (engine.schedules.list(), engine.batches.list(), engine.pauses.list(with_ended=True))
+    said = (engine.charters.list(), engine.chains.list(), engine.definitions.list(), engine.events.list())
+    asked_ = [[each for each in engine.run(run[0]).resume_requests() if not each.error_message] for run in runs]
+    return runs, kept, said, asked_, engine.keys.list(), engine.directory.changes()
+
+
+@pytest.mark.row("E-664")
+def test_a_deactivated_person_does_nothing(place: Place) -> None:
+    """Every call that changes something is refused without a trace, with whatever rights the request comes; activated again, all of them are accepted."""
+    engine = office(place)
+    deeds, ann = left(engine), engine.acting(Actor(id="ann", capabilities=MIGHTY))
+    engine.directory.deactivate("ann")
+    before = standing(engine)
+    assert {name: refusal(partial(deed, ann)) for name, deed in deeds.items()} == dict.fromkeys(deeds, "deactivated")
+    assert standing(engine) == before
+    engine.directory.activate("ann")
+    refused: dict[str, str] = {}
+    for name, deed in deeds.items():
+        try:
+            deed(ann)
+        except ForbiddenError as error:
+            refused[name] = error.reason
+        except HoldfastError:
+            continue  # What is refused for another reason, such as a run that has ended by now, is not refused for want of a right.
+    assert refused == {}
+
+
+def test_the_key_of_a_deactivated_person_opens_nothing(place: Place) -> None:
+    """What comes with a key of a leaver is refused over HTTP, in the commit too: nothing starts, no key is made, nothing is read from the inbox."""
+    engine = office(place)
+    start = {"definition": "paid", "input": {}}
+    with client_of(engine, "ann") as client:
+        assert client.post("/api/v1/executions", start).status_code == 201
+        engine.directory.deactivate("ann")
+        before = standing(engine)
+        for method, path, body in (
+            ("POST", "/api/v1/executions", start),
+            ("POST", "/api/v1/keys", {"name": "x", "actor": "ann", "capabilities": ["execution:start"]}),
+            ("PUT", "/api/v1/directory/people/cat/roles/finance", {}),
+            ("POST", "/api/v1/batches", {"verb": "start", "definition": "paid", "inputs": [{}]}),
+            ("PUT", "/api/v1/schedules/s", {"workflow": "paid", "cron": "0 3 * * *"}),
+        ):
+            answer = client.ask(method, path, json=body)
+            assert (answer.status_code, problem(answer)["code"]) == (403, "deactivated"), answer.text
+    assert standing(engine) == before
+
+
+@pytest.mark.parametrize("end", ["deactivated", "key revoked"])
+def test_what_a_leaver_left_behind_is_not_carried_out(place: Place, end: str) -> None:
+    """A batch, a schedule and a resume request act for who asked for them. They do nothing for a leaver; a batch and a schedule nothing for a revoked key."""
+    engine = office(place)
+    run, paused = engine.start("paid"), engine.start("paid")
+    paused.pause("hold")
+    made = engine.keys.create("a", actor="ann", kind="user", capabilities=["*"])
+    with bearer(engine, made.secret) as client:
+        for method, path, body in (
+            ("POST", "/api/v1/batches", {"verb": "cancel", "runs": [str(run.id)], "reason": "x"}),
+            ("PUT", "/api/v1/schedules/s", {"workflow": "paid", "every_seconds": 3600}),
+        ):
+            assert client.ask(method, path, json=body).is_success
+    if end == "deactivated":
+        engine.acting(Actor(id="ann", capabilities=MIGHTY)).run(paused.id).request_resume("later")
+        engine.directory.deactivate("ann")
+    else:
+        engine.keys.revoke(made.key)
+    engine.advance(2 * HOUR)
+    assert (run.describe().status, paused.describe().status) == ("running", "paused")
+    (batch,) = engine.batches.list()
+    reason = "deactivated" if end == "deactivated" else "revoked"
+    assert [(each.status, reason in each.detail) for each in engine.batches.items(batch.id)] == [("refused", True)]
+    fires = engine.schedules.fires("s")
+    assert fires
+    assert {(each.status, reason in each.detail) for each in fires} == {("refused", True)}
+    assert len(engine.runs.list(definition="paid").items) == 2
+
+
+def test_a_batch_says_nothing_of_runs_that_its_owner_may_not_touch(place: Place) -> None:
+    """An item is refused for want of a right before it is told that the run stands as wanted."""
+    engine = office(place)
+    run = engine.start("paid")
+    run.pause("hold")
+    weak = engine.acting(Actor(id="nils", capabilities=frozenset({"batch:*", "execution:read"})))
+    batch = weak.batches.begin("pause", [run.id])
+    engine.drain()
+    assert [each.status for each in weak.batches.items(batch.id)] == ["refused"]
+
+
+# -- claims and delegated tasks
+
+
+@pytest.mark.parametrize("deed", ["decide", "claim", "delegate"])
+def test_a_claim_ends_with_the_role_by_which_it_was_made(place: Place, deed: str) -> None:
+    """The holder may not decide any more, so the claim keeps nobody out."""
+    engine = office(place)
+    run, question = asked(engine)
+    engine.acting("ann").tasks.claim(question)
+    bob = engine.acting("bob").tasks
+    assert refusal(lambda: bob.approve(question)) == "claimed"
+    engine.directory.revoke("ann", "finance")
+    assert refusal(lambda: engine.acting("ann").tasks.approve(question)) == "not_allowed"
+    match deed:
+        case "decide":
+            bob.approve(question)
+        case "claim":
+            bob.claim(question)
+            assert run.tasks()[0].claimed_by == "bob"
+            bob.approve(question)
+        case _:
+            bob.delegate(question, "cat")
+            engine.acting("cat").tasks.approve(question)
+    assert [each.status for each in run.tasks()] == ["decided"]
+
+
+@pytest.mark.parametrize("end", ["revoked", "deactivated"])
+def test_a_delegated_task_ends_with_the_right_of_whoever_delegated_it(place: Place, end: str) -> None:
+    """The receiver decides for the giver, and no longer than the giver could: they lost the role, or left."""
+    engine = office(place)
+    run, question = asked(engine)
+    engine.acting("ann").tasks.delegate(question, "cat")
+    if end == "revoked":
+        engine.directory.revoke("ann", "finance")
+    else:
+        engine.directory.deactivate("ann")
+    before = len(run.history())
+    cat = engine.acting("cat").tasks
+    for act in (lambda: cat.approve(question), lambda: cat.claim(question), lambda: cat.delegate(question, "bob")):
+        assert refusal(act) == "not_allowed"
+    assert len(run.history()) == before
+    engine.directory.activate("ann")
+    engine.directory.grant("ann", "finance")
+    cat.approve(question)
+    assert run.tasks()[0].decided_by == "cat"
+
+
+# -- requests that are bound to a partition
+
+
+def test_a_request_of_one_partition_changes_nobody(place: Place) -> None:
+    """People are those of the whole tenant: grants, delegations, absences and states are refused to whoever is bound to a part, by Python and by HTTP."""
+    engine = office(place)
+    south = engine.acting(RequestContext(partition="south", actor=Actor(id="cat", capabilities=MIGHTY))).directory
+    before = engine.directory.changes()
+    for deed in (
+        lambda: south.put("dan"),
+        lambda: south.grant("cat", "finance"),
+        lambda: south.revoke("ann", "finance"),
+        lambda: south.deactivate("ann"),
+        lambda: south.activate("ann"),
+        lambda: south.delegate("ann", "cat"),
+        lambda: south.absent("ann"),
+        lambda: south.prefer("ann", off=["mail"]),
+    ):
+        assert refusal(deed) == "not_allowed"
+    with client_of(engine, "cat", partition="south") as client:
+        for path, body in (
+            ("delegations", {"giver": "ann", "to": "cat"}),
+            ("absences", {"person": "ann"}),
+        ):
+            answer = client.post(f"/api/v1/directory/{path}", body)
+            assert (answer.status_code, problem(answer)["code"]) == (403, "not_allowed"), answer.text
+    assert engine.directory.changes() == before
+    south.prefer("cat", off=["mail"])  # What concerns the caller alone is theirs wherever they are.
+    assert len(engine.directory.changes()) == len(before) + 1
+
+
+# -- schedules of others
+
+
+def test_who_triggers_a_schedule_could_start_what_it_starts(place: Place) -> None:
+    """To manage schedules is not to start workflows: trigger and backfill take the right to start, by Python and by HTTP."""
+    engine = place.engine()
+    guarded = Saga("guarded", capability="guarded:start").wait_for("w", signal="x").build()
+    engine.register(guarded)
+    engine.register(Saga("paid").wait_for("wait", signal="paid").build())
+    engine.schedules.put("s", "guarded", every=DAY)
+    engine.schedules.put("open", "paid", every=DAY)
+    now = place.clock.now()
+    weak = engine.acting(Actor(id="nils", capabilities=frozenset({"schedule:*"}))).schedules
+    assert refusal(lambda: weak.trigger("s")) == "not_allowed"
+    assert refusal(lambda: weak.backfill("s", now - 2 * DAY, now)) == "not_allowed"
+    period = {"start": "2029-12-01T00:00:00Z", "end": "2029-12-03T00:00:00Z"}
+    with client_of(engine, "nils", ["schedule:*"]) as client:
+        for name in ("s", "open"):
+            for path, body in (("trigger", {}), ("backfill", period)):
+                answer = client.post(f"/api/v1/schedules/{name}/{path}", body)
+                assert (answer.status_code, problem(answer)["code"]) == (403, "not_permitted"), answer.text
+    engine.drain()
+    assert engine.runs.list().items == []
+    strong = engine.acting(Actor(id="olga", capabilities=frozenset({"schedule:*", "guarded:start"}))).schedules
+    strong.trigger("s")
+    engine.drain()
+    assert len(engine.runs.list().items) == 1
