@@ -363,6 +363,28 @@ def children(tape: Tape) -> None:
     tape.drain()
 
 
+def undone_children(tape: Tape) -> None:
+    """Children that have completed are undone with their parent; one has passed a point of no return, and an operator goes on without it."""
+    stage = Stage()
+    sub = Saga("sub").step("pick", stage.does("pick", {"picked": 1})).on_failure("unpick", stage.does("unpick")).build()
+    sent = (
+        Saga("sent")
+        .step("pick", stage.does("pick"))
+        .on_failure("unpick", stage.does("unpick"))
+        .point_of_no_return("posted")
+        .build()
+    )
+    tape.engine.register(sub).register(sent)
+    for name, child in (("above", sub), ("beyond", sent)):
+        saga = Saga(name).step("order", stage.does("order")).on_failure("revoke", stage.does("revoke"))
+        saga = saga.call("fulfil", child).step("bill", stage.does("bill", BROKEN, BROKEN), attempts=1)
+        tape.engine.register(saga.build())
+        started = tape.engine.acting(OLGA).start(name, {"n": 1})
+        tape.drain()
+    started.resume(reason="sent back by hand")
+    tape.drain()
+
+
 def cancelled(tape: Tape) -> None:
     """A run is cancelled from inside of a branch whose handler still runs, and another one while it waits."""
     stage = Stage()
@@ -687,6 +709,7 @@ SCENARIOS = (
     letters,
     offers,
     children,
+    undone_children,
     cancelled,
     missing,
     overdue,

@@ -62,8 +62,13 @@ def seen_of_machine(host: Host) -> View:
         "timers": {_timer(command): host.due[key] for key, command in host.timers.items()},
         "children": {child.step: (child.asked, child.definition, child.input) for child in host.children},
         "letters": {(row.source, row.number): row.error for row in rows if isinstance(row, DeadLetterRaised)},
-        "told parent": [(told.status, told.result, told.error, told.reason) for told in host.told_parent],
+        "told parent": [_told(told) for told in host.told_parent],
     }
+
+
+def _told(told: c.EndChild) -> tuple[object, ...]:
+    said = (told.status, told.result, told.error, told.reason)
+    return *said, told.is_undoable, told.no_return, told.has_undone
 
 
 def seen_of_reference(run: Reference) -> View:

@@ -296,7 +296,11 @@ class _Maker:
     def call(self, exits: list[Exit], depth: int) -> list[Exit]:
         compensation = self._compensation(0.4)
         name = self._node(
-            "call", g.Call(definition="child"), exits, timeout_ms=self._timeout(), compensation=compensation
+            "call",
+            g.Call(definition="child", detached=self.rng.random() < 0.15),
+            exits,
+            timeout_ms=self._timeout(),
+            compensation=compensation,
         )
         return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.2)]
 

@@ -28,6 +28,7 @@ from holdfast.machine.runs.commands import (
     EndNotice,
     RunStep,
     StartWorkflow,
+    UndoWorkflow,
 )
 from holdfast.machine.runs.errands import Errand, Notify
 from holdfast.machine.runs.events import Event
@@ -66,8 +67,9 @@ class Child:
     definition: str
     input: dict[str, object]
     asked: str = ""
-    """`cancel` or `abort` once its parent wants it to stop."""
+    """`cancel`, `abort` or `undo` once its parent wants it to stop, or undone."""
     has_ended: bool = False
+    has_completed: bool = False
     is_stuck: bool = False
     """Whether it ended without being undone."""
 
@@ -188,6 +190,10 @@ class Host:
                 self._child(message.instance).asked = "cancel"
             case AbortWorkflow():
                 self._child(message.instance).asked = "abort"
+            case UndoWorkflow(parent=parent, step=step):
+                child = self._child(message.instance)
+                assert (parent, step) == (str(RUN), child.step)
+                child.asked, child.has_ended = "undo", False
             case EndChild() as told:
                 self.told_parent.append(told)
             case AnswerOffer() as answer:

@@ -146,7 +146,9 @@ class Play:
         if isinstance(command, c.EndChild):
             for child in self.host.children:
                 if child.step == command.step:
-                    child.has_ended, child.is_stuck = True, command.reason == STUCK
+                    is_done = command.status == "completed"
+                    child.has_ended, child.is_stuck = not (is_done and child.asked == "undo"), command.reason == STUCK
+                    child.has_completed = child.has_completed or is_done
         self._tell(command, actor)
 
     def _tell(
@@ -367,7 +369,9 @@ def _answer_to(play: Play, step: Step, rng: Random, failing: float) -> c.AnswerS
 
 def _from_children(play: Play, rng: Random, failing: float) -> Iterator[Act]:
     for child in play.host.children:
-        if not child.has_ended:
+        if not child.has_ended and child.asked == "undo" and child.has_completed:
+            yield Say(_undone(child.step, rng, failing))
+        elif not child.has_ended:
             yield Say(_ended(child.step, rng, failing))
         elif child.is_stuck:  # An operator has it undone.
             yield Say(c.EndChild(step=child.step, status="cancelled", reason=STUCK if rng.random() < failing else ""))
@@ -400,6 +404,8 @@ def _operating(play: Play, rng: Random) -> Iterator[Act]:
         yield Say(c.ExpirePause())
     if play.run.stuck and play.run.stuck.of:
         yield Say(c.RetryCompensation(step=play.run.stuck.of.number))
+        if play.run.back and rng.random() < 0.3:
+            yield Say(_resume(play, rng), rng.choice((OLGA, OLGA, *ACTORS)))
 
 
 def _pause(play: Play, rng: Random) -> c.PauseWorkflow:
@@ -426,10 +432,27 @@ def _resume(play: Play, rng: Random) -> c.ResumeWorkflow:
 
 def _ended(step: int, rng: Random, failing: float) -> c.EndChild:
     if rng.random() >= failing:
-        return c.EndChild(step=step, status="completed", result=random_output(rng))
+        no_return = rng.choice(("", "", "posted"))
+        is_undoable = not no_return and rng.random() < 0.7
+        return c.EndChild(
+            step=step,
+            status="completed",
+            result=random_output(rng),
+            is_undoable=is_undoable,
+            no_return=no_return,
+        )
     reason = rng.choice(("", STUCK))
     status = "failed" if reason else rng.choice(("failed", "cancelled", "aborted"))
-    return c.EndChild(step=step, status=status, error="child failed", reason=reason)
+    has_undone = status != "aborted" and rng.random() < 0.8
+    return c.EndChild(step=step, status=status, error="child failed", reason=reason, has_undone=has_undone)
+
+
+def _undone(step: int, rng: Random, failing: float) -> c.EndChild:
+    """A child that had completed has undone what it did, or could not, or an operator has ended it."""
+    if rng.random() >= failing:
+        return c.EndChild(step=step, status="cancelled", error="its parent", has_undone=True)
+    reason = rng.choice(("", STUCK))
+    return c.EndChild(step=step, status="failed" if reason else "aborted", error="child failed", reason=reason)
 
 
 def _intrusion(play: Play, rng: Random) -> c.Command:

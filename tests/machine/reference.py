@@ -174,9 +174,15 @@ class Step:
     due: datetime | None = None
     """When its time is over; None if nothing follows from that."""
     child: str = ""
-    """`started`, `cancel` or `abort`: what the step's child was last told."""
+    """`started`, `cancel`, `abort` or `undo`: what the step's child was last told."""
     has_stuck_child: bool = False
-    """Whether its child has ended and could not be undone."""
+    """Whether its child has ended and could not be undone, or has passed a point of no return."""
+    has_standing_child: bool = False
+    """Whether its child has completed and is undone with the step."""
+    has_settled_child: bool = False
+    """Whether its child has undone itself, so that the step's own compensation is not called."""
+    awaits_child: bool = False
+    """For a compensation: whether a child was told to undo what it did."""
     of: Step | None = None
     """For a compensation: what it undoes."""
     came: Data = field(default_factory=dict)
@@ -323,7 +329,7 @@ class Reference:
     """The code of the law by which it is refused."""
     voters: list[Actor] = field(default_factory=list)
     """Those whose votes a question ends by, while it does: a guard is asked of all of them."""
-    told_parent: list[tuple[str, object, str, str]] = field(default_factory=list)
+    told_parent: list[tuple[str, object, str, str, bool, str, bool]] = field(default_factory=list)
 
     @property
     def policies(self) -> g.Policies:
@@ -413,7 +419,10 @@ class Reference:
         if isinstance(command, c.RetryCompensation):
             return self._may_repair() and self._stuck_step() == command.step and self._retry_compensation()
         if self.status == "failed" and isinstance(command, c.EndChild):
-            return any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
+            stuck = [each for each in self.steps if each.number == command.step and each.has_stuck_child]
+            return any(self._hear_of_child(each, command) for each in stuck)
+        if self.status == "failed" and self.stuck is not None and isinstance(command, c.ResumeWorkflow):
+            return self._resume_without(command)
         if self.is_over:
             return self._bar("already_terminal")
         return (not isinstance(command, c.RequeueStep) or self._may_repair()) and self._take(command)
@@ -484,6 +493,21 @@ class Reference:
         elif question is not None and self.is_asked(question):  # Unless it has ended because the run went on.
             known = (_poll(question).approval, self.actor.id, command.data)
             self._close_question(question, "overridden", answer, [known])
+        return True
+
+    def _resume_without(self, command: c.ResumeWorkflow) -> bool:
+        """Somebody goes on with a way back that has halted, and does without what could not be undone."""
+        if not _may(self.actor, "execution:resume"):
+            return self._bar("not_allowed")
+        if not self._has_room(command.data):
+            return self._bar("too_large")
+        assert self.stuck is not None
+        assert self.stuck.of is not None
+        self.resume_data = self.resume_data if command.data is None else command.data
+        self.triggers += [command.trigger_id] if command.trigger_id else []
+        self._settle_child(self.stuck.of)
+        self._forget_stuck()
+        self.status, self.reason, self.handler_calls = "running", "", 0
         return True
 
     def _resting_places(self) -> list[Step]:
@@ -698,12 +722,13 @@ class Reference:
         if isinstance(self._op(step), g.WaitTimer):
             self._finish(step, g.OK, None)
             return
-        if step.child:
-            step.child = "cancel"
+        is_part = bool(step.child) and not self._is_detached(step)
+        if is_part:
+            step.child = "undo"
         if self._edge(step.node, g.TIMEOUT, step.token.data) is not None:
             self._finish(step, g.TIMEOUT, None)
         else:
-            self._fail(step, ANYTHING)
+            self._fail(step, ANYTHING, is_recalled=is_part)
 
     def _take_answer(self, step: Step, command: c.AnswerStep) -> bool:
         """People answer by what the question offers, the world answers a wait by `ok`; nothing else can be answered."""
@@ -1070,8 +1095,14 @@ class Reference:
         return _poll(step).op.on_reject or self.policies.on_reject
 
     def _hear_of_child(self, step: Step, command: c.EndChild) -> bool:
-        """A child has ended, for the first time, or again after an operator had it undone."""
-        if step.has_stuck_child:
+        """A child has ended, for the first time, or again after an operator, or its parent, had it undone."""
+        undoing = next((each for each in self.steps if each.of is step and each.is_open and each.awaits_child), None)
+        if undoing is not None:
+            self._end_undoing(undoing, command)
+            return True
+        if step.is_stopping and step.child == "undo" and command.status == "completed":
+            return False  # It was told to undo that.
+        if step.has_stuck_child and not step.is_open:
             return command.reason != STUCK and self._free(step)
         if (step.is_open and not step.is_held_back) or step.is_stopping:
             self._end_child(step, command)
@@ -1081,7 +1112,8 @@ class Reference:
     def _end_child(self, step: Step, command: c.EndChild) -> None:
         went_well = command.status == "completed"
         answer = command.result if went_well else None
-        step.has_stuck_child = command.reason == STUCK and not went_well
+        if not self._is_detached(step):
+            self._note_child(step, command)
         if step.is_stopping:
             step.is_stopping, step.is_done, step.was_called, step.output = False, went_well, went_well, answer
         elif went_well:
@@ -1089,8 +1121,44 @@ class Reference:
         else:
             self._fail(step, ANYTHING)
 
+    def _note_child(self, step: Step, command: c.EndChild) -> None:
+        """What a rollback has to know of a child that has ended."""
+        has_compensation = self.graph.nodes[step.node].compensation is not None
+        if command.reason == STUCK:
+            step.has_stuck_child = True
+        elif has_compensation:
+            step.has_settled_child = command.has_undone
+        elif self._remembers():
+            step.has_standing_child = command.is_undoable
+            step.has_stuck_child = bool(command.no_return)
+
+    def _end_undoing(self, undoing: Step, command: c.EndChild) -> None:
+        """A child that was told to undo what it did has ended."""
+        assert undoing.of is not None
+        if command.status == "cancelled" and command.reason != STUCK:
+            undoing.status, undoing.is_open = "completed", False
+            undoing.of.is_undone = self.chain is None
+        else:
+            undoing.of.has_stuck_child = True
+            self._give_up_undoing(undoing)
+
+    def _settle_child(self, step: Step) -> None:
+        step.has_stuck_child = step.has_standing_child = False
+        step.has_settled_child = True
+
+    def _is_detached(self, step: Step) -> bool:
+        op = self._op(step)
+        return isinstance(op, g.Call) and op.detached
+
+    def _remembers(self) -> bool:
+        """Whether the run remembers what it did, in order to undo it."""
+        is_looping = self.graph.kind in {"process", "rules"}
+        return not is_looping or any(each.compensation for each in self.graph.nodes.values())
+
     def _free(self, step: Step) -> bool:
         """A child is undone that could not be."""
+        if step.has_standing_child or self.graph.nodes[step.node].compensation is not None:
+            self._settle_child(step)
         step.has_stuck_child = False
         if self.stuck is None or self.stuck.of is not step:
             return True
@@ -1618,6 +1686,7 @@ class Reference:
             for step in done
             if self.graph.nodes[step.node].compensation is not None
             or step.has_stuck_child
+            or step.has_standing_child
             or (step.child and step.is_stopping)
         ]
         if any(step.token.is_at_or_below(branch) for step in undoable for branch in branches):
@@ -1639,7 +1708,7 @@ class Reference:
             step
             for step in self.steps
             if self._is_dropped(step.token)
-            and (self.graph.nodes[step.node].compensation is not None or step.has_stuck_child)
+            and (self._is_called_for(step) or step.has_stuck_child or step.has_standing_child)
             and self._is_to_undo(step)
         ]
         if found:
@@ -1677,12 +1746,12 @@ class Reference:
         self._end(step, "failed")
 
     def _stop_child(self, step: Step) -> None:
-        if step.child == "started":
+        if step.child == "started" and not self._is_detached(step):
             step.child, step.is_stopping = "cancel", True
 
     # Failing
 
-    def _fail(self, step: Step, error: str) -> None:
+    def _fail(self, step: Step, error: str, *, is_recalled: bool = False) -> None:
         """A step has failed for good. Nothing follows from that as long as somebody has the run wait."""
         step.error = error
         if self.hold is not None:
@@ -1690,6 +1759,7 @@ class Reference:
             self.held_back.append(step)
             return
         self._end(step, "failed")
+        step.is_stopping = is_recalled
         token = step.token
         if self.back:
             return
@@ -1700,6 +1770,7 @@ class Reference:
             self._leave(token, step.node, g.ERROR)
         elif self.policies.on_failure != "compensate":
             step.is_dead = step.was_called = True
+            step.is_stopping = False
             step.ended = 0
             self.letters["step", step.number] = error
             self._pause("dlq" if self.policies.on_failure == "dlq" else "step_failed")
@@ -1768,8 +1839,11 @@ class Reference:
         self.error = reason
         self._forget_stuck()
         for step in self.steps:
-            if step.child and ((step.is_open and not step.is_held_back) or step.is_stopping):
+            is_live = (step.is_open and not step.is_held_back) or step.is_stopping
+            if step.child and is_live and not self._is_detached(step):
                 step.child = "abort"
+            if step.awaits_child and step.is_open and step.of is not None:
+                step.of.child = "abort"
             self._stop(step)
         self._conclude("aborted")
         return True
@@ -1803,14 +1877,15 @@ class Reference:
             return False
         if step.is_undone:
             return False
-        if any(each.retry_of is step and self._stands_for_another(each) for each in self.steps):
+        is_repeated = any(each.retry_of is step and self._stands_for_another(each) for each in self.steps)
+        if is_repeated and not step.has_standing_child:  # Each has started a child of its own.
             return False
         return self._has_left_something(step) and not any(self._protects(point, step) for point in self.steps)
 
     def _has_left_something(self, step: Step) -> bool:
         """Whether a step that has ended did anything that has to be undone."""
         node = self.graph.nodes[step.node]
-        if step.has_stuck_child:
+        if step.has_stuck_child or step.has_standing_child:
             return True
         if isinstance(node.op, g.Task) and not step.was_called:
             return False
@@ -1821,7 +1896,8 @@ class Reference:
 
     def _is_called_for(self, step: Step) -> bool:
         """Whether the compensation of a step is called when its turn comes."""
-        return self.graph.nodes[step.node].compensation is not None and self._has_left_something(step)
+        has_work = self.graph.nodes[step.node].compensation is not None
+        return has_work and not step.has_settled_child and self._has_left_something(step)
 
     def _stands_for_another(self, repeat: Step) -> bool:
         """Whether a repeat was executed, so that the step that it repeats is not undone as well."""
@@ -1848,6 +1924,8 @@ class Reference:
         self.steps.append(undoing)
         if of.has_stuck_child:
             self._give_up_undoing(undoing)
+        elif of.has_standing_child:
+            undoing.awaits_child, of.child = True, "undo"
         elif work is None:
             undoing.status, undoing.outcome, undoing.is_open = "completed", "rolled_back", False
         elif work.retry.max_calls == 0:
@@ -1897,7 +1975,26 @@ class Reference:
         if self.has_parent:
             result = self.root.data if status == "completed" else None
             error = ANYTHING if self.stuck else self.error
-            self.told_parent.append((status, result, error, reason))
+            left = [step for step in self.steps if status == "completed" and self._needs_undoing(step)]
+            is_done = status == "completed"
+            passed = [step.node for step in self._in_order() if is_done and self.is_at(step, g.NoReturn)]
+            has_undone = status == "failed" or (status == "cancelled" and self.policies.on_cancel == "compensate")
+            no_return = passed[0] if passed else ""
+            self.told_parent.append((status, result, error, reason, bool(left) and not passed, no_return, has_undone))
+
+    def _needs_undoing(self, step: Step) -> bool:
+        """Whether something would have to be done to undo a step of a run that has completed, whatever protects it."""
+        if step.of is not None or not step.ended or step.is_undone:
+            return False
+        if step.has_stuck_child or step.has_standing_child:
+            return True
+        is_repeated = any(each.retry_of is step and self._stands_for_another(each) for each in self.steps)
+        return self._is_called_for(step) and not is_repeated
+
+    def _in_order(self) -> list[Step]:
+        """The steps that were passed, in the order in which they ended."""
+        passed = [step for step in self.steps if step.status == "completed" and step.of is None]
+        return sorted(passed, key=lambda step: step.ended)
 
     def is_at(self, step: Step, kind: type[g.Op]) -> bool:
         """Whether a step is an entry of a node of this kind."""

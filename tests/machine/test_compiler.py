@@ -140,7 +140,7 @@ DEFAULTS: dict[str, Plain] = {
     "WaitEvents": {"need": "all"},
     "Trigger": {"key": None, "when": None, "input": None},
     "Ask": {"of": "", "rule": None, "weight": 1, "pick": "any", "via": ""},
-    "Call": {"version": "", "input": None, "into": ""},
+    "Call": {"version": "", "input": None, "into": "", "detached": False},
     "End": {"status": "completed", "outcome": "", "reason": ""},
     "Node": {
         "compensation": None,

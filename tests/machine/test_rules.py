@@ -480,13 +480,17 @@ def test_a_call_that_was_lost_before_the_handler_began_is_no_call() -> None:
     assert not played.host.calls
 
 
-def test_a_child_that_took_too_long_is_cancelled_and_not_waited_for() -> None:
-    """The step is left by `timeout`, or has failed."""
+def test_a_child_that_took_too_long_is_undone() -> None:
+    """The step is left by `timeout`, and nobody waits for the child; or it has failed, and the rollback waits until the child has undone what it did."""
     call = node("call", g.Call(definition="child"), 5)
     played = play([task("a", is_undone=True), call], [edge("a", "call")], [done(1), Fire(c.TimeOut(step=2))])
-    assert seen(played) == "running: a completed, call failed, undo call completed, undo a pending, child to cancel"
+    assert seen(played) == "running: a completed, call failed, child to undo"
+    played.act(Say(c.EndChild(step=2, status="completed", is_undoable=True)))
+    assert seen(played) == "running: a completed, call failed, child to undo"
+    played.act(Say(c.EndChild(step=2, status="cancelled", has_undone=True)))
+    assert seen(played) == "running: a completed, call failed, undo call completed, undo a pending, child to undo"
     played = play([call, task("b")], [edge("call", "b", g.TIMEOUT)], [Fire(c.TimeOut(step=1)), done(2)])
-    assert seen(played) == "completed: call completed, b completed, child to cancel"
+    assert seen(played) == "completed: call completed, b completed, child to undo"
 
 
 def test_a_rollback_ends_what_waits_for_an_operator() -> None:
@@ -679,7 +683,7 @@ def test_every_failure_of_a_handler_is_a_command() -> None:
 
 
 def test_a_loser_is_undone_after_all_once_its_child_is() -> None:
-    """The child of a branch that was not needed could not be undone; when it is, the step's own compensation follows."""
+    """The child of a branch that was not needed could not be undone; when it is, nothing is left for the step's own compensation."""
     undo = g.Work(handler="undo a", retry=g.Retry(max_calls=1))
     nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
     call = g.Node(id="a", op=g.Call(definition="other"), compensation=undo)
@@ -687,4 +691,4 @@ def test_a_loser_is_undone_after_all_once_its_child_is() -> None:
     played = play([*nodes, call, task("b")], edges, [stuck])
     assert seen(played) == "running: f completed, a failed, b pending, undo a failed, letter of 2"
     played.act(Say(c.EndChild(step=2, status="cancelled")))
-    assert seen(played) == "running: f completed, a failed, b pending, undo a failed, undo a pending"
+    assert seen(played) == "running: f completed, a failed, b pending, undo a failed, undo a completed"

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast import Engine
+from holdfast.app.desk import Desk
+from holdfast.app.faces.blocking import Calls
 from holdfast.app.registry import Registry
 from holdfast.kernel.ids import WorkerId
 from holdfast.runtime.commit.queues import Lane
@@ -20,6 +22,11 @@ from holdfast.runtime.work.intake import Intake
 from holdfast.runtime.work.worker import Worker
 from holdfast.store.port import Store
 from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
+
+
+def desk_of(calls: Calls) -> Desk:
+    """Where calls are made, for commands that no call makes."""
+    return calls.futures._desk
 
 
 def store_of(engine: Engine) -> Store:

@@ -320,9 +320,13 @@ class _Look:
                 found = [] if step is None else [*m.about_failed(self._trials, step), *m.instead(self._trials)]
                 return Told(found, is_process=self._is_process).of_step(), found
             case "compensation":
-                found = [each for each in m.about_undoing(self._trials) if each.step == letter.number]
-                by_hand = f"if you undid it by hand, {_DISCARD}"
-                return f"{_UNDO if found else self._undone_elsewhere(letter)}; {by_hand}", found
+                halted = self._found.state.rollback or self._found.state.dropped
+                is_stuck = halted is not None and halted.stuck == letter.number
+                found = m.about_undoing(self._trials) if is_stuck else []
+                named = {each.operation for each in found}
+                by_hand = "resume goes on without it" if "resume" in named else _DISCARD
+                how = _UNDO if "retry_compensation" in named else self._undone_elsewhere(letter)
+                return f"{how}; if you undid it by hand, {by_hand}", found
             case "effect" if letter.reason == RECALLED:
                 return f"its instance took it back while it ran: {_DISCARD}", []
             case _:
@@ -488,7 +492,8 @@ class _Look:
             case "human":
                 yield self._person(step, about, ending)
             case "child":
-                yield self._child(step.child, step.node, step.number, "", since=since, until=until)
+                what = "to undo what it did" if step.of is not None else ""
+                yield self._child(step.child, step.node, step.number, what, since=since, until=until)
             case "branches":  # What these wait for are reasons of their own.
                 words = f"{step.node!r} waits since {since} until the other branches of the document are over"
                 yield _reason(about, kind="branches", words=words)

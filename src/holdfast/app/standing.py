@@ -17,8 +17,11 @@ OPERATOR = "the workflow waits for an operator"
 
 _REQUEUE = "requeue its dead letter, with another input if need be, or cancel the workflow"
 _REQUEUE_OF_DOCUMENT = "requeue its dead letter once that is mended, or ask for another transition of the document"
-_RETRY = "try it again with retry_compensation of its dead letter"
-_CHILD = "have it undone there, with retry_compensation of its own dead letter, and this workflow goes on by itself"
+_RETRY = "try it again with retry_compensation of its dead letter, or resume without it"
+_CHILD = (
+    "have it undone there, with retry_compensation of its own dead letter, and this workflow goes on by itself; "
+    "or undo it by hand, and resume this one"
+)
 _WAITS = {
     "human": "waits for a person to decide",
     "timer": "waits for its time to come",
@@ -49,7 +52,7 @@ def _why_paused(state: State) -> str:
         return f"{state.pause.by!r} has paused it{why}; {ended}"
     match state.reason:
         case "compensation_failed":
-            remedy = f"{_undoing(state)}, or resume without it"
+            remedy = _undoing(state)
         case "no_approver":
             remedy = "add an approver, reassign the task, or resume the workflow to look again"
         case _:

@@ -265,10 +265,13 @@ def past_question(trials: Trials, step: Step) -> list[Remedy]:
 
 
 def about_undoing(trials: Trials) -> list[Remedy]:
-    """What can be done about a compensation that gave up."""
+    """What can be done about a compensation that gave up. A rollback that halted goes on without it when it is resumed."""
     halted = trials.state.rollback or trials.state.dropped
     stuck = None if halted is None else halted.stuck
-    return [] if stuck is None else trials.accepted(Remedy(operation="retry_compensation", step=stuck))
+    if stuck is None:
+        return []
+    found = trials.accepted(Remedy(operation="retry_compensation", step=stuck))
+    return found if trials.state.rollback is None else [*found, *trials.accepted(Remedy(operation="resume"))]
 
 
 def all_of(trials: Trials) -> list[Remedy]:

@@ -77,6 +77,14 @@ class NeededError(Exception):
         super().__init__(str(remains))
 
 
+class PartError(Exception):
+    """An instance that has ended was not deleted, because the one that it is a part of may still have it undone."""
+
+    def __init__(self, whole: InstanceId) -> None:
+        self.whole = whole
+        super().__init__(str(whole))
+
+
 class StepName(NamedTuple):
     """Which node a step is of."""
 

@@ -29,7 +29,7 @@ from app.documents.walls import (
     submit,
     violations,
 )
-from holdfast import RejectedError
+from holdfast import RejectedError, Saga
 from holdfast.app import document_writing
 from holdfast.machine.runs import slots
 from holdfast.machine.runs.nodes import action
@@ -493,6 +493,25 @@ def test_a_rejection_undoes_what_slots_did_that_say_so(place: Place, said: str) 
     again(engine)
     decide(engine, "a", FIN)
     assert (stands(engine)[0], done[2:]) == ("active", [] if kept else ["reserve"])
+    assert violations(engine) == []
+
+
+@pytest.mark.row("EC-07", "E-748")
+@pytest.mark.parametrize(("more", "after"), [("", ["unbook"]), (", detached: true", [])], ids=["part", "detached"])
+def test_a_rejection_undoes_the_workflows_that_a_slot_called(place: Place, more: str, after: list[str]) -> None:
+    """A workflow that a slot called is a part of it, and undone with it, unless it is detached."""
+    done: list[str] = []
+    booked = Saga("booking").step("book", lambda: done.append("book"), undo=lambda: done.append("unbook")).build()
+    early = patch("before", "{id: c, type: call, workflow: booking" + more + "}", on_reject="compensate")
+    engine = opened(place.engine().register(booked), early, ASKED)
+    submit(engine)
+    assert done == ["book"]
+    decide(engine, "a", FIN, "rejected")
+    engine.drain()
+    assert (done, stands(engine)[0]) == (["book", *after], "draft")
+    again(engine)
+    decide(engine, "a", FIN)
+    assert (stands(engine)[0], done.count("book")) == ("active", 2)
     assert violations(engine) == []
 
 

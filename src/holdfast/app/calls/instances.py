@@ -22,7 +22,7 @@ from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.settling import settled
 from holdfast.runtime.replies import Reply
-from holdfast.store.findings import NeededError, Remains
+from holdfast.store.findings import NeededError, PartError, Remains
 from holdfast.store.shapes import InstanceQuery
 
 
@@ -102,7 +102,8 @@ class FutureInstances:
 
         It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
-        projection has not read its events. `force` deletes it with all that.
+        projection has not read its events. `force` deletes it with all that. A run that a saga or a document has called stays until that
+        one has ended, also by force: a rollback may have it undone.
         """
         return self._desk.act(lambda: deleted(self._desk, checked_instance(instance), force=force))
 
@@ -118,6 +119,9 @@ def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
         )
     except NeededError as error:
         raise ConflictError(_needed(identity, error.remains)) from error
+    except PartError as error:
+        told = f"instance {identity} is a part of the workflow {error.whole}, whose rollback may have it undone"
+        raise ConflictError(f"{told}; delete it once that has ended, or delete both then") from error
     if not is_gone:
         raise NotFoundError("finished instance", identity)
 

@@ -1791,7 +1791,8 @@ class Instances:
 
         It takes the capability `execution:repair`.
         ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
-        projection has not read its events. `force` deletes it with all that.
+        projection has not read its events. `force` deletes it with all that. A run that a saga or a document has called stays until that
+        one has ended, also by force: a rollback may have it undone.
         """
         self._futures.delete(instance, force=force).result()
 

@@ -305,6 +305,12 @@ class Call(_Node, frozen=True, kw_only=True, tag="call"):
     input: Annotated[dict[str, Formula], Meta(description="What it begins with: expressions, by name.")] = {}
     timeout: Annotated[Duration | None, Meta(description="How long its end is waited for.")] = None
     into: Annotated[Context | None, Meta(description="The name under context. that keeps what it came to.")] = None
+    detached: Annotated[
+        bool,
+        Meta(
+            description="Whether it is no part of the document: it is only waited for, and neither cancelled nor undone with it."
+        ),
+    ] = False
 
 
 class Unread(_Node, frozen=True, kw_only=True, tag="unread"):

@@ -239,7 +239,8 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
             )
         case b.Call():
             given, into = _under(node, "input."), written.into or ""
-            return g.Call(definition=written.workflow, version=written.version or "", input=given, into=into)
+            version, is_detached = written.version or "", written.detached
+            return g.Call(definition=written.workflow, version=version, input=given, into=into, detached=is_detached)
         case _:
             assert isinstance(written, b.Task)
             retry = g.Retry(max_calls=written.attempts)

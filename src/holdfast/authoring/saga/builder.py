@@ -221,16 +221,23 @@ class Branch(Waits):
         timeout: Duration | None = None,
         on_error: Build | None = None,
         on_timeout: Build | None = None,
+        detached: bool = False,
     ) -> Self:
         """Start another workflow with the data so far and wait for its end; its result is found under the name of the step.
 
         Named, it is the newest version at that time, unless one is given; a finished saga is called in its own version.
+
+        The other workflow is a part of this one: it is stopped with it, and a rollback of this one undoes it, also if it has completed,
+        unless `on_failure` says how to undo the step. One that has undone itself is left alone. With `detached` it is no part: it is
+        only waited for.
         """
         if isinstance(definition, SagaDefinition):
             version = version or definition.version
             definition = definition.name
         limit = None if timeout is None else milliseconds(timeout)
-        self._append(Node(id=name, op=Call(definition=definition, version=str(version)), timeout_ms=limit))
+        self._append(
+            Node(id=name, op=Call(definition=definition, version=str(version), detached=detached), timeout_ms=limit)
+        )
         self._side(name, ERROR, on_error)
         return self._side(name, TIMEOUT, on_timeout)
 

@@ -98,7 +98,12 @@ class GraphIndex:
         self.questions: dict[str, object] = {}
         """Questions that nothing has happened to, by node, made once for all who only look at one."""
         may_undo = graph.kind not in LOOPING and graph.document is None
-        self.remembers = may_undo or any(node.compensation for node in graph.nodes.values())
+        regions = () if graph.document is None else graph.document.regions
+        given_back = {each.id for each in regions if each.on_reject == "compensate"}
+        self.remembers = may_undo or any(
+            node.compensation or (isinstance(node.op, Call) and node.region in given_back)
+            for node in graph.nodes.values()
+        )
         """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
         self._look_at_tasks(graph)
         self._look_at_people(graph)

@@ -17,7 +17,7 @@ from holdfast.machine.runs.law import READ, start_refusal
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import is_undone
 from holdfast.machine.runs.nodes.events import decline
-from holdfast.machine.runs.pauses import REPEATED, is_repeated
+from holdfast.machine.runs.pauses import REPEATED, is_halted, is_repeated
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.repair_commands import ForkWorkflow, Repair
 from holdfast.machine.runs.rollback import is_awaited, stopped, work_of
@@ -40,6 +40,8 @@ _SEEING = (c.AnswerStep, c.AdvanceProcess, c.CancelWorkflow)
 """What may be asked by somebody who says which state of the run they have seen."""
 _QUESTIONS = (c.AnswerStep, *TASK_COMMANDS)
 """What is done to questions."""
+_AFTER_END = (c.RetryCompensation, c.EndNotice, c.UndoWorkflow)
+"""What may lead on from the end of a run."""
 _OPERATIONS = (
     c.CancelWorkflow,
     c.AbortWorkflow,
@@ -70,7 +72,7 @@ def refusal_of(routes: GraphIndex, state: State, command: c.Command, moment: Mom
         return REPEATED
     if isinstance(command, _QUESTIONS) and (answer := _to_question(state, command, moment)) is not None:
         return answer
-    if not state.is_terminal or isinstance(command, c.RetryCompensation | c.EndNotice) or _frees(state, command):
+    if not state.is_terminal or isinstance(command, _AFTER_END) or _frees(state, command):
         return None
     return _after_end(routes, state, command, moment)
 
@@ -135,7 +137,9 @@ def _started_before(moment: Moment) -> Rejection:
 
 
 def _frees(state: State, command: c.Command) -> bool:
-    """Whether a run that has halted because a child could not be undone hears that it is."""
+    """Whether a run goes on that has halted because something could not be undone: a child is, or an operator goes on without it."""
+    if isinstance(command, c.ResumeWorkflow):
+        return is_halted(state)
     if not isinstance(command, c.EndChild) or state.rollback is None or not is_undone(command):
         return False
     executed = state.executed.get(command.step)

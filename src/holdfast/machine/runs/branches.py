@@ -55,7 +55,7 @@ def undoable(routes: GraphIndex, state: State, dropped: Dropped) -> list[int]:
 
 def is_concerned(routes: GraphIndex, executed: Executed) -> bool:
     """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
-    if executed.not_undone:
+    if executed.not_undone or executed.is_undoable:
         return True
     if executed.status != "skipped":
         return executed.was_called
@@ -66,8 +66,10 @@ def is_concerned(routes: GraphIndex, executed: Executed) -> bool:
 
 def needs_undoing(routes: GraphIndex, executed: Executed) -> bool:
     """Whether something has to be done to undo a step."""
+    if executed.not_undone or executed.is_undoable:
+        return True
     has_work = routes.node(executed.node).compensation is not None
-    return bool(executed.not_undone) or (has_work and is_concerned(routes, executed))
+    return has_work and not executed.is_settled and is_concerned(routes, executed)
 
 
 def shorten(routes: GraphIndex, state: State, dropped: Dropped) -> None:

@@ -150,6 +150,16 @@ class AbortWorkflow(_Command, frozen=True, kw_only=True):
     by_parent: bool = False
 
 
+class UndoWorkflow(_Command, frozen=True, kw_only=True):
+    """Undo what was done, also if it has completed. Only the run that started it can give this command."""
+
+    parent: str
+    """Id of that run."""
+    step: int
+    """The step of it that started this one."""
+    reason: str = ""
+
+
 class RequeueStep(_Command, frozen=True, kw_only=True):
     """Try a step again that gave up."""
 
@@ -208,6 +218,12 @@ class EndChild(_Command, frozen=True, kw_only=True):
     error: str = ""
     reason: str = ""
     """Why it ended badly, as a word: `compensation_failed` if it could not be undone."""
+    is_undoable: bool = False
+    """Whether it has completed, and has done what it can undo."""
+    no_return: str = ""
+    """The point of no return that it has passed, if it has completed and cannot be undone any more."""
+    has_undone: bool = False
+    """Whether it has undone what it did before it ended."""
 
 
 class NoteMissingHandler(_Command, frozen=True, kw_only=True):
@@ -383,6 +399,7 @@ Command: TypeAlias = (
     | SendSignal
     | CancelWorkflow
     | AbortWorkflow
+    | UndoWorkflow
     | RequeueStep
     | PauseWorkflow
     | ResumeWorkflow

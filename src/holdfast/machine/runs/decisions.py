@@ -19,6 +19,7 @@ from holdfast.machine.runs.admission import LATE, REPAIRS, refusal_of
 from holdfast.machine.runs.advancing import advance
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
+from holdfast.machine.runs.branches import needs_undoing
 from holdfast.machine.runs.deadline import pass_deadline
 from holdfast.machine.runs.document_commands import (
     CreateDocument,
@@ -30,6 +31,8 @@ from holdfast.machine.runs.document_commands import (
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.entitlement import decider_refusal
 from holdfast.machine.runs.events import (
+    CancellationStarted,
+    ChildEnded,
     ChildUndone,
     HandlerMissing,
     StepRolledBack,
@@ -59,10 +62,12 @@ from holdfast.machine.runs.reviewing import ask_again, people_reviewed
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
     cancel,
+    child_undone,
     end_grace,
     go_back,
     is_awaited,
     is_to_undo,
+    passes_no_return,
     retry_undoing,
     stopped,
     undo,
@@ -129,10 +134,20 @@ def _complete(turn: Turn) -> None:
 
 
 def _tell_parent(turn: Turn) -> None:
-    state = turn.state
-    result = state.result if state.status == "completed" else None
+    state, routes = turn.state, turn.routes
+    is_done = state.status == "completed"
+    to_undo = is_done and any(needs_undoing(routes, each) for each in state.executed.values())
+    passed = [each.node for each in state.executed.values() if is_done and passes_no_return(routes, each)]
+    is_cancelled = state.status == "cancelled" and routes.policies.on_cancel == "compensate"
     told = c.EndChild(
-        step=state.parent_step, status=state.status, result=result, error=state.error, reason=state.reason
+        step=state.parent_step,
+        status=state.status,
+        result=state.result if is_done else None,
+        error=state.error,
+        reason=state.reason,
+        is_undoable=to_undo and not passed,
+        no_return=passed[0] if passed else "",
+        has_undone=state.status == "failed" or is_cancelled,
     )
     parent = InstanceId(UUID(state.parent))
     turn.send(Message(decider=state.parent_definition, command=told, instance=parent))
@@ -319,7 +334,10 @@ def _end_grace(turn: Turn, _command: c.EndGrace) -> Answer | None:
 def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
     executed = turn.state.executed.get(command.step)
     if executed is not None and executed.child and command.step in turn.state.stopping:
-        child_stopped(turn, executed, command)
+        return None if child_stopped(turn, executed, command) else LATE
+    undoing = next((each for each in turn.state.open.values() if each.of == command.step and each.child), None)
+    if undoing is not None:
+        child_undone(turn, undoing, command)
         return None
     caller = executed or turn.state.dead.get(command.step) or turn.state.frozen.get(command.step)
     if caller is not None and caller.not_undone and is_undone(command):
@@ -337,17 +355,23 @@ def _child_undone(turn: Turn, caller: Executed | Step) -> None:
     state = turn.state
     halted = state.rollback or state.dropped
     if not isinstance(caller, Executed) or halted is None or halted.stuck != caller.number:
-        turn.emit(ChildUndone(step=caller.number))
+        _note_undone(turn, caller)
         return
     if state.rollback is not None:
         turn.emit(WorkflowResumed())
     elif state.status == "paused" and state.reason == NOT_UNDONE:
         go_on(turn)
-    turn.emit(ChildUndone(step=caller.number))
+    _note_undone(turn, caller)
     if not is_to_undo(turn, caller):
         turn.emit(StepRolledBack(step=turn.next_step, of=caller.number))
     elif state.rollback is not None:
         undo(turn, caller)
+
+
+def _note_undone(turn: Turn, caller: Executed | Step) -> None:
+    turn.emit(ChildUndone(step=caller.number))
+    if caller.is_undoable or turn.routes.node(caller.node).compensation is not None:
+        turn.emit(ChildEnded(step=caller.number, is_settled=True))
 
 
 def _people_found(turn: Turn, command: c.PeopleFound) -> Answer | None:
@@ -387,6 +411,23 @@ def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
     return refused(Refusal.ROLLBACK_IN_PROGRESS, f"a {word} is in progress already")
 
 
+def _undo_workflow(turn: Turn, command: c.UndoWorkflow) -> Answer | None:
+    """Undo what was done, also after a good end: that is for the run alone that this one is a part of."""
+    state, actor = turn.state, turn.moment.actor
+    if actor.kind != "system" or (state.parent, state.parent_step) != (command.parent, command.step):
+        told = (
+            f"only the workflow that started {turn.moment.instance} can have it undone, as a part of its own rollback"
+        )
+        return refused(Refusal.NOT_ALLOWED, f"{told}; cancel it while it runs")
+    if state.rollback is not None or state.status not in {"running", "paused", "completed"}:
+        return LATE  # It undoes what it did already, or has.
+    if state.status == "completed":
+        turn.emit(CancellationStarted(requested_by=actor.id, reason=command.reason))
+    else:
+        cancel(turn, actor.id, command.reason)
+    return None
+
+
 def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
     if turn.state.document is not None:
         return ended_by_life(turn.state.document)
@@ -416,8 +457,11 @@ def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | No
         return refused(Refusal.NOT_DEAD, f"the compensation of step {command.step} is not among the dead letters")
     executed = state.executed[halted.stuck]
     if executed.not_undone:
-        told = f"the workflow {executed.child} that {executed.node!r} started has to be undone first: try its own compensation again"
-        return refused(Refusal.CHILD_NOT_UNDONE, told)
+        told = (
+            f"the workflow {executed.child} that {executed.node!r} started could not be undone: {executed.not_undone}"
+        )
+        how = "try its own compensation again, or undo by hand what it did, and resume this workflow without it"
+        return refused(Refusal.CHILD_NOT_UNDONE, f"{told}; {how}")
     if state.rollback is not None:
         retry_undoing(turn, executed)
         return None
@@ -445,6 +489,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,
+    c.UndoWorkflow: _undo_workflow,
     c.RequeueStep: _requeue,
     c.PauseWorkflow: pause,
     c.ResumeWorkflow: _mending(resume),

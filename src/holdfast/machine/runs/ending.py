@@ -21,6 +21,8 @@ def stop_step(turn: Turn, step: Step, ending: Ending, *, error: str = MESSAGE, r
         elif step.effect is not None:
             turn.recall(step, stop=True)
             awaits_stop = True
+        elif step.child and ending == "abort":  # It undoes what it did, and may, unless everything ends at once.
+            turn.kind(step).stop(turn, step, ending)
     turn.emit(StepFailed(step=step.number, error=error, reason=reason, awaits_stop=awaits_stop))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import Human, Task, WaitTimer
+from holdfast.machine.graphs.graph import Call, Human, Task, WaitTimer
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import document_folds, holding, task_folds
 from holdfast.machine.runs import events as e
@@ -67,7 +67,9 @@ def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) ->
     token = state.tokens[step.token]
     if isinstance(routes.node(step.node).op, WaitTimer):
         state.chain = 0
-    _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, output=event.output))
+    executed = Executed(number=step.number, node=step.node, token=step.token, output=event.output)
+    _keep_child(step, executed)
+    _execute(routes, state, step, executed)
     if event.output is not None:
         token.data = merged(routes, token.data, step.node, event.output)
         token.last_output, token.answer = event.output, name_of(routes, step.node, event.output)
@@ -93,7 +95,8 @@ def _forget(state: State) -> None:
     failed = None if state.rollback is None else state.rollback.failed_step
     while state.executed:
         number = next(reversed(state.executed))
-        if number == failed or number in state.stopping or state.executed[number].not_undone:
+        executed = state.executed[number]
+        if number == failed or number in state.stopping or executed.not_undone or executed.is_undoable:
             return
         del state.executed[number]
 
@@ -107,9 +110,10 @@ def _again(routes: GraphIndex, state: State, number: int) -> Executed:
 
 
 def _stand_for(state: State, executed: Executed) -> None:
-    """A repeated step does the work of the one before: only the last one is undone."""
-    if executed.retry_of is not None:
-        state.executed.pop(executed.retry_of, None)
+    """A repeated step does the work of the one before: only the last one is undone. But each has started a run of its own."""
+    before = state.executed.get(executed.retry_of or 0)
+    if before is not None and not before.is_undoable:
+        del state.executed[before.number]
 
 
 def _retried(_routes: GraphIndex, state: State, event: e.StepRetried | e.CompensationRetried) -> None:
@@ -140,7 +144,9 @@ def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:
         child=step.child,
         not_undone=step.not_undone,
         attempt=step.attempt if event.awaits_stop and step.effect is not None else 0,
+        is_recalled=event.awaits_stop and step.is_late,
     )
+    _keep_child(step, executed)
     _execute(routes, state, step, executed)
     if event.awaits_stop:
         state.stopping[event.step] = None
@@ -191,6 +197,8 @@ def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> N
     state.chain = 0
     step = state.dead.pop(event.step)
     executed = Executed(number=step.number, node=step.node, token=step.token, error=step.error, status="failed")
+    if step.is_undoable:
+        executed.child, executed.is_undoable = step.child, True
     _execute(routes, state, step, executed)
     token = state.tokens[step.token]
     token.retry_of = event.step
@@ -202,6 +210,22 @@ def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> N
 
 def _child_started(_routes: GraphIndex, state: State, event: e.ChildStarted) -> None:
     state.open[event.step].child = event.child
+
+
+def _keep_child(step: Step, executed: Executed) -> None:
+    """Remember the run that a step started, as far as a rollback will have to deal with it."""
+    executed.is_settled = step.is_settled
+    if step.is_undoable or step.not_undone:
+        executed.child, executed.not_undone, executed.is_undoable = step.child, step.not_undone, step.is_undoable
+
+
+def _child_ended(routes: GraphIndex, state: State, event: e.ChildEnded) -> None:
+    caller = _caller(state, event.step)
+    caller.is_undoable, caller.is_settled = event.is_undoable, event.is_settled
+    if event.no_return:
+        caller.not_undone = f"it has passed its point of no return, {event.no_return!r}"
+    if isinstance(caller, Executed):
+        _again(routes, state, event.step)
 
 
 def _child_not_undone(_routes: GraphIndex, state: State, event: e.ChildNotUndone) -> None:
@@ -327,7 +351,7 @@ def _timed_out(routes: GraphIndex, state: State, event: e.TimedOut) -> None:
     """What follows from it has events of its own; the row of a question says that its time has passed."""
     state.chain = 0
     step = state.open.get(event.step)
-    if step is not None and isinstance(routes.node(step.node).op, Human):
+    if step is not None and isinstance(routes.node(step.node).op, Human | Call):
         step.is_late = True
 
 
@@ -378,7 +402,10 @@ def _rollback_planned(_routes: GraphIndex, state: State, event: e.RollbackPlanne
 def _compensation_started(routes: GraphIndex, state: State, event: e.CompensationStarted) -> None:
     of = state.executed[event.of]
     state.next_step = event.step + 1
-    state.open[event.step] = Step(number=event.step, node=of.node, token=of.token, effect=event.effect, of=event.of)
+    step = Step(number=event.step, node=of.node, token=of.token, effect=event.effect, of=event.of)
+    if of.is_undoable and not of.not_undone:
+        step.child = of.child
+    state.open[event.step] = step
     _undone(routes, state, event.of)
 
 
@@ -421,6 +448,11 @@ def _compensation_exhausted(routes: GraphIndex, state: State, event: e.Compensat
 
 
 def _compensation_waived(_routes: GraphIndex, state: State, event: e.CompensationWaived) -> None:
+    if state.rollback is not None:  # What is undone by hand is not undone again.
+        state.rollback.stuck = None
+        waived = state.executed[event.step]
+        waived.not_undone, waived.is_undoable, waived.is_settled = "", False, True
+        return
     assert state.dropped is not None
     state.dropped.stuck = None
     del state.executed[event.step]
@@ -462,6 +494,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.StepPaused: _step_paused,
     e.StepRequeued: _step_requeued,
     e.ChildStarted: _child_started,
+    e.ChildEnded: _child_ended,
     e.ChildNotUndone: _child_not_undone,
     e.ChildUndone: _child_undone,
     e.DataAssigned: _data_assigned,

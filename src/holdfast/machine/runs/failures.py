@@ -25,13 +25,16 @@ def take_answer(turn: Turn, step: Step, output: object) -> None:
         finish(turn, step, output=output)
 
 
-def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
-    """A step has failed for good. While the run is paused nothing follows from that."""
+def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True, awaits_stop: bool = False) -> None:
+    """A step has failed for good. While the run is paused nothing follows from that.
+
+    `awaits_stop` says that a run which it started was told to undo what it did; a rollback waits for that.
+    """
     if turn.state.pause is not None:
         turn.emit(FailureHeld(step=step.number, error=error, was_called=was_called))
         return
     turn.cancel_step_timer(step)
-    failure = StepFailed(step=step.number, error=error, was_called=was_called)
+    failure = StepFailed(step=step.number, error=error, was_called=was_called, awaits_stop=awaits_stop)
     if turn.state.rollback is not None:
         turn.emit(failure)
         return

@@ -148,6 +148,7 @@ def beginning(origin: State, patch: Data) -> State:
         executed.was_called = executed.is_done = False
         executed.input = executed.output = executed.retry_of = None
         executed.child = executed.not_undone = executed.error = ""
+        executed.is_undoable = executed.is_settled = executed.is_recalled = False
     for token in (*state.tokens.values(), *state.parked.values()):
         token.stay = token.retry_of = None
         token.first = 0

@@ -31,15 +31,15 @@ def give_back(turn: Turn, place: str, error: str) -> None:
         if each.node == place:
             break
         node = turn.routes.node(each.node)
-        if node.region in slots and node.compensation is not None:
+        if node.region in slots and (node.compensation is not None or each.is_undoable or each.not_undone):
             found.append(each.number)
     if found:
         turn.emit(BranchesDropped(tokens=[], error=error, steps=found[::-1]))
 
 
 def _may_need_undoing(turn: Turn, executed: Executed) -> bool:
-    """Whether there is a compensation, or a child that is being undone or could not be."""
-    if turn.routes.node(executed.node).compensation is not None or executed.not_undone:
+    """Whether there is a compensation, or a child that is to be undone, is being undone or could not be."""
+    if turn.routes.node(executed.node).compensation is not None or executed.not_undone or executed.is_undoable:
         return True
     return bool(executed.child) and executed.number in turn.state.stopping
 

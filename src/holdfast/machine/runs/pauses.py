@@ -33,7 +33,7 @@ from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.protection import is_protected
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
-from holdfast.machine.runs.state import Pause, Resumed, Stay, Step, Token
+from holdfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.waking import resting_places, stations
@@ -50,6 +50,11 @@ _LATE = Ignored(reason="the pause has ended already")
 
 CLOCKS: Final[dict[Kind, PauseClock]] = {"saga": "run_on", "process": "run_on", "rules": "run_on", "envelope": "run_on"}
 """What becomes of timers if a pause does not say."""
+
+
+def is_halted(state: State) -> bool:
+    """Whether a run has ended on its way back, because something could not be undone."""
+    return state.status == "failed" and state.rollback is not None and state.rollback.stuck is not None
 
 
 def is_repeated(known: Resumed, command: object) -> bool:
@@ -125,6 +130,12 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
     barred = resume_refusal(turn.routes.graph, turn.moment.actor)
     if barred is not None:
         return barred
+    if is_halted(turn.state):
+        if command.data is not None and not is_within(turn.routes, command.data):
+            return too_large(turn.routes, "what the resume brings along")
+        turn.emit(_resumed(turn, command))
+        _waive(turn)
+        return None
     is_paused = turn.state.status == "paused"
     station = _station(turn, command) if command.trigger == "manual" else None
     if isinstance(station, Rejection):
@@ -178,9 +189,11 @@ def _resumed(turn: Turn, command: ResumeWorkflow) -> WorkflowResumed:
 
 
 def _waive(turn: Turn) -> None:
-    """Whoever lets a run go on that could not undo a branch it did not need, does without that."""
+    """Whoever lets a run go on that could not undo something does without that: a branch that it did not need, or a step on its way back."""
     state = turn.state
-    if state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
+    if state.rollback is not None and state.rollback.stuck is not None:
+        turn.emit(CompensationWaived(step=state.rollback.stuck, actor=turn.moment.actor.id))
+    elif state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
         turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
 
 

@@ -358,6 +358,9 @@ def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
         if passes_no_return(turn.routes, each):
             told = f"{each.node!r}, behind {point.node!r}, is a point of no return; fork the workflow instead"
             return refused(Refusal.NO_SAVE_POINT, told)
+        if each.not_undone:
+            told = f"{each.node!r}, behind {point.node!r}, started the workflow {each.child}, which cannot be undone: {each.not_undone}"
+            return refused(Refusal.NO_SAVE_POINT, f"{told}; fork the workflow instead")
     actor = turn.moment.actor.id
     turn.emit(MoveBackStarted(step=point.number, data=command.data, actor=actor, reason=command.reason))
     halt(turn)

@@ -9,16 +9,20 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import takewhile
 from typing import Final
+from uuid import UUID
 
-from holdfast.machine.graphs.graph import Action, NoReturn, SavePoint, Work
+from holdfast.kernel.decision import Message
+from holdfast.kernel.ids import InstanceId
+from holdfast.machine.graphs.graph import Action, Call, NoReturn, SavePoint, Work
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.action_inputs import undo_input
 from holdfast.machine.runs.answers import name_of
 from holdfast.machine.runs.branches import branch_of, is_concerned, is_kept, lies_below, needs_undoing
-from holdfast.machine.runs.commands import EndGrace, FailStep, RunStep
+from holdfast.machine.runs.commands import EndChild, EndGrace, FailStep, RunStep, UndoWorkflow
 from holdfast.machine.runs.ending import stop_everything, stop_step, unended
 from holdfast.machine.runs.events import (
     CancellationStarted,
+    ChildNotUndone,
     CompensationExhausted,
     CompensationRetried,
     CompensationStarted,
@@ -169,14 +173,48 @@ def undo(turn: Turn, executed: Executed, *, is_asked: bool = False) -> None:
     """Have the compensation of a step called; what an operator asks for does not wait."""
     work = turn.routes.node(executed.node).compensation
     number = turn.next_step
+    if executed.is_undoable and not executed.not_undone:
+        _undo_child(turn, executed, number)
+        return
     if work is None or executed.not_undone or work.retry.max_calls == 0:
         turn.emit(CompensationStarted(step=number, of=executed.number))
-        child = f"the workflow {executed.child} that it started could not be undone: {executed.not_undone}"
-        _exhaust(turn, turn.state.open[number], child if executed.not_undone else "no call is allowed")
+        _exhaust(turn, turn.state.open[number], _left(executed) if executed.not_undone else "no call is allowed")
         return
     delay_ms = 0 if is_asked else work.start_after_ms
     turn.emit(CompensationStarted(step=number, of=executed.number, effect=turn.next_effect, delay_ms=delay_ms))
     _call(turn, turn.state.open[number], work, timedelta(milliseconds=delay_ms))
+
+
+def _left(executed: Executed) -> str:
+    return f"the workflow {executed.child} that it started could not be undone: {executed.not_undone}"
+
+
+def _undo_child(turn: Turn, executed: Executed, number: int) -> None:
+    """Have the run undone that a step started; it tells when it has ended."""
+    turn.emit(CompensationStarted(step=number, of=executed.number))
+    recall_child(turn, executed, f"the workflow that started it undoes {executed.node!r}")
+
+
+def recall_child(turn: Turn, caller: Step | Executed, reason: str) -> None:
+    """Tell a run that a step started to undo what it did, whether it has completed or not."""
+    op = turn.routes.node(caller.node).op
+    assert isinstance(op, Call)
+    command = UndoWorkflow(parent=str(turn.moment.instance), step=caller.number, reason=reason)
+    child, own = InstanceId(UUID(caller.child)), turn.moment.instance
+    turn.send(Message(decider=op.definition, command=command, instance=child, parent=own))
+
+
+def child_undone(turn: Turn, step: Step, command: EndChild) -> None:
+    """A run that was told to undo what it did has ended."""
+    assert step.of is not None
+    if command.status == "cancelled" and command.reason != NOT_UNDONE:
+        turn.emit(CompensationSucceeded(step=step.number))
+        return
+    error = command.error or command.reason or command.status
+    turn.emit(
+        ChildNotUndone(step=step.of, error=f"{command.status}: {error}" if command.status == "aborted" else error)
+    )
+    _exhaust(turn, step, _left(turn.state.executed[step.of]))
 
 
 def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
@@ -251,7 +289,7 @@ def plan(routes: GraphIndex, state: State) -> list[int]:
     if rollback.cause == "return":
         return [each.number for each in behind(state, rollback.to) if is_concerned(routes, each)]
     if not routes.remembers:
-        return [each.number for each in reversed(state.executed.values()) if each.not_undone]
+        return [each.number for each in reversed(state.executed.values()) if each.not_undone or each.is_undoable]
     failed = state.executed.get(rollback.failed_step or 0)
     order = [failed.number] if failed is not None and failed.was_called else []
     dropped = state.dropped.tokens if state.dropped is not None else ()

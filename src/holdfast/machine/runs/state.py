@@ -72,6 +72,10 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Id of the run that it waits for."""
     not_undone: str = ""
     """Why that run could not be undone; empty if it could, or has not ended."""
+    is_undoable: bool = False
+    """Whether that run has completed, and is undone with the step."""
+    is_settled: bool = False
+    """Whether that run has undone itself, so that nothing is left to undo."""
     error: str = ""
     """Why it gave up, while it waits for an operator."""
     has_failed: bool = False
@@ -112,9 +116,15 @@ class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     retry_of: int | None = None
     """The step that it repeats, and that it stands for once its handler was called."""
     child: str = ""
-    """Id of the run that it waited for when it was stopped, or that has failed it."""
+    """Id of the run that it waited for when it was stopped, that has failed it, or that is to be undone with it."""
     not_undone: str = ""
     """Why that run could not be undone; empty if it could."""
+    is_undoable: bool = False
+    """Whether that run has completed, and is undone with the step."""
+    is_settled: bool = False
+    """Whether that run has undone itself, so that nothing is left to undo."""
+    is_recalled: bool = False
+    """Whether that run was told to undo what it did, completed or not, because it took too long."""
     attempt: int = 0
     """Number of the call that was under way when the step was stopped; 0 if none was."""
     is_done: bool = False

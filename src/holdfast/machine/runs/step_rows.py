@@ -280,7 +280,8 @@ def _undoing(of: Executed, number: int) -> StepOpened:
 
 
 def _compensation_succeeded(view: Projection, event: e.CompensationSucceeded) -> list[Record]:
-    return [StepMoved(number=event.step, status="completed", attempts=view.state.open[event.step].attempt)]
+    step = view.state.open[event.step]
+    return [StepMoved(number=event.step, status="completed", attempts=0 if step.child else step.attempt)]
 
 
 def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) -> list[Record]:

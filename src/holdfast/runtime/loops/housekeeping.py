@@ -17,7 +17,7 @@ from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandl
 from holdfast.runtime.loops.resuming import Resuming, Resumption
 from holdfast.runtime.vocabularies import Vocabularies
 from holdfast.runtime.work.unreadable import Throttle, UnreadWork
-from holdfast.store.findings import NeededError
+from holdfast.store.findings import NeededError, PartError
 from holdfast.store.port import Parts
 from holdfast.store.shapes import Address
 
@@ -125,7 +125,7 @@ class Housekeeping:
         assert address.instance is not None
         try:
             return self._keeper.delete(address.instance, tenant=address.tenant)
-        except NeededError:  # Since it was found, somebody has asked something of it.
+        except (NeededError, PartError):  # Since it was found, somebody has asked something of it.
             return False
 
     def _tell_of_late_readers(self, before: datetime) -> None:

@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int2, Int4, Int8
 
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.store.fading import Faded, packed
-from holdfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, GivenUp, NeededError, PartError, Remains, Unhandled, WaitingWord
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.calls import accept
 from holdfast.store.postgres.connections import Connection, Line
@@ -30,6 +30,7 @@ class _Sql(msgspec.Struct, frozen=True):
     hold_instance: str
     revive_effect: str
     finished: str
+    part_of: str
     remains: str
     allow: str
     delete_whole: str
@@ -93,6 +94,9 @@ class PostgresKeeper:
         with self._line.transaction() as connection:
             if connection.execute(_sql.finished, [instance, tenant]).fetchone() is None:
                 return False
+            whole = connection.execute(_sql.part_of, [instance]).fetchone()
+            if whole is not None:
+                raise PartError(InstanceId(cast("UUID", whole[0])))
             remains = Remains(*cast("rows.Row", connection.execute(_sql.remains, [instance]).fetchone()))
             if any(remains):
                 if not force:

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.rows import kinds
 from holdfast.store.fading import Faded, packed
-from holdfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, GivenUp, NeededError, PartError, Remains, Unhandled, WaitingWord
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance, Receipt, ReceiptKey
 from holdfast.store.skipping import readable
@@ -32,6 +32,7 @@ class _Sql(msgspec.Struct, frozen=True):
     discard: str
     revive_effect: str
     finished: str
+    part_of: str
     remains: str
     allow: str
     disallow: str
@@ -105,6 +106,9 @@ class SQLiteKeeper:
         with self._database.writing() as connection:
             if connection.execute(_sql.finished, (*name, tenant)).fetchone() is None:
                 return False
+            whole = connection.execute(_sql.part_of, name).fetchone()
+            if whole is not None:
+                raise PartError(rows.instance_id(whole[0]))
             effects, letters, messages, readers = connection.execute(_sql.remains, name).fetchone()
             remains = Remains(effects, letters, messages, json.loads(readers))
             if any(remains) and not force:

@@ -20,6 +20,8 @@ class Call(NodeOp, frozen=True, kw_only=True, tag="call"):
     """Stored expressions for the names of what it begins with; None means all of the data."""
     into: str = ""
     """Name under which the data has what it came to; empty means that of the node."""
+    detached: bool = False
+    """Whether it is no part of the run that starts it: neither stopped with that one nor undone by its rollback."""
 
     word: ClassVar[str] = "call"
     shape: ClassVar[Shape] = Shape(('[["', '"]]'), "shape=box, style=filled, peripheries=2")

@@ -50,6 +50,7 @@ from holdfast.machine.runs.events.repair import (
     WorkflowForked,
 )
 from holdfast.machine.runs.events.step import (
+    ChildEnded,
     ChildNotUndone,
     ChildStarted,
     ChildUndone,
@@ -115,6 +116,7 @@ __all__ = [
     "BranchesUndone",
     "CancellationStarted",
     "ChainFound",
+    "ChildEnded",
     "ChildNotUndone",
     "ChildStarted",
     "ChildUndone",
@@ -344,6 +346,7 @@ Event: TypeAlias = (
     | StepRequeued
     | WorkflowResumed
     | ChildStarted
+    | ChildEnded
     | ChildNotUndone
     | ChildUndone
     | HandlerMissing

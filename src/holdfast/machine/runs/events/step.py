@@ -232,6 +232,19 @@ class ChildStarted(Happening, frozen=True, kw_only=True):
     child: str
 
 
+@message(name="child_ended")
+class ChildEnded(Happening, frozen=True, kw_only=True):
+    """A workflow that a step started has ended, and a rollback will have to know how."""
+
+    step: int
+    is_undoable: bool = False
+    """Whether it has completed, and is undone with the step."""
+    no_return: str = ""
+    """The point of no return that it has passed, so that it cannot be undone any more."""
+    is_settled: bool = False
+    """Whether it has undone itself, so that nothing is left to undo."""
+
+
 @message(name="child_not_undone")
 class ChildNotUndone(Happening, frozen=True, kw_only=True):
     """A workflow that a step started has ended, and could not be undone."""

@@ -1,9 +1,10 @@
 """A call starts another workflow and waits for its end.
 
 Entered when: a token arrives. May do: start the other run, in the same commit, with what the node names as input, or all of the token's data. Left when: it has ended well (`ok`), or not
-(`error`, or a failure of the step), or took too long (`timeout`). On compensation: its own undoing work is called, if it has any; a child that is
-under way is stopped with its parent, which waits until the child has undone what it did. If that cannot be done, the way back of the
-parent ends there until it is.
+(`error`, or a failure of the step), or took too long (`timeout`). On compensation: its own undoing work is called, if it has any; else a child that
+has completed undoes what it did, and one that has undone itself is left alone. A child that is under way is stopped with its parent. The parent
+waits until the child has undone what it did. If that cannot be done, the way back of the parent ends there until it is.
+A detached child is no part of its parent: it is neither stopped nor undone.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from uuid import UUID
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Message
 from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs.graph import Call, Node
+from holdfast.machine.graphs.graph import TIMEOUT, Call, Node
 from holdfast.machine.runs.commands import AbortWorkflow, CancelWorkflow, EndChild, StartWorkflow
-from holdfast.machine.runs.events import ChildNotUndone, ChildStarted
+from holdfast.machine.runs.events import ChildEnded, ChildNotUndone, ChildStarted, TimedOut
 from holdfast.machine.runs.failures import give_up, take_answer
+from holdfast.machine.runs.leaving import finish, way_out
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.rollback import NOT_UNDONE, stopped
+from holdfast.machine.runs.rollback import NOT_UNDONE, recall_child, stopped
 from holdfast.machine.runs.state import Data, Executed, Step, Token
 from holdfast.machine.runs.turn import Ending, Turn
 
@@ -61,12 +63,26 @@ class CallKind(Kind):
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
         """Stop it: it undoes what it did, which is waited for if the parent does so too; or it ends at once."""
+        if _is_detached(turn, step):
+            return False
         _tell(turn, step, AbortWorkflow if ending == "abort" else CancelWorkflow)
         return ending == "undo"
 
     def abandon(self, turn: Turn, executed: Executed) -> None:
         """It was told to undo what it did; now it ends at once."""
         _tell(turn, executed, AbortWorkflow)
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """It took too long, and undoes what it did, even if it completes right now. A rollback of the parent waits for that."""
+        turn.emit(TimedOut(step=step.number, node=step.node))
+        turn.cancel_step_timer(step)
+        is_part = not _is_detached(turn, step)
+        if is_part:
+            recall_child(turn, step, f"{step.node!r} of the workflow that started it waited too long")
+        if way_out(turn, turn.state.tokens[step.token], step.node, TIMEOUT) is not None:
+            finish(turn, step, TIMEOUT)
+        else:
+            give_up(turn, step, f"{step.node!r} waited too long", awaits_stop=is_part)
 
 
 def _given(turn: Turn, token: Token, node: str) -> Data:
@@ -85,23 +101,32 @@ def _tell(turn: Turn, step: Step | Executed, stop: type[CancelWorkflow | AbortWo
     turn.send(Message(decider=op.definition, command=command, instance=InstanceId(UUID(step.child))))
 
 
+def _is_detached(turn: Turn, step: Step | Executed) -> bool:
+    """Whether the other workflow is no part of this one."""
+    op = turn.routes.node(step.node).op
+    return isinstance(op, Call) and op.detached
+
+
 def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
     """The other workflow has ended."""
     turn.cancel_step_timer(step)
+    _note_end(turn, step, command)
     if command.status == "completed":
         take_answer(turn, step, command.result)
     else:
-        _note_not_undone(turn, step.number, command)
         why = f": {command.error}" if command.error else ""
         give_up(turn, step, f"the workflow that {step.node!r} started ended as {command.status}{why}")
 
 
-def child_stopped(turn: Turn, executed: Executed, command: EndChild) -> None:
-    """A workflow that was told to stop has ended; it may have ended well before it was told."""
+def child_stopped(turn: Turn, executed: Executed, command: EndChild) -> bool:
+    """A workflow that was told to stop has ended; it may have ended well before it was told. False if it is still to undo that."""
     is_done = command.status == "completed"
+    if is_done and executed.is_recalled:
+        return False
     output = command.result if is_done else None
     stopped(turn, executed.number, came_back=is_done, is_done=is_done, output=output)
-    _note_not_undone(turn, executed.number, command)
+    _note_end(turn, executed, command)
+    return True
 
 
 def is_undone(command: EndChild) -> bool:
@@ -109,6 +134,17 @@ def is_undone(command: EndChild) -> bool:
     return command.reason != NOT_UNDONE
 
 
-def _note_not_undone(turn: Turn, step: int, command: EndChild) -> None:
+def _note_end(turn: Turn, step: Step | Executed, command: EndChild) -> None:
+    """Note what a rollback will have to know: a child that has completed is undone with its step, unless the step says itself how, and one that has undone itself is not undone again."""
+    if _is_detached(turn, step):
+        return
     if not is_undone(command):
-        turn.emit(ChildNotUndone(step=step, error=command.error or command.reason))
+        turn.emit(ChildNotUndone(step=step.number, error=command.error or command.reason))
+    elif not turn.routes.remembers:
+        return
+    elif turn.routes.node(step.node).compensation is None:
+        if command.is_undoable or command.no_return:
+            end = ChildEnded(step=step.number, is_undoable=command.is_undoable, no_return=command.no_return)
+            turn.emit(end)
+    elif command.has_undone:
+        turn.emit(ChildEnded(step=step.number, is_settled=True))

@@ -24,6 +24,12 @@ select 1 from holdfast.instances i where i.id = ?::uuid and i.tenant = ?::text a
     and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
 for update
 
+-- name: part_of
+-- The saga or document that an instance is a part of, as long as that may have it undone.
+select p.id from holdfast.instances i join holdfast.instances p on p.id = i.parent
+where i.id = ?::uuid and p.kind in ('saga', 'envelope')
+    and (p.ended_at is null or exists (select 1 from holdfast.dead_letters d where d.instance = p.id and d.source = 'compensation'))
+
 -- name: remains
 -- What an instance that has ended is still needed for.
 select
@@ -79,14 +85,19 @@ update holdfast.steps set input = $3::bytea, output = $4::bytea
 where instance = $1::uuid and number = $2::integer and input is not distinct from $5::bytea and output is not distinct from $6::bytea
 
 -- name: expired
--- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended
--- after the first event that one of them has not read is not even looked at.
+-- Those that nothing is left to do for, no letter, no message, no child that runs, no saga or document that may have it undone, and whose last event
+-- every projection has read. What ended after the first event that one of them has not read is not even looked at.
 select i.tenant, i.id from holdfast.instances i
 where i.ended_at < least($1::timestamptz, (
         select e.at from holdfast.events e
         where e.position > (select min(position) from holdfast.projections) order by e.position limit 1
     ))
     and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
+    and not exists (
+        select 1 from holdfast.instances p
+        where p.id = i.parent and p.kind in ('saga', 'envelope')
+            and (p.ended_at is null or exists (select 1 from holdfast.dead_letters d where d.instance = p.id and d.source = 'compensation'))
+    )
     and not exists (select 1 from holdfast.effects e where e.instance = i.id)
     and not exists (select 1 from holdfast.dead_letters d where d.instance = i.id)
     and not exists (

@@ -16,6 +16,12 @@ insert into effects (
 select 1 from instances where id = ? and tenant = ? and ended_at is not null
     and not exists (select 1 from instances child where child.parent = instances.id and child.ended_at is null);
 
+-- name: part_of
+-- The saga or document that an instance is a part of, as long as that may have it undone.
+select p.id from instances i join instances p on p.id = i.parent
+where i.id = ? and p.kind in ('saga', 'envelope')
+    and (p.ended_at is null or exists (select 1 from dead_letters d where d.instance = p.id and d.source = 'compensation'));
+
 -- name: remains
 -- What an instance that has ended is still needed for.
 select
@@ -84,13 +90,18 @@ where (instance, number) > (?, ?) and instance < ? order by instance, number lim
 update steps set input = ?, output = ? where instance = ? and number = ? and input is ? and output is ?;
 
 -- name: expired
--- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended
--- after the first event that one of them has not read is not even looked at.
+-- Those that nothing is left to do for, no letter, no message, no child that runs, no saga or document that may have it undone, and whose last event
+-- every projection has read. What ended after the first event that one of them has not read is not even looked at.
 select i.tenant, i.id from instances i indexed by instances_by_end
 where i.ended_at < min(:before, coalesce((
         select e.at from events e where e.position > (select min(position) from projections) order by e.position limit 1
     ), :before))
     and not exists (select 1 from instances c where c.parent = i.id and c.ended_at is null)
+    and not exists (
+        select 1 from instances p
+        where p.id = i.parent and p.kind in ('saga', 'envelope')
+            and (p.ended_at is null or exists (select 1 from dead_letters d where d.instance = p.id and d.source = 'compensation'))
+    )
     and not exists (select 1 from effects e where e.instance = i.id)
     and not exists (select 1 from dead_letters d where d.instance = i.id)
     and not exists (
