@@ -17,7 +17,7 @@ from holdfast.machine.graphs.graph import DocumentRule, Edge, Node
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
-from holdfast.machine.runs.document_rows import CHANGED
+from holdfast.machine.runs.fields import CHANGED
 from holdfast.machine.runs.repair_commands import CompleteByHand, ForceFailure, SkipStep
 from machine.documents import ANN, BOB, CARL, GIVEN, Case
 from machine.hosting import OLGA, Host

@@ -194,6 +194,7 @@ def amend(
             expected_version=command.expected_version,
             reason=command.reason,
             fields=sorted(command.payload),
+            changes=dict(sorted(command.payload.items())),
             is_forced=asked is None,
         )
         joint.carry_out(address, over, by=own.by, comment=command.reason, receipt=receipt, said=said)

@@ -1,4 +1,4 @@
-"""Taking values out of one document for good: out of its history, and so out of all that is made from it.
+"""Taking values out of a document and its amendments for good: out of their histories, and so out of all that is made from these.
 
 Everything is one transaction. What is left folds to the same place, so that the invariants hold; the hash of each rewritten event before and
 after stands in the history, so that what was sealed stays proven; each version keeps the hash of the content that was approved.
@@ -7,7 +7,7 @@ after stands in the history, so that what was sealed stays proven; each version 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -15,6 +15,7 @@ from holdfast.app.desk import Desk, checked_key, checked_some
 from holdfast.app.invariants.evidence import Evidence
 from holdfast.app.invariants.looks import differences
 from holdfast.app.invariants.patrol import evidences, findings, program_of
+from holdfast.app.invariants.rules import Found
 from holdfast.app.invariants.walk import Walk
 from holdfast.app.veils import CONTENT, Veil
 from holdfast.errors import ConflictError, ForbiddenError, NotFoundError, PayloadError
@@ -30,7 +31,8 @@ from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.events import DocumentRedacted
 from holdfast.machine.runs.patches import fingerprint
-from holdfast.store.port import LostRaceError, Parts
+from holdfast.store.port import LostRaceError, Parts, Unit
+from holdfast.store.reading import Reader
 from holdfast.store.rewriting import Rewritten
 from holdfast.store.shapes import Change
 
@@ -50,7 +52,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     """How many events were rewritten; 0 if there was nothing to take out."""
     related: list[str]
-    """Documents that this one amends, or that took its place: they have values of their own."""
+    """Documents that this one amends, or that took its place: the values were taken out of them too."""
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -85,27 +87,64 @@ def checked_fields(given: Sequence[str] | None) -> list[str]:
 
 
 def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str) -> Redaction:
-    """Put hashes in the place of all values that fields of a document have or had."""
-    for evidence, reader in evidences(desk, [row.instance]):
-        program = program_of(desk, evidence.header)
-        found = list(findings(desk, evidence, reader, set()))
+    """Put hashes in the place of all values that fields of a document have or had, and of those that it amends or that took its place.
+
+    All of them are one transaction: an amendment goes on with the values of the one before.
+    """
+    chain = _chain(desk, row)
+    known = {each.header.id: (each, list(_found(desk, each, reader))) for each, reader in _evidences(desk, chain)}
+    if row.instance not in known:
+        raise NotFoundError("document", f"{row.type}/{row.id}")
+    for evidence, found in known.values():
         if found:
             told = "; ".join(each.told for each in found[:3])
-            raise ConflictError(f"{row.id!r} breaks a rule, so that it is left as it is: {told}; repair it first")
-        plan = _planned(desk, evidence, program, asked=asked, reason=reason)
-        break
-    else:
-        raise NotFoundError("document", f"{row.type}/{row.id}")
-    fields = list(_fields(program, evidence, asked))
-    if plan is not None:
-        desk.operate(lambda parts: _carry_out(desk, parts, plan), check=_check_redactor)
+            raise ConflictError(
+                f"{evidence.header.key!r} breaks a rule, so that it is left as it is: {told}; repair it first"
+            )
+    own, _ = known[row.instance]
+    fields = _fields(program_of(desk, own.header), own, asked)
+    veil = Veil(fields, secrets.token_bytes(32))
+    contents = {each.header.id: _contents(program_of(desk, each.header), each.events) for each, _ in known.values()}
+    for content in (each for some in contents.values() for each in some):
+        veil.learn(content)
+    plans = [
+        plan
+        for evidence, _ in known.values()
+        if (plan := _planned(desk, evidence, veil, contents[evidence.header.id], reason=reason)) is not None
+    ]
+    if plans:
+        desk.operate(lambda parts: _carry_out(desk, parts, plans), check=_check_redactor)
     return Redaction(
         type=row.type,
         id=row.id,
         fields=fields,
-        events=0 if plan is None else len(plan.events),
-        related=[each for each in (row.amended_from, row.superseded_by) if each],
+        events=sum(len(each.events) for each in plans),
+        related=[each.id for each in chain if each.id != row.id],
     )
+
+
+def _chain(desk: Desk, row: StoredDocument) -> list[StoredDocument]:
+    """A document with those that it amends, and those that took its place, in the order in which they were."""
+    with desk.reader.look() as reader:
+        partition = next((each.partition for each in reader.headers([row.instance])), "")
+        before, after, seen = [row], [row], {row.id}
+        while (name := before[0].amended_from) and name not in seen:
+            seen.add(name)
+            found = reader.document(row.type, name, partition)
+            before = [found, *before] if found is not None else before
+        while (name := after[-1].superseded_by) and name not in seen:
+            seen.add(name)
+            found = reader.document(row.type, name, partition)
+            after = [*after, found] if found is not None else after
+    return [*before, *after[1:]]
+
+
+def _evidences(desk: Desk, chain: Sequence[StoredDocument]) -> Iterator[tuple[Evidence, Reader]]:
+    return evidences(desk, [each.instance for each in chain])
+
+
+def _found(desk: Desk, evidence: Evidence, reader: Reader) -> Iterator[Found]:
+    return findings(desk, evidence, reader, set())
 
 
 def _fields(program: Program, evidence: Evidence, asked: Sequence[str]) -> list[str]:
@@ -122,15 +161,15 @@ def _fields(program: Program, evidence: Evidence, asked: Sequence[str]) -> list[
     return sorted(set(asked))
 
 
-def _planned(desk: Desk, evidence: Evidence, program: Program, *, asked: Sequence[str], reason: str) -> _Plan | None:
-    _check_rest(evidence, program)
-    veil = Veil(_fields(program, evidence, asked), secrets.token_bytes(32))
-    contents = _contents(program, evidence.events)
-    for content in contents:
-        veil.learn(content)
+def _planned(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data], *, reason: str) -> _Plan | None:
+    """What to write of one document; None if nothing of it says a value."""
+    program = program_of(desk, evidence.header)
     if veil.is_empty:
         return None
+    _check_rest(evidence, program)
     events = _veiled(desk, evidence, veil, contents)
+    if not events:
+        return None
     after = {each.sequence: each for each in events}
     history = [
         msgspec.structs.replace(each, data=after[each.sequence].data, comment=after[each.sequence].comment)
@@ -222,7 +261,22 @@ def _told(
     )
 
 
-def _carry_out(desk: Desk, parts: Parts, plan: _Plan) -> None:
+def _carry_out(desk: Desk, parts: Parts, plans: Sequence[_Plan]) -> None:
+    """Rewrite all documents in one transaction, in one order for all who do so."""
+    ordered = sorted(plans, key=lambda plan: plan.evidence.header.id)
+    try:
+        with parts.writer().unit() as unit:
+            unit.load(
+                [desk.address(instance=each.evidence.header.id) for each in ordered]
+            )  # Locked before anything else is.
+            for each in ordered:
+                _rewrite(unit, each)
+    except LostRaceError as error:
+        names = ", ".join(repr(each.evidence.header.key) for each in ordered)
+        raise ConflictError(f"{names} went on while it was looked at; try again") from error
+
+
+def _rewrite(unit: Unit, plan: _Plan) -> None:
     header, event = plan.evidence.header, plan.redacted
     new = msgspec.structs.replace(header, version=event.sequence, commits=header.commits + 1, updated_at=event.at)
     change = Change(header=new, expected=header.version, events=[event])
@@ -231,10 +285,5 @@ def _carry_out(desk: Desk, parts: Parts, plan: _Plan) -> None:
         each._replace(records=[r for r in each.records if writing_of(type(r)).kind in kinds])
         for each in plan.walk.commits
     ]
-    try:
-        with parts.writer().unit() as unit:
-            unit.load([desk.address(instance=header.id)])  # Locked before anything else is.
-            unit.redact(header.id, plan.events, plan.veil.text)
-            unit.rewrite(change, kinds, told, event.at)
-    except LostRaceError as error:
-        raise ConflictError(f"{header.key!r} went on while it was looked at; try again") from error
+    unit.redact(header.id, plan.events, plan.veil.text)
+    unit.rewrite(change, kinds, told, event.at)

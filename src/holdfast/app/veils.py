@@ -66,14 +66,19 @@ class Veil:
             case str():
                 return self.text(value)
             case dict():
-                return {
-                    name: self.token(each) if self._is_known(name, each) else self.anywhere(each)
-                    for name, each in value.items()
-                }
+                return {name: self._named(name, each) for name, each in value.items()}
             case list():
                 return [self.anywhere(each) for each in value]
             case _:
                 return value
+
+    def _named(self, name: str, value: object) -> object:
+        """What stands under a name: the value of a field, or its values before and after a change."""
+        if self._is_known(name, value):
+            return self.token(value)
+        if isinstance(value, list) and name.rpartition(".")[2] in self.fields:
+            return [self._named(name, each) for each in value]
+        return self.anywhere(value)
 
     def text(self, said: str) -> str:
         """A text with the values hidden."""

@@ -18,6 +18,7 @@ Data = dict[str, object]
 
 _CONTENT = {"document_created": "data", "document_changed": "changes"}
 """The events that hold content, and under which name."""
+_SUPERSEDED = "document_superseded"
 _RELATED = "related"
 """The name under which events hold what was read of other documents."""
 
@@ -84,6 +85,8 @@ def said(spec: DocumentSpec | None, event: str, data: Data, actor: Actor) -> Dat
     """What an event says in a history: of its content nothing that is sensitive, or for others' eyes; nothing at all if nobody knows what is."""
     if data.get(_RELATED) and actor.kind != "system":  # Values of other documents, whose contract is not at hand.
         data = {**data, _RELATED: MASKED}
+    if event == _SUPERSEDED:
+        return _amendment_said(spec, data, actor)
     name = _CONTENT.get(event, "")
     content = data.get(name)
     if not isinstance(content, dict):
@@ -94,6 +97,18 @@ def said(spec: DocumentSpec | None, event: str, data: Data, actor: Actor) -> Dat
         for each, value in content.items()
     }
     return {**data, name: shown}
+
+
+def _amendment_said(spec: DocumentSpec | None, data: Data, actor: Actor) -> Data:
+    """What an amendment has changed: pairs of values, masked like the content."""
+    changes = data.get("changes")
+    if not isinstance(changes, dict):
+        return data
+    hides, fields = _unshown_to(actor), {} if spec is None else spec.fields
+    shown = {
+        name: _pair_shown(fields[name], each, hides) if name in fields else MASKED for name, each in changes.items()
+    }
+    return {**data, "changes": shown}
 
 
 def refuse_masks(spec: DocumentSpec, given: Mapping[str, object], actor: Actor) -> None:

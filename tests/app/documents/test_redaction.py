@@ -11,7 +11,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from app.documents.acting import ANN, BOB, CARL, FINANCE, GIVEN, approve, asking, opened, submitted
+from app.documents.acting import ANN, BOB, CARL, FINANCE, GIVEN, active, approve, asking, opened, submitted
 from holdfast import Actor, ConflictError, ForbiddenError, HoldfastError, NotFoundError, PayloadError
 from holdfast.app.veils import Veil
 from holdfast.testing import ManualEngine
@@ -246,3 +246,54 @@ def test_what_is_hidden_where() -> None:
     assert said == f"from {veil.token('DE5678')} to {veil.token('DE9012')}"
     assert not veil.is_empty
     assert Veil(["iban"], b"").is_empty
+
+
+@pytest.mark.row("EO-27", "E-240")
+@pytest.mark.parametrize("named", ["INV-1", "INV-2"])
+def test_a_redaction_reaches_amendments(place: Place, named: str) -> None:
+    """Whichever document of a chain is named, the values go from all of them, also from what the amendment says it changed."""
+    engine = opened(place)
+    active(engine)
+    calls = asking(engine, BOB).documents
+    calls.amend("invoice", "INV-1", {"total": 777_001, "note": "SECRET-NOTE"}, new_id="INV-2", reason="SECRET-NOTE now")
+    told = [each.changes for each in engine.documents.mutations("invoice", "INV-1") if each.action == "supersede"]
+    assert told == [
+        {
+            "superseded_by": "INV-2",
+            "fields": ["note", "total"],
+            "note": [None, "SECRET-NOTE"],
+            "total": [GIVEN["total"], 777_001],
+        }
+    ]
+    done = asking(engine, OFFICER).documents.redact("invoice", named, ["total", "note", "iban"], reason="erasure")
+    assert done.related == [{"INV-1": "INV-2", "INV-2": "INV-1"}[named]]
+    left = dump(place)
+    assert [each for each in ("777001", "SECRET-NOTE", IBAN) if each in left] == []
+    assert engine.invariants.check().items == []
+
+
+@pytest.mark.row("EO-27")
+def test_nothing_of_a_chain_is_redacted_while_one_of_it_is_under_way(place: Place) -> None:
+    """All documents of a chain are one transaction: an amendment that waits for its approval keeps the others as they are."""
+    engine = opened(place)
+    active(engine)
+    calls = asking(engine, BOB).documents
+    calls.amend("invoice", "INV-1", {"total": 777_001}, new_id="INV-2")
+    calls.transition("invoice", "INV-2", "submit")
+    before = dump(place)
+    with pytest.raises(ConflictError, match="under way"):
+        asking(engine, OFFICER).documents.redact("invoice", "INV-1", ["total"], reason="erasure")
+    assert dump(place) == before
+
+
+@pytest.mark.row("E-240")
+def test_what_an_amendment_changed_is_masked_for_each_reader(place: Place) -> None:
+    """Old and new values are kept; of a sensitive field only that it changed, in rows, history and for everybody."""
+    engine = opened(place)
+    active(engine)
+    asking(engine, BOB).documents.amend("invoice", "INV-1", {"iban": "DE-NEW-IBAN", "total": 9}, new_id="INV-2")
+    run = engine.documents.get("invoice", "INV-1").instance
+    (said,) = [each.data for each in engine.run(run).history() if each.event_type == "document_superseded"]
+    assert "DE-NEW-IBAN" not in str(said)
+    (told,) = [each for each in engine.documents.mutations("invoice", "INV-1") if each.action == "supersede"]
+    assert (told.changes["iban"], told.changes["total"]) == ({"changed": True}, [GIVEN["total"], 9])

@@ -677,7 +677,8 @@ class AsyncDocuments:
 
         It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
         that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else
-        stays as it was and goes on being proven. ConflictError while something is under way, or if the document breaks a rule.
+        stays as it was and goes on being proven. Documents that it amends, and those that took its place, are redacted with it. ConflictError while
+        something is under way in one of them, or if one breaks a rule.
         """
         return await self._futures.redact(type, id, fields, reason=reason)
 

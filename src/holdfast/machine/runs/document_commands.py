@@ -72,6 +72,8 @@ class SupersedeDocument(_DocumentCommand, frozen=True, kw_only=True):
     expected_version: int | None = None
     fields: list[str] = []
     """What is different there."""
+    changes: Data = {}
+    """The new values of these fields; null for one that has none there."""
     is_forced: bool = False
     """Whether it follows from an edit that the window allows only as an amendment; otherwise somebody asks for it by name."""
 

@@ -18,18 +18,15 @@ from holdfast.kernel.document_records import (
 )
 from holdfast.kernel.people_records import DecisionMoved
 from holdfast.kernel.rows import Record
-from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data, Document
 from holdfast.machine.runs.document_folds import AUDITED
-from holdfast.machine.runs.fields import masked
+from holdfast.machine.runs.fields import differences_of
 from holdfast.machine.runs.patches import fingerprint
 from holdfast.machine.runs.state import State
 
 _encode = msgspec.json.Encoder().encode
-CHANGED = {"changed": True}
-"""All that is told of a field whose values are nobody's business."""
 
 
 class View(Protocol):
@@ -239,7 +236,7 @@ def _told(view: View, event: e.Event) -> _Told:
             return _Told(what, event.by, event.on_behalf_of, event.reason, kind="workflow")
         case e.DocumentSuperseded():
             why = event.reason or f"{event.superseded_by} took its place"
-            changes = {"superseded_by": event.superseded_by, "fields": event.fields}
+            changes = {"superseded_by": event.superseded_by, "fields": event.fields, **event.changes}
             return _Told("supersede", event.by, event.on_behalf_of, why, 0, "workflow", None, changes)
         case e.DocumentRedacted():
             changes = {"fields": event.fields}
@@ -297,16 +294,4 @@ def _node(view: View, number: int) -> str:
 
 
 def _differences(view: View, before: Data, changes: Data) -> Data:
-    """What changed, with the values before and after; of what is sensitive only that it did."""
-    fields = {} if view.routes.documents is None else view.routes.documents.spec.fields
-    return {name: _told_of(fields.get(name), before.get(name), value) for name, value in changes.items()}
-
-
-def _told_of(field: Field | None, before: object, after: object) -> object:
-    if field is None:
-        return [before, after]
-    return CHANGED if field.sensitive else [masked(field, each, _is_sensitive, CHANGED) for each in (before, after)]
-
-
-def _is_sensitive(field: Field) -> bool:
-    return field.sensitive
+    return differences_of({} if view.routes.documents is None else view.routes.documents.spec.fields, before, changes)

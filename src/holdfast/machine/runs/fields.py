@@ -78,6 +78,25 @@ def masked(field: Field, value: object, hides: Callable[[Field], bool], mask: ob
     return value
 
 
+CHANGED: Final[Data] = {"changed": True}
+"""All that is told of a field whose values are sensitive."""
+
+
+def differences_of(fields: Mapping[str, Field], before: Mapping[str, object], changes: Mapping[str, object]) -> Data:
+    """What changes, each field with the values before and after; of what is sensitive only that it does."""
+    return {name: _difference(fields.get(name), before.get(name), value) for name, value in changes.items()}
+
+
+def _difference(field: Field | None, before: object, after: object) -> object:
+    if field is None:
+        return [before, after]
+    return CHANGED if field.sensitive else [masked(field, each, _is_sensitive, CHANGED) for each in (before, after)]
+
+
+def _is_sensitive(field: Field) -> bool:
+    return field.sensitive
+
+
 def not_given(index: DocumentIndex, changes: Mapping[str, object], *, is_workflow: bool) -> list[str]:
     """Fields that nobody gives: computed ones, and those of the workflow, unless it is the one who gives them."""
     found = [f"{name!r} is computed" for name in changes if name in index.computed]

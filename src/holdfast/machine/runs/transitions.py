@@ -17,6 +17,7 @@ from holdfast.machine.runs.events import (
     WorkflowCancelled,
     WorkflowStarted,
 )
+from holdfast.machine.runs.fields import differences_of
 from holdfast.machine.runs.leaving import finish
 from holdfast.machine.runs.mutations import (
     Author,
@@ -318,6 +319,7 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
             on_behalf_of=actor.on_behalf_of,
             reason=command.reason,
             fields=command.fields,
+            changes=differences_of(index.spec.fields, document.data, command.changes),
         )
     )
     turn.emit(WorkflowCancelled(requested_by=actor.id, reason=AMENDED))

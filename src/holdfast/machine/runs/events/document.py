@@ -186,6 +186,8 @@ class DocumentSuperseded(Happening, frozen=True, kw_only=True):
     reason: str = ""
     fields: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     """What is different there."""
+    changes: Data = {}  # noqa: RUF012 - every struct gets one of its own
+    """The values before and after of each of these fields; of sensitive ones only that they changed."""
 
 
 @message(name="workflow_switched")
