@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from app.documents.orders import GIVEN as ORDER_GIVEN
 from app.documents.orders import keep_stock, register
 from histories.tape import Tape
@@ -90,6 +92,45 @@ def ruled_documents(tape: Tape) -> None:
         for each in mine.list(kind).items:
             mine.transition(kind, each.id, "close")
     tape.drain()
+
+
+def reading_documents(tape: Tape) -> None:
+    """Orders that wait, and whose conditions read the settings of the organisation and a customer afterwards, which have changed meanwhile."""
+    engine = tape.engine
+    register(engine, "customer")
+    register(engine, "sales_order", _READING)
+    sam = Actor(id="sam", capabilities=frozenset({"*"}))
+    engine.charters.publish_settings({"limit": 1})
+    mine = engine.acting(sam).documents
+    mine.create("customer", {"name": "Mrs Smith", "credit_available": 1}, id="C-1")
+    mine.create("sales_order", {**ORDER_GIVEN, "customer": "C-1"}, id="O-1")
+    mine.transition("sales_order", "O-1", "submit")
+    mine.mutate("customer", "C-1", {"credit_available": 1_000_000})
+    engine.charters.publish_settings({"limit": 1_000_000})
+    engine.advance(timedelta(hours=2))
+    assert mine.get("sales_order", "O-1").status == "active"
+    mine.transition("sales_order", "O-1", "cancel")
+    mine.transition("customer", "C-1", "close")
+    tape.drain()
+
+
+_READING = """
+base: {entity_type: sales_order, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    exit: join
+    nodes:
+      - {id: later, type: wait_timer, duration: 1h}
+      - {id: enough, type: condition, expression: entity.customer.credit_available >= entity.grand_total}
+      - {id: small, type: condition, expression: entity.grand_total <= org.limit}
+      - {id: ask, type: approval, approvers: [{user: ann}]}
+    edges:
+      - {from: later, to: enough}
+      - {from: enough, to: small, on: "true"}
+      - {from: enough, to: ask, on: "false"}
+      - {from: small, to: out, on: "true"}
+      - {from: small, to: ask, on: "false"}
+"""
 
 
 def redacted_documents(tape: Tape) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -11,7 +12,7 @@ from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
 from holdfast.kernel.people_records import DecisionGiven
 from holdfast.kernel.rows import Record
-from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.graphs.graph import DocumentRule, Graph
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.document_commands import (
@@ -40,8 +41,16 @@ class Case:
         self._history = History(self.host)
         self.created = self.tell(CreateDocument(data={**GIVEN, **given}), BOB)
 
-    def tell(self, command: c.Command, actor: Actor = BOB, *, effect: int | None = None) -> Answer:
-        """Decide a command; what happened must fold to the same state, and a refusal must change nothing."""
+    def tell(
+        self,
+        command: c.Command,
+        actor: Actor = BOB,
+        *,
+        effect: int | None = None,
+        rules: Sequence[DocumentRule] = (),
+    ) -> Answer:
+        """Decide a command under the rules of an organisation; what happened must fold to the same state, and a refusal must change nothing."""
+        self.host.rules = list(rules)
         before = msgspec.to_builtins(self.host.state)
         answer = self.host.tell(command, actor, effect=effect)
         if isinstance(answer, Decision):

@@ -13,12 +13,12 @@ from uuid import UUID
 
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall
-from holdfast.kernel.facts import SupposedFacts
+from holdfast.kernel.facts import SETTINGS_FACT, Fact, FactKey, SupposedFacts
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record, merge
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.graphs.graph import DocumentRule, Graph
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import (
     AbortWorkflow,
@@ -74,6 +74,18 @@ class Child:
     """Whether it ended without being undone."""
 
 
+class _Supposed(SupposedFacts):
+    """The facts of a host: its rules and settings, and nothing else."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__({SETTINGS_FACT: dict(host.org)})
+        self._rules = list(host.rules)
+
+    def get(self, key: FactKey) -> Fact:
+        """Returns a fact."""
+        return Fact(self._rules, 0) if key.kind == "rules" else super().get(key)
+
+
 @dataclass
 class Host:
     """One run and the world around it."""
@@ -107,6 +119,10 @@ class Host:
     version: int = 0
     issued: int = 0
     commits: int = 0
+    rules: list[DocumentRule] = field(default_factory=list)
+    """What the organisation wants judged, whatever is done."""
+    org: dict[str, object] = field(default_factory=dict)
+    """Its settings."""
 
     def __post_init__(self) -> None:
         self.machine = GraphMachine(self.graph, limit=self.limit)
@@ -126,7 +142,7 @@ class Host:
             commits=self.commits,
             pending_timers={key: due for key, due in self.due.items() if key != timer},
             fired_timer=timer or "",
-            facts=SupposedFacts(),
+            facts=_Supposed(self),
         )
         answer = self.machine.decide(self.state, command, moment)
         if effect is not None:

@@ -102,7 +102,7 @@ def acts(case: Case, rng: Random) -> Iterator[None]:
                 ("submit", "submit", "submit", "approve", "recall", "cancel" if chance > 0.48 else "submit")
             )
             rules = [] if rng.random() < 0.8 else [STAMP]
-            case.tell(RequestTransition(transition=wanted, rules=rules), BOB)
+            case.tell(RequestTransition(transition=wanted), BOB, rules=rules)
         elif chance < 0.6 and case.host.timers:
             key, command = rng.choice(list(case.host.timers.items()))
             case.host.now = case.host.due[key]

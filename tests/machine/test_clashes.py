@@ -174,8 +174,8 @@ def test_a_rule_sets_nothing_where_the_document_cannot_be_edited() -> None:
     assert (case.ask("submit"), case.ask("approve")) == ("", "")
     stamp = DocumentRule(name="stamp", effect="set_field", field="note", value=value("'x'"))
     need = DocumentRule(name="need", effect="require_field", field="note")
-    assert case.code(case.tell(RequestTransition(transition="cancel", rules=[stamp, need]))) == "rule_blocked"
-    assert case.code(case.tell(RequestTransition(transition="cancel", rules=[stamp]))) == ""
+    assert case.code(case.tell(RequestTransition(transition="cancel"), rules=[stamp, need])) == "rule_blocked"
+    assert case.code(case.tell(RequestTransition(transition="cancel"), rules=[stamp])) == ""
     assert ("note" in case.document.data, told(case, e.RulesApplied)) == (False, 0)
     asked = next(event for event in reversed(case.host.history) if isinstance(event, e.TransitionRequested))
     assert asked.warnings == ["the rule 'stamp' would set 'note', and the document cannot be edited where it is"]
@@ -186,7 +186,7 @@ def test_a_rule_sends_a_document_without_its_sensitive_fields() -> None:
     """The receiver of a webhook gets the document as it is after the change, but for what is sensitive."""
     case = Case(invoice(), iban="DE1")
     hook = DocumentRule(name="hook", effect="webhook", url="https://example.com/hook")
-    assert case.code(case.tell(Mutate(payload={"total": 600}, rules=[hook]))) == ""
+    assert case.code(case.tell(Mutate(payload={"total": 600}), rules=[hook])) == ""
     (post,) = [each for each in case.host.errands if isinstance(each, Post)]
     document = post.payload["document"]
     assert isinstance(document, dict)
@@ -380,7 +380,7 @@ def test_a_question_that_an_edit_puts_anew_is_not_put_twice(wanted: str) -> None
         assert case.edit(total=900) == ""
     else:
         expected = "WORKFLOW_GATE_NOT_READY" if wanted == "submit" else ""
-        assert case.code(case.tell(RequestTransition(transition=wanted, rules=[stamp]))) == expected
+        assert case.code(case.tell(RequestTransition(transition=wanted), rules=[stamp])) == expected
     assert case.at == ([] if wanted == "cancel" else ["first"])
     open_ = [row.number for row in case.rows(StepOpened) if row.status == "pending"]
     assert open_ == [step.number for step in case.host.state.open.values()]

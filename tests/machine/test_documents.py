@@ -158,7 +158,7 @@ def test_a_locked_edit_is_refused_before_any_rule_is_judged() -> None:
     """Not even a rule that would block, or cannot be judged, is looked at."""
     case = active()
     broken = DocumentRule(name="broken", when=when("entity.nowhere.at_all > 1"))
-    assert case.code(case.tell(Mutate(payload={"total": 1}, rules=[broken]))) == "WORKFLOW_EDIT_LOCKED"
+    assert case.code(case.tell(Mutate(payload={"total": 1}), rules=[broken])) == "WORKFLOW_EDIT_LOCKED"
 
 
 @pytest.mark.row("E-225", "E-231", "ED-07")
@@ -930,23 +930,23 @@ def test_rules_are_judged_before_a_change_is_applied() -> None:
     """Without any node: a rule blocks, warns, requires or sets, for an edit, a creation and a transition alike."""
     case = Case(invoice())
     block = DocumentRule(name="cap", when=when("entity.total > 1000"), reason="nothing above ten euros")
-    answer = case.tell(Mutate(payload={"total": 2000}, rules=[block]))
+    answer = case.tell(Mutate(payload={"total": 2000}), rules=[block])
     assert isinstance(answer, Rejection)
     assert (answer.code, answer.message) == (
         "rule_blocked",
         "a rule of the organisation stands against it: nothing above ten euros",
     )
     need = DocumentRule(name="note", effect="require_field", field="note")
-    assert case.code(case.tell(RequestTransition(transition="submit", rules=[need]))) == "rule_blocked"
+    assert case.code(case.tell(RequestTransition(transition="submit"), rules=[need])) == "rule_blocked"
     stamp = DocumentRule(name="stamp", effect="set_field", field="note", value=value("actor.id"))
     warn = DocumentRule(name="warn", effect="warn", reason="are you sure")
-    assert case.code(case.tell(Mutate(payload={"total": 900}, rules=[stamp, warn]))) == ""
+    assert case.code(case.tell(Mutate(payload={"total": 900}), rules=[stamp, warn])) == ""
     assert case.document.data["note"] == "bob"
     changed = next(event for event in case.host.history if isinstance(event, e.DocumentChanged))
     assert changed.warnings == ["are you sure"]
-    host = Host(invoice())
+    host = Host(invoice(), rules=[block])
     host.key = "X"
-    assert case.code(host.tell(CreateDocument(data={**GIVEN, "total": 2000}, rules=[block]), BOB)) == "rule_blocked"
+    assert case.code(host.tell(CreateDocument(data={**GIVEN, "total": 2000}), BOB)) == "rule_blocked"
 
 
 # -- rows

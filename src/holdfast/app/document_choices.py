@@ -16,9 +16,10 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Condition, Node, Script
+from holdfast.machine.graphs.reads import ORG, RELATED
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged
-from holdfast.machine.runs.namespaces import CONTEXT, ENTITY, RELATED, Asked, namespaces_of
+from holdfast.machine.runs.namespaces import CONTEXT, ENTITY, Asked, namespaces_of
 from holdfast.machine.runs.state import State, Token
 from holdfast.store.reading import Reader
 
@@ -75,7 +76,16 @@ class _Asking:
                 to=self._event.to,
                 at=self._stored.at,
                 asked=conditions,
+                read=self._read(name),
             )
+
+    def _read(self, node: str) -> dict[str, str]:
+        """What the step read from outside of the document, with the versions."""
+        document, reads = self._state.document, self._routes.reads(node)
+        if document is None or reads is None:
+            return {}
+        settings = {ORG: f"settings@{document.org_version}"} if reads.org and document.org_version else {}
+        return settings | {name: document.sources[name] for name in reads.refs if document.sources.get(name)}
 
     def _expressions(self, node: Node) -> Iterator[tuple[str, Expression]]:
         if isinstance(node.op, Condition | Script):

@@ -202,6 +202,8 @@ class DocumentChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Where the document went, if there was a choice."""
     at: datetime
     asked: list[AskedCondition]
+    read: dict[str, str] = {}
+    """What it read from outside of the document, with the version: `settings@3` as `org`, and documents such as `customer/C-1@7` by the field that refers to them."""
 
 
 class DocumentLink(msgspec.Struct, frozen=True, kw_only=True):

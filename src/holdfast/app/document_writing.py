@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Final, cast
 from uuid import UUID, uuid5
 
@@ -86,38 +86,10 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def said_of(desk: Desk, said: Spoken | Amendment) -> Said:
-    """What the caller said of a command: rules and settings come along with it, and may be others when it is said again."""
-    if not isinstance(said, Amendment):
-        said = msgspec.structs.replace(said, rules=[], org=None, related=None)
+    """What the caller said of a command."""
     if isinstance(said, CreateDocument):
         said = msgspec.structs.replace(said, looks_up=False)
     return Said(by=desk.request.actor.id, what=type(said).__name__, words=said)
-
-
-def related_to(desk: Desk, reference: Reference, given: Data) -> dict[str, Data] | None:
-    """What the steps of a document read of those that it refers to, as they are now, with what is given laid over its content; None if they read nothing.
-
-    Of one that is not there nothing is known, so that whoever asks for something of it gets no answer.
-    """
-    name, key = reference
-    spec = spec_of(desk, name)
-    if not spec.reads:
-        return None
-    with desk.reader.look() as reader:
-        row = reader.document(name, key) if key else None
-        data = {**({} if row is None else msgspec.json.decode(row.data, type=dict[str, object])), **given}
-        return {
-            field: _read(reader, spec.fields[field].of, data.get(field), names) for field, names in spec.reads.items()
-        }
-
-
-def _read(reader: Reader, type_: str, id_: object, names: Sequence[str]) -> Data:
-    row = reader.document(type_, id_) if isinstance(id_, str) and id_ else None
-    if row is None:
-        return {}
-    known: Data = {"id": row.id, "status": row.status, "version": row.version}
-    content = known | msgspec.json.decode(row.data, type=dict[str, object])
-    return {name: content[name] for name in names if content.get(name) is not None}
 
 
 def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, *, version: str = "") -> DocumentView:
@@ -200,7 +172,7 @@ def amend(
         joint.carry_out(address, over, by=own.by, comment=command.reason, receipt=receipt, said=said)
         joint.carry_out(
             address_of(desk, name, made),
-            _amended(own, known, command),
+            _amended(own, known, command, judged_as=command.action if asked is None else "amend"),
             by=own.by,
             comment=command.reason,
             may_create=True,
@@ -228,7 +200,7 @@ def amend_by_edit(desk: Desk, reference: Reference, command: Mutate, repeated: s
             raise (error if again.reason == Refusal.AMENDMENT_REQUIRED else again) from None
 
 
-def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
+def _amended(desk: Desk, known: Found, command: Mutate, *, judged_as: str) -> CreateDocument:
     """What begins in the place of a document."""
     return CreateDocument(
         data=_carried_over(known, command.payload),
@@ -236,9 +208,7 @@ def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
         hands=known.document.hands,
         wrote=known.document.wrote,
         reason=command.reason,
-        rules=command.rules,
-        org=known.document.org if command.org is None else command.org,
-        related=known.document.related if command.related is None else command.related,
+        judged_as=judged_as,
         looks_up=looks_up(desk),
     )
 

@@ -25,6 +25,7 @@ from holdfast.app.workflow_reads import folded_workflow
 from holdfast.errors import NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.document_records import AUDIT, DOCUMENT_VERSIONS, MUTATIONS, StoredDocument, StoredVersion
+from holdfast.kernel.facts import SETTINGS_FACT
 from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import is_whole
@@ -119,6 +120,7 @@ def seen_in_hand(desk: Desk, command: Spoken) -> View:
         assert isinstance(state, State)
         known = _in_hand(header, program, state)
         is_seen = _is_touched_by(command, known) and not known.document.superseded_by
+        is_seen = is_seen and not known.parts.judges_by_settings  # The commit does not wait until they are read.
         return view_of(desk, known) if is_seen else None
 
     return see
@@ -193,7 +195,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         data=visible(known.parts.spec, document.data, actor),
         window="locked" if known.state.is_terminal else view.window,
         places=[] if known.state.is_terminal else list(view.places),
-        transitions=_choices(known, actor, desk.service.shared.clock.now()),
+        transitions=_choices(known, actor, desk.service.shared.clock.now(), _settings(desk, known)),
         amended_from=document.amended_from,
         superseded_by=document.superseded_by,
         requester=row.requester,
@@ -210,13 +212,22 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
     )
 
 
-def _choices(known: Found, actor: Actor, now: datetime) -> list[TransitionChoice]:
+def _settings(desk: Desk, known: Found) -> Data:
+    """The settings of the organisation, if what is possible depends on them."""
+    if not known.parts.judges_by_settings:
+        return {}
+    settings = desk.facts(known.header).get(SETTINGS_FACT).value
+    assert isinstance(settings, dict)
+    return settings
+
+
+def _choices(known: Found, actor: Actor, now: datetime, org: Data) -> list[TransitionChoice]:
     if known.state.is_terminal:
         return []
     found = []
     document = known.document
     # The clock is that of the decision to come; a condition over it may be another one by then.
-    asked: Data = {"entity": document.names(), "actor": actor_names(actor), "org": document.org, "now": now}
+    asked: Data = {"entity": document.names(), "actor": actor_names(actor), "org": org, "now": now}
     for each in known.parts.spec.transitions:
         if document.status not in each.sources:
             continue

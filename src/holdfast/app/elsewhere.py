@@ -8,13 +8,11 @@ from holdfast.app.desk import Desk, checked_key
 from holdfast.app.document_writing import address_of, called, changes_of, judge, looks_up, made_id, spec_of
 from holdfast.app.documents import Found, known_from
 from holdfast.app.in_force import workflow_in_force, workflow_of
-from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ConfigurationError, HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.document import DocumentAction
 from holdfast.machine.graphs.document_checks import actions_of
-from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.runs.commands import CompleteStep, RunStep
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate
 from holdfast.runtime.commit.joint import Joint
@@ -92,8 +90,6 @@ class _Deed:
             data=errand.payload,
             action=errand.action,
             reason=errand.reason,
-            rules=self._rules(),
-            org=self._org(),
             origin=errand.origin,
             looks_up=looks_up(self._desk),
         )
@@ -115,8 +111,6 @@ class _Deed:
             action=errand.action,
             payload=errand.payload,
             reason=errand.reason,
-            rules=self._rules(),
-            org=self._org() or None,
             origin=errand.origin,
         )
         handler = known.parts.actions[errand.action].handler if errand.action in known.parts.actions else ""
@@ -163,13 +157,6 @@ class _Deed:
             "version_before": before,
             "version_after": document.version,
         }
-
-    def _rules(self) -> list[DocumentRule]:
-        return self._desk.registry.charters.rules_for(self._desk.tenant, self._name, self._errand.action)
-
-    def _org(self) -> Data:
-        given = self._desk.registry.charters.org_of(self._desk.tenant)
-        return plain_data(given, "organisation", limit=self._desk.payload_limit)
 
 
 def _told(errand: Errand, error: HoldfastError) -> str:

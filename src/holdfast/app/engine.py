@@ -168,7 +168,11 @@ class Engine(EngineCalls):
     ) -> Desk:
         """Where the engine's own calls are made."""
         resolvers = checked_resolvers(capabilities)
-        self.service.around.facts = EngineFacts(Accesses(self.office.directory, resolvers), self.registry.charters)
+        self.service.around.facts = EngineFacts(
+            Accesses(self.office.directory, resolvers),
+            self.registry.charters,
+            limit=self.service.shared.settings.max_payload_bytes,
+        )
         return Desk(
             self.service,
             self.registry,

@@ -9,11 +9,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from holdfast.app.charters import RULES, SETTINGS, Charters, Data, KeptRules, body_of
+from holdfast.app.step_handlers import plain_data
 from holdfast.kernel.facts import DocumentFact, Fact, FactKey, FactsNeeded
 from holdfast.people.access import Access, Accesses, UnreadError
 from holdfast.people.authorizing import authorize
@@ -28,11 +29,20 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 Body = KeptRules | Data | None
 
 
+class _Charter(NamedTuple):
+    """What an organisation has published under a name."""
+
+    version: int
+    """Counts what was published under it; 0 if nothing was."""
+    body: Body
+
+
 class EngineFacts:
     """The source of one engine."""
 
-    def __init__(self, accesses: Accesses, charters: Charters) -> None:
+    def __init__(self, accesses: Accesses, charters: Charters, *, limit: int) -> None:
         self.accesses = accesses
+        self._limit = limit
         self._charters = charters
         self._kept = _Kept()
 
@@ -87,18 +97,26 @@ class EngineFacts:
     def _charter(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
         version, name = look.versions(place.tenant).charters, _charter_of(key)
         stored = look.charter(place.tenant, name)
-        body = None if stored is None else body_of(stored)
+        charter = _Charter(0, None) if stored is None else _Charter(stored.version, body_of(stored))
         if may_remember:
-            self._kept.keep_charter(place.tenant, name, version, body)
-        return self._told(place, key, version, body)
+            self._kept.keep_charter(place.tenant, name, version, charter)
+        return self._told(place, key, version, charter)
 
-    def _told(self, place: Place, key: FactKey, version: int, body: Body) -> Read:
+    def _told(self, place: Place, key: FactKey, version: int, charter: _Charter) -> Read:
         """What was published, joined by what the application says itself, which has no version."""
-        tenant, told = place.tenant, self._charters
-        gates = (Gate("charters", tenant, version),)
-        if key.kind == "settings":
-            return Read(Fact(told.settings_with(tenant, body), version), gates)
-        return Read(Fact(told.rules_with(tenant, key.of, key.name, body), version), gates)
+        gates = (Gate("charters", place.tenant, version),)
+        try:
+            value = self._joined(place.tenant, key, charter.body)
+        except Exception as error:  # noqa: BLE001 - the application's own code, and each asker's own failure
+            return Read(Fact(None, charter.version), gates, error)
+        return Read(Fact(value, charter.version), gates)
+
+    def _joined(self, tenant: str, key: FactKey, body: Body) -> object:
+        told = self._charters
+        if key.kind != "settings":
+            return told.rules_with(tenant, key.of, key.name, body)
+        settings = told.settings_with(tenant, body)
+        return settings if told.organisation is None else plain_data(settings, "organisation", limit=self._limit)
 
 
 class ReadFacts:
@@ -107,15 +125,24 @@ class ReadFacts:
     def __init__(self, service: Service, place: Place) -> None:
         self._service = service
         self._place = place
+        self._known: dict[FactKey, Fact] = {}
 
     def get(self, key: FactKey) -> Fact:
-        """Returns a fact as it is now."""
+        """Returns a fact as it was when it was asked for first."""
+        if key not in self._known:
+            self._known[key] = self._read(key)
+        return self._known[key]
+
+    def _read(self, key: FactKey) -> Fact:
         source, now = self._service.around.facts, self._service.shared.clock.now()
         with self._service.store.survey() as parts, parts.writer().looking() as look:
             found = source.read(look, self._place, [key], now, may_remember=True)
         if key not in found:
             raise FactsNeeded(key)
-        return found[key].fact
+        read = found[key]
+        if read.error is not None:
+            raise read.error
+        return read.fact
 
 
 class _Kept:
@@ -123,7 +150,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self._documents: OrderedDict[tuple[Place, FactKey], Read] = OrderedDict()
-        self._charters: OrderedDict[str, tuple[int, dict[str, Body]]] = OrderedDict()
+        self._charters: OrderedDict[str, tuple[int, dict[str, _Charter]]] = OrderedDict()
         self._guard = threading.Lock()
 
     def document(self, place: Place, key: FactKey) -> Read | None:
@@ -136,15 +163,15 @@ class _Kept:
             if len(self._documents) > _MOST_DOCUMENTS:
                 self._documents.popitem(last=False)
 
-    def charter(self, tenant: str, name: str) -> tuple[int, Body] | None:
+    def charter(self, tenant: str, name: str) -> tuple[int, _Charter] | None:
         found = self._charters.get(tenant)
         return None if found is None or name not in found[1] else (found[0], found[1][name])
 
-    def keep_charter(self, tenant: str, name: str, version: int, body: Body) -> None:
+    def keep_charter(self, tenant: str, name: str, version: int, charter: _Charter) -> None:
         with self._guard:
             found = self._charters.get(tenant)
             bodies = dict(found[1]) if found is not None and found[0] == version else {}
-            bodies[name] = body
+            bodies[name] = charter
             self._charters[tenant] = (version, bodies)
             self._charters.move_to_end(tenant)
             if len(self._charters) > _MOST_TENANTS:

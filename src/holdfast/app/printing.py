@@ -120,13 +120,13 @@ class Press:
             data=plain_data({} if content is None else content, "data", limit=desk.payload_limit),
             status=status,
             version=version,
-            org=plain_data(desk.registry.charters.org_of(desk.tenant), "organisation", limit=desk.payload_limit),
         )
         made = dry_run(
             graph,
             command,
             player_of(desk.request.actor),
             supposed(graph, given, desk.payload_limit, name=local_name),
+            org=plain_data(desk.registry.charters.org_of(desk.tenant), "organisation", limit=desk.payload_limit),
             terms=terms_of(desk.payload_limit),
         )
         # What is for others' eyes in a document stays so when it is tried out.

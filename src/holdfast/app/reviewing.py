@@ -20,6 +20,7 @@ from holdfast.app.desk import Desk, nothing
 from holdfast.errors import HoldfastError
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.decision import Decision
+from holdfast.kernel.facts import Facts
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
@@ -218,7 +219,7 @@ class TaskReview:
 
     def _verdict(self, tracked: CachedInstance, number: int) -> c.Command | None:
         """What a run has to be told about one of its questions; None if it would change nothing."""
-        trial = _Trial(tracked, self._desk.service.shared.clock.now())
+        trial = _Trial(tracked, self._desk.service.shared.clock.now(), self._desk.facts(tracked.header))
         step = trial.state.open.get(number)
         if step is None:
             return None
@@ -256,7 +257,7 @@ class TaskReview:
 class _Trial:
     """A run on which commands are tried."""
 
-    def __init__(self, tracked: CachedInstance, now: datetime) -> None:
+    def __init__(self, tracked: CachedInstance, now: datetime, facts: Facts) -> None:
         assert isinstance(tracked.program.decider, GraphMachine)
         self.tracked = tracked
         self.machine: GraphMachine = tracked.program.decider
@@ -273,6 +274,7 @@ class _Trial:
             issued=header.issued,
             commits=header.commits,
             pending_timers={key: each.due_at for key, each in tracked.timers.items()},
+            facts=facts,
         )
 
     def decided(self, command: c.Command, *, keeps: bool = False) -> Decision | None:

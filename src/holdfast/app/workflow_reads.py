@@ -22,9 +22,7 @@ from holdfast.kernel.records import StoredStep
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.graph import Kind as GraphKind
-from holdfast.machine.remedies import Remedy, Trials, command_of
-from holdfast.machine.runs.commands import Command
-from holdfast.machine.runs.document_commands import Mutate, RequestTransition
+from holdfast.machine.remedies import Trials
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
@@ -178,18 +176,9 @@ def trials_of(desk: Desk, tracked: CachedInstance) -> Trials:
         issued=header.issued,
         commits=header.commits,
         pending_timers={key: each.due_at for key, each in tracked.timers.items()},
+        facts=desk.facts(header),
     )
-
-    def ruled(remedy: Remedy, at: State) -> Command:
-        command = command_of(remedy, at)
-        if not isinstance(command, RequestTransition | Mutate):
-            return command
-        name = remedy.name if isinstance(command, RequestTransition) else command.action
-        charters = desk.registry.charters
-        rules = charters.rules_for(header.tenant, header.definition, name)
-        return msgspec.structs.replace(command, rules=rules, org=charters.org_of(header.tenant) or None)
-
-    return Trials(tracked.program, state, moment, command_of if state.document is None else ruled)
+    return Trials(tracked.program, state, moment)
 
 
 def graph_of(desk: Desk, header: Header) -> Graph:

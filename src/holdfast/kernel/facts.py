@@ -54,7 +54,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 
     value: object
     version: int
-    """Of a person the access version of the tenant, of rules and settings its charter version, of a document its number of events; 0 if there is none."""
+    """Of a person the access version of the tenant, of rules and settings how often they were published, of a document its number of events; 0 if there is none."""
 
 
 class PersonFact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

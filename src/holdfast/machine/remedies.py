@@ -69,10 +69,6 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether the run would wait for the same again, as things are: what it waits for has to be mended first."""
 
 
-CommandOf = Callable[[Remedy, State], c.Command]
-"""Makes the command of an operation, with what else comes with it: the rules of the organisation that a transition is judged by."""
-
-
 def command_of(remedy: Remedy, state: State) -> c.Command:
     """The command that an operation comes to; an edit changes nothing, because nobody knows what it should change."""
     return _COMMANDS[remedy.operation](remedy, state)
@@ -109,13 +105,12 @@ _COMMANDS: dict[Operation, Callable[[Remedy, State], c.Command]] = {
 class Trials:
     """Tries operations on copies of the state of a run. `moment` tells when, and by whom: by the engine itself, which may do everything."""
 
-    def __init__(self, program: Program, state: State, moment: Moment, command_of: CommandOf = command_of) -> None:
+    def __init__(self, program: Program, state: State, moment: Moment) -> None:
         assert isinstance(program.decider, GraphMachine)
         self.routes = program.decider.routes_of(state)
         self.state = state
         self._program = program
         self._moment = moment
-        self._command_of = command_of
         self._snapshot = program.snapshot(state)
         self._standing = _standing(state)
         self._left = max(_FEWEST, _BYTES // len(self._snapshot))
@@ -127,7 +122,7 @@ class Trials:
         self._left -= 1
         state = cast("State", self._program.restore(self._snapshot))
         try:
-            answer = self._program.answer(state, self._command_of(remedy, state), self._moment)
+            answer = self._program.answer(state, command_of(remedy, state), self._moment)
         except HoldfastError:
             return None
         if isinstance(answer, Decision):

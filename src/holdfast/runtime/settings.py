@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     people_timeout: timedelta = timedelta(seconds=30)
     """How long a channel of notices, a resolver or a directory may take for one answer; one that takes longer has failed."""
     charter_refresh: timedelta = timedelta(seconds=30)
-    """For how long rules and settings of organisations are remembered before another process's are looked for."""
+    """For how long settings of organisations are remembered for notices and dry runs. Decisions about documents always go by the newest."""
     handler_role: str = ""
     """Postgres role that transactional handlers run under, with the tenant set, such as `holdfast_tenant`: row-level security then holds
     for what they do. Empty means the user that the engine connects as."""

@@ -256,8 +256,8 @@ def keep_to_the_bank(engine: ManualEngine) -> None:
 
 
 @pytest.mark.row("E-619")
-def test_fields_of_another_document_are_read_as_they_were_when_it_was_asked_for(place: Place) -> None:
-    """The credit of the customer decides, as it is when the order is submitted; the history has it, and a later change of it counts for nothing before the next request."""
+def test_fields_of_another_document_are_told_to_those_who_may_see_them(place: Place) -> None:
+    """The credit of the customer decides, as it is then; the history has it, masked for those to whom the customer's contract does not show it."""
     engine = place.engine()
     register(engine, "customer")
     register(engine, "sales_order", CREDIT)
@@ -284,9 +284,7 @@ def test_fields_of_another_document_are_read_as_they_were_when_it_was_asked_for(
     keep_to_the_bank(engine)
     (choice,) = [each for each in mine.choices("sales_order", "O-1") if each.node.endswith(":enough")]
     assert choice.asked[0].values["related.customer.credit_available"] == "[masked]"
-    told = [
-        each.data for each in engine.run(seen["O-1"].instance).history() if each.event_type == "transition_requested"
-    ]
+    told = [each.data for each in engine.run(seen["O-1"].instance).history() if each.event_type == "facts_read"]
     assert told[0]["related"] == {"customer": {"credit_available": 50_000, "name": "Mrs Smith"}}
     shown = asking(engine, seller).run(seen["O-1"].instance).history()
     assert {each.data["related"] for each in shown if "related" in each.data} == {"***"}

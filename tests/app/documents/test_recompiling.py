@@ -39,8 +39,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
     """Have something happen between what is compiled and what is written."""
     compiled, acts = Press._compiled, [act]
 
-    def delayed(press: Press, *given: object) -> Compiled:
-        made = compiled(press, *given)  # type: ignore[arg-type]
+    def delayed(press: Press, *given: object, **more: object) -> Compiled:
+        made = compiled(press, *given, **more)  # type: ignore[arg-type]
         if acts:
             acts.pop()()
         return made

@@ -42,8 +42,9 @@ class Life:
         self._dice = dice
         life: Any = contract["lifecycle"]
         self._transitions = life["transitions"]
+        self.host.org = {"flag": dice.random() < 0.5}
         tags = dice.choice((["x", "y"], ["x"], [], ["x", "y", "z"]))
-        self.tell(CreateDocument(data={**GIVEN, "tags": tags}, org={"flag": dice.random() < 0.5}), AUTHOR)
+        self.tell(CreateDocument(data={**GIVEN, "tags": tags}), AUTHOR)
 
     def tell(
         self, command: c.Command, actor: Actor = OLGA, *, effect: int | None = None, timer: str | None = None

@@ -208,9 +208,9 @@ def tried(total: int, **decisions: str) -> DryRun:
     """The way of an invoice through the template."""
     graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), instantiate("invoice_approval")))
     data: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": total, "budget_owner_id": "otto"}
-    given = CreateDocument(data=data, org={"trusted_vendors": ["V-1"]})
+    given = CreateDocument(data=data)
     script = Script(decisions=decisions, answers={"invoice.post": {"posting_ref": "GL"}})
-    return dry_run(graph, given, ANYBODY, script)
+    return dry_run(graph, given, ANYBODY, script, org={"trusted_vendors": ["V-1"]})
 
 
 @pytest.mark.row("EO-13")

@@ -35,7 +35,6 @@ from holdfast.app.document_writing import (
     handler_of,
     looks_up,
     made_id,
-    related_to,
     said_of,
     seen_after,
     spec_of,
@@ -52,7 +51,6 @@ from holdfast.app.step_handlers import plain_data
 from holdfast.app.visibility import refuse_masks
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
-from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.refusals import Refusal
@@ -98,10 +96,7 @@ class FutureDocuments:
             command = CreateDocument(
                 data=self._given(name, {} if data is None else data, "data"),
                 reason=checked_text(reason, "reason"),
-                rules=self._rules(name, "create"),
-                org=self._org(),
                 origin=self._origin,
-                related=related_to(self._desk, (name, ""), {} if data is None else data),
                 looks_up=looks_up(self._desk),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
@@ -133,8 +128,6 @@ class FutureDocuments:
                 status=checked_key(status, "status"),
                 version=d.number(version, "version"),
                 reason=checked_text(reason, "reason"),
-                org=self._org(),
-                related=related_to(self._desk, (name, ""), data),
                 looks_up=looks_up(self._desk),
             )
             return self._done(name, checked_id(id, "document id"), command, "", version=pinned)
@@ -241,9 +234,6 @@ class FutureDocuments:
             payload=self._given(name, {} if changes is None else changes, "changes"),
             expected_version=None if expected is None else d.number(expected, "expected version"),
             reason=checked_text(reason, "reason"),
-            rules=self._rules(name, verb),
-            org=self._org() or None,
-            related=related_to(self._desk, reference, changes or {}),
         )
 
     @aside
@@ -269,9 +259,6 @@ class FutureDocuments:
                 transition=checked_key(transition, "transition"),
                 expected_version=None if expected_version is None else d.number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
-                rules=self._rules(name, transition),
-                org=self._org() or None,
-                related=related_to(self._desk, (name, key), {}),
             )
             return self._done(name, key, command, idempotency_key)
         except HoldfastError as error:
@@ -301,9 +288,6 @@ class FutureDocuments:
                 payload=self._given(name, changes, "changes"),
                 expected_version=None if expected_version is None else d.number(expected_version, "expected version"),
                 reason=checked_text(reason, "reason"),
-                rules=self._rules(name, "amend"),
-                org=self._org() or None,
-                related=related_to(self._desk, (name, key), changes),
             )
             asked = Amendment(
                 changes=command.payload,
@@ -444,9 +428,6 @@ class FutureDocuments:
         may_read = self._desk.request.actor.may(READ)
         return self._desk.look_for(look, needs_roles=lambda _: not may_read or d.depends_on_roles(self._desk, type_))
 
-    def _rules(self, name: str, action: str) -> builtins.list[DocumentRule]:
-        return self._desk.registry.charters.rules_for(self._desk.tenant, name, action)
-
     def _made(self, make: Callable[[], DocumentView]) -> Reply[DocumentView]:
         """What takes several commands: on the caller's own thread if it is their connection that it is done on."""
         return answered(Reply(), make) if self._desk.is_within else self._desk.read(make)
@@ -456,10 +437,6 @@ class FutureDocuments:
         made = plain_data(given, what, limit=self._desk.payload_limit)
         refuse_masks(spec_of(self._desk, name), made, self._desk.request.actor)
         return made
-
-    def _org(self) -> Data:
-        given = self._desk.registry.charters.org_of(self._desk.tenant)
-        return plain_data(given, "organisation", limit=self._desk.payload_limit)
 
     def _done(self, name: str, key: str, command: d.Spoken, repeated: str, *, version: str = "") -> Reply[DocumentView]:
         """Have a command carried out; the document as it is then: whoever was let do that may look at it."""

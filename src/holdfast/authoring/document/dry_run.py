@@ -6,17 +6,27 @@ from holdfast.authoring.document.ids import local_name
 from holdfast.authoring.rehearsal import DryRun, Rehearsal, Script, Terms, Walk
 from holdfast.authoring.rehearsal.dry_run import End, refused
 from holdfast.kernel.actor import Actor
+from holdfast.kernel.facts import SETTINGS_FACT, SupposedFacts
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.runs.document_commands import CreateDocument, RequestTransition
 
 Data = dict[str, object]
 
 
-def dry_run(graph: Graph, given: CreateDocument, actor: Actor, script: Script, *, terms: Terms | None = None) -> DryRun:
-    """Play a document as far as it goes."""
+def dry_run(
+    graph: Graph,
+    given: CreateDocument,
+    actor: Actor,
+    script: Script,
+    *,
+    org: Data | None = None,
+    terms: Terms | None = None,
+) -> DryRun:
+    """Play a document as far as it goes; `org` are the settings of its organisation."""
     bounds = terms or Terms()
     stage = Rehearsal(graph, answers=script.answers, failing=script.failing, name=local_name, **bounds)
-    ends, reason = _Walk(stage, script, actor, given.org).to_end(given, actor)
+    stage.facts = SupposedFacts({SETTINGS_FACT: org or {}})
+    ends, reason = _Walk(stage, script, actor).to_end(given, actor)
     document = stage.document
     return DryRun(
         kind=graph.kind,
@@ -31,10 +41,9 @@ def dry_run(graph: Graph, given: CreateDocument, actor: Actor, script: Script, *
 class _Walk(Walk):
     """One document on its supposed way."""
 
-    def __init__(self, stage: Rehearsal, script: Script, actor: Actor, org: Data | None) -> None:
+    def __init__(self, stage: Rehearsal, script: Script, actor: Actor) -> None:
         super().__init__(stage, script)
         self._actor = actor
-        self._org = org
         self._seen: set[str] = set()
 
     def over(self) -> End | None:
@@ -57,7 +66,7 @@ class _Walk(Walk):
         if document.status in self._seen:
             return "waits", f"it is {document.status!r} again, because {self._refusal()}"
         self._seen.add(document.status)
-        asked = RequestTransition(transition=onward[0].name, org=self._org)
+        asked = RequestTransition(transition=onward[0].name)
         refusal = self._stage.say(asked, self._actor)
         return None if refusal is None else refused(refusal)
 

@@ -15,6 +15,7 @@ from holdfast.authoring.rehearsal import MOST_COMMANDS, EndlessError, Passage, R
 from holdfast.errors import Diagnostic
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
+from holdfast.kernel.facts import SETTINGS_FACT, DocumentFact, Fact, FactKey, SupposedFacts
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 
@@ -76,12 +77,40 @@ def failures(results: list[ScenarioResult]) -> list[Diagnostic]:
     ]
 
 
+class _Supposed(SupposedFacts):
+    """The settings and the other documents that a scenario supposes. Of a field without an id, the document is called as the field is."""
+
+    def __init__(self, stage: Rehearsal, scenario: Scenario) -> None:
+        super().__init__({SETTINGS_FACT: dict(scenario.org)})
+        self._stage = stage
+        self._related = scenario.related
+
+    def get(self, key: FactKey) -> Fact:
+        """Returns a fact."""
+        document, index = self._stage.document, self._stage.machine.routes.documents
+        if key.kind != "document" or document is None or index is None:
+            return super().get(key)
+        for field, known in self._related.items():
+            if field in index.spec.fields and (index.spec.fields[field].of, document.data.get(field)) == key[1:]:
+                content = {name: value for name, value in known.items() if name not in {"status", "version"}}
+                fact = DocumentFact(
+                    type=key.of,
+                    id=key.name,
+                    status=str(known.get("status", "")),
+                    version=int(str(known.get("version", 1))),
+                    data=content,
+                )
+                return Fact(fact, 1)
+        return super().get(key)
+
+
 class _Play:
     """One scenario under way."""
 
     def __init__(self, graph: Graph, scenario: Scenario, *, most: int) -> None:
         self._scenario = scenario
         self.stage = Rehearsal(graph, answers=scenario.answers, failing=scenario.failing, name=local_name, most=most)
+        self.stage.facts = _Supposed(self.stage, scenario)
 
     def result(self, *, is_last: bool) -> ScenarioResult:
         """Play it, and tell what came of it; if it `is_last`, there is less left for it than for one that is alone."""
@@ -96,7 +125,7 @@ class _Play:
     def run(self) -> list[str]:
         """Play it; what did not come out as it should."""
         told = self._scenario
-        command = CreateDocument(data=dict(told.data), org=dict(told.org), related=dict(told.related))
+        command = CreateDocument(data={**{field: field for field in told.related}, **told.data})
         refusal = self.stage.say(command, self._player(REQUESTER))
         if refusal is not None:
             return [f"the document cannot be created: {refusal.message} [{refusal.code}]"]
@@ -129,12 +158,11 @@ class _Play:
 
     def _done(self, act: Act) -> tuple[str, Rejection | None]:
         actor = self._player(act.by or REQUESTER)
-        org = dict(self._scenario.org)
         if act.ask is not None:
-            command = RequestTransition(transition=act.ask, reason=act.reason, org=org)
+            command = RequestTransition(transition=act.ask, reason=act.reason)
             return "", self.stage.say(command, actor)
         if act.edit is not None:
-            return "", self.stage.say(Mutate(payload=dict(act.edit), reason=act.reason, org=org), actor)
+            return "", self.stage.say(Mutate(payload=dict(act.edit), reason=act.reason), actor)
         if act.decide is not None:
             return self._decided(act, act.decide)
         if act.event is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from holdfast.machine.graphs.document import WINDOWS, DocumentPolicy, DocumentSp
 from holdfast.machine.graphs.document_checks import actions_of, in_order
 from holdfast.machine.graphs.forms import Form
 from holdfast.machine.graphs.graph import Graph, Proxy, State
+from holdfast.machine.graphs.reads import Reads, reads_of
 
 MOST_RULES = 1000
 """Expressions of rules that are kept compiled; rules come with commands, and an organisation has few."""
@@ -70,7 +71,10 @@ class DocumentIndex:
         """The node where a document stays that has a status."""
         self._proxies = {(node.op.slot, node.op.side): node.id for node in nodes if isinstance(node.op, Proxy)}
         self._payloads = {name: Form(each.payload) for name, each in self.actions.items() if each.payload is not None}
-        self._rules: dict[str, Expression] = {}
+        self._rules: dict[str, tuple[Expression, Reads | None]] = {}
+        conditions = (Expression.from_data(each.when) for each in spec.policies if each.when is not None)
+        self.judges_by_settings = reads_of(conditions) is not None
+        """Whether a policy depends on settings of the organisation."""
 
     def way_in(self, slot: str) -> str:
         """The node by which a token comes into a slot that somebody has filled; empty if nobody has."""
@@ -103,11 +107,22 @@ class DocumentIndex:
         return next((each for each in self.spec.regions if each.entry == node), None)
 
     def rule(self, stored: dict[str, object]) -> Expression:
-        """An expression of a rule that came with a command; ExpressionError if it is none."""
+        """Returns an expression of a rule or a policy. Raises ExpressionError if it is none."""
+        return self._known(stored)[0]
+
+    def reads(self, stored: Iterable[dict[str, object] | None]) -> Reads | None:
+        """Returns what expressions of rules or policies read from outside of the document. Raises ExpressionError if one is none."""
+        found = [reads for each in stored if each is not None and (reads := self._known(each)[1]) is not None]
+        if not found:
+            return None
+        return Reads(any(each.org for each in found), tuple(sorted({name for each in found for name in each.refs})))
+
+    def _known(self, stored: dict[str, object]) -> tuple[Expression, Reads | None]:
         key = str(stored.get("hash", ""))
         known = self._rules.get(key)
         if known is None:
-            known = Expression.from_data(stored)
+            expression = Expression.from_data(stored)
+            known = (expression, reads_of([expression]))
             if len(self._rules) >= MOST_RULES:
                 self._rules.clear()
             self._rules[key] = known

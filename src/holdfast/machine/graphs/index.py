@@ -20,16 +20,19 @@ from holdfast.machine.graphs.graph import (
     Human,
     Join,
     Node,
+    PolicyGate,
     Script,
     Split,
     Task,
     WaitEvent,
+    WaitTimer,
 )
 from holdfast.machine.graphs.kinds.action import PAYLOAD
 from holdfast.machine.graphs.kinds.events import KEY, MATCH
 from holdfast.machine.graphs.kinds.human import RULED, SHOWN, TEMPLATE
 from holdfast.machine.graphs.kinds.task import GIVEN, KEPT
 from holdfast.machine.graphs.kinds.wait import UNTIL
+from holdfast.machine.graphs.reads import Reads, reads_of
 
 DATA = "input"
 """What expressions call the data of a token."""
@@ -108,6 +111,7 @@ class GraphIndex:
         self._look_at_tasks(graph)
         self._look_at_people(graph)
         self._look_at_ways(graph)
+        self._reads = {} if self.documents is None else self._found_reads(graph, self.documents)
 
     def _look_at_tasks(self, graph: Graph) -> None:
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
@@ -152,6 +156,28 @@ class GraphIndex:
             each for some in self._formulas.values() for name, each in some.items() if not name.startswith(MATCH)
         )
         return [*self._guards.values(), *_flat(self._assigns), *formulas]
+
+    def _found_reads(self, graph: Graph, documents: DocumentIndex) -> dict[str, Reads]:
+        """What nodes of documents read from outside, with the edges that leave them."""
+        around: defaultdict[str, list[Expression]] = defaultdict(list)
+        for edge in graph.edges:
+            around[edge.source] += [self._guards[edge.id]] if edge.id in self._guards else []
+            around[edge.source] += self._assigns.get(edge.id, {}).values()
+        found = {}
+        for name, node in graph.nodes.items():
+            op, expressions = node.op, [*self._formulas[name].values(), *around[name]]
+            if isinstance(op, PolicyGate):
+                policies = documents.policies(op.action)
+                expressions += [documents.rule(each.when) for each in policies if each.when is not None]
+            timed = op.times if isinstance(op, Human) else op if isinstance(op, WaitTimer) else None
+            reads = reads_of(expressions, org=timed is not None and bool(timed.calendar))
+            if reads is not None:
+                found[name] = reads
+        return found
+
+    def reads(self, node: str) -> Reads | None:
+        """What a node, and the edges that leave it, read from outside of the document; None if that is nothing."""
+        return self._reads.get(node)
 
     def ways(self, node: str, outcome: str) -> tuple[Edge, ...]:
         """The edges that an outcome may take, in the order in which they are tried."""

@@ -10,12 +10,13 @@ from holdfast.expressions import Expression
 from holdfast.kernel.decision import Answer, Ignored
 from holdfast.machine.graphs.asks import CHAIN, ROLE, RULE, USER, Ask, agreement_in_words
 from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.reads import reads_of
 from holdfast.machine.runs.agreement import verdict, vote_of
 from holdfast.machine.runs.candidates import barred_names, name_refusal, question_of
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople, Person
 from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought
-from holdfast.machine.runs.namespaces import ENTITY, text_names
+from holdfast.machine.runs.namespaces import ENTITY
 from holdfast.machine.runs.notices import tell_of_task
 from holdfast.machine.runs.question import Question, is_name, person_named, person_of, shown
 from holdfast.machine.runs.state import Data, Step
@@ -113,7 +114,8 @@ def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person] | None
     question = turn.state.questions.get(step.number)
     known = None if question is not None and question.stages else turn.routes.rule(step.node, place)
     rule = known or Expression.from_data(ask_.rule or {})
-    value = rule.evaluate(text_names(turn.state, turn.state.tokens[step.token].data))
+    turn.look(reads_of([rule]))
+    value = rule.evaluate(turn.names_for(turn.state.tokens[step.token], step.node))
     names = [each for each in (value if isinstance(value, list) else [value]) if each is not None and each != ""]
     people = [person_named(each, via=f"rule {ask_.of}", weight=ask_.weight) for each in names if isinstance(each, str)]
     return people if len(people) == len(names) and all(is_name(each.name) for each in people) else None

@@ -88,9 +88,12 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     amended_from: str = ""
     superseded_by: str = ""
     org: Data = {}
-    """What the organisation's settings were when it was created, or a transition was asked for last."""
+    """The settings of the organisation as a decision read them last."""
+    org_version: int = 0
     related: dict[str, Data] = {}
-    """What steps read of the documents that it refers to, by field, as it was when it was created, edited, or a transition was asked for last."""
+    """What decisions read last of the documents that it refers to, by field."""
+    sources: dict[str, str] = {}
+    """Which documents these were, by field, each with its version: `customer/C-1@7`."""
     intent: Intent | None = None
     approvals: dict[int, Approval] = {}
     """Those of the present way to the next gate, by step."""

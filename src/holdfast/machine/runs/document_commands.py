@@ -1,12 +1,10 @@
-"""What can be asked of a document. Rules and settings of the organisation come along, so that the decision needs to ask nobody."""
+"""What can be asked of a document."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 import msgspec
-
-from holdfast.machine.graphs.kinds.rule import DocumentRule
 
 Data = dict[str, object]
 
@@ -15,12 +13,6 @@ class _DocumentCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """Something asked of a document."""
 
     reason: str = ""
-    rules: list[DocumentRule] = []
-    """What the organisation wants judged first."""
-    org: Data | None = None
-    """The settings of the organisation, as they are now; None means those that were told last."""
-    related: dict[str, Data] | None = None
-    """What steps read of the documents that it refers to, as it is now; None means what was told last."""
     origin: str = ""
     """The other document whose step asks for it, as type/id, or `schedule/id#number`; empty if none does."""
 
@@ -34,6 +26,8 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     """What the handler of the action makes of it; None if it has none."""
     amended_from: str = ""
     """The document that it takes the place of."""
+    judged_as: str = ""
+    """The action whose rules it is judged by; empty for its own."""
     hands: list[str] = []
     """Those who wrote that one, whose content it goes on with."""
     wrote: dict[str, list[str]] = {}
@@ -55,7 +49,7 @@ class Mutate(_DocumentCommand, frozen=True, kw_only=True):
     expected_version: int | None = None
     """The version that the caller has seen; None means that it does not matter."""
     amends: bool = False
-    """Whether the caller wants an amendment in place, whatever the window."""
+    """Whether the caller wants an amendment in place, whatever the window: it is judged by the rules for amendments."""
 
 
 class RequestTransition(_DocumentCommand, frozen=True, kw_only=True):

@@ -113,6 +113,15 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     state.chain = 0
 
 
+def _facts_read(_routes: GraphIndex, state: State, event: e.FactsRead) -> None:
+    document = _document(state)
+    if event.org is not None:
+        document.org, document.org_version = event.org, event.org_version
+    if event.sources:
+        document.related = {**document.related, **event.related}
+        document.sources = {**document.sources, **event.sources}
+
+
 def _asked_before(intent: Intent) -> list[str]:
     return list(dict.fromkeys(each for each in (*intent.before, intent.by, intent.on_behalf_of) if each))
 
@@ -174,6 +183,7 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.DocumentChanged: _changed,
     e.DocumentMoved: _moved,
     e.TransitionRequested: _requested,
+    e.FactsRead: _facts_read,
     e.ApprovalsVoided: _voided,
     e.ApprovalsApplied: _applied,
     e.ApprovalsKept: _kept,
@@ -285,7 +295,7 @@ _NOTICED: dict[type[e.Event], Callable[..., None]] = {
 
 AUDITED: frozenset[type[e.Event]] = frozenset(
     {
-        *TABLE,
+        *(TABLE.keys() - {e.FactsRead}),
         e.StepAnswered,
         e.TaskDecided,
         e.DecisionWithdrawn,

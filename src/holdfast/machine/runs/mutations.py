@@ -24,7 +24,7 @@ from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
-from holdfast.machine.runs.rules import follow, judge
+from holdfast.machine.runs.rules import follow, judge, rules_for
 from holdfast.machine.runs.slots import LEFT, interrupt, standing, void
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, window_of
@@ -43,10 +43,8 @@ class Author(NamedTuple):
     reason: str = ""
     rules: Sequence[DocumentRule] = ()
     """What the organisation wants judged first."""
-    org: Data | None = None
-    related: dict[str, Data] | None = None
     origin: str = ""
-    """Its settings, if they come along."""
+    """The other document whose step does, or a schedule; empty if none does."""
 
 
 class Draft(NamedTuple):
@@ -73,15 +71,13 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     author = Author(
         turn.moment.actor,
         reason=command.reason,
-        rules=command.rules,
-        org=command.org,
-        related=command.related,
+        rules=rules_for(turn, "amend" if command.amends else action.name),
         origin=command.origin,
     )
     refusal = (
         _payload_refusal(turn, action, command)
         or _content_refusal(turn, changes)
-        or may_do(turn, action, turn.moment.actor, org=command.org)
+        or may_do(turn, action, turn.moment.actor)
         or _window_refusal(turn, command)
         or version_refusal(turn, command.expected_version)
         or _uncomputed(action, command)
@@ -94,7 +90,7 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     if not draft.changes:
         return UNCHANGED
     # Who may edit up to a limit has nothing to do beyond it, neither before nor after.
-    beyond = policy_refusal(turn, action.name, author.actor, content=draft.data, org=command.org)
+    beyond = policy_refusal(turn, action.name, author.actor, content=draft.data)
     if beyond is not None:
         return beyond
     if command.amends or window_of(turn.routes, turn.state).window != "editable":
@@ -140,9 +136,9 @@ def invalid(what: str, faults: list[str]) -> Rejection | None:
     return refused(Refusal.INVALID_DOCUMENT, f"{what} does not fit the contract: {'; '.join(faults)}")
 
 
-def may_do(turn: Turn, action: DocumentAction, actor: Actor, *, org: Data | None = None) -> Rejection | None:
+def may_do(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
     """Why somebody may not do something to a document as it is."""
-    return incapable(turn, action, actor) or policy_refusal(turn, action.name, actor, org=org)
+    return incapable(turn, action, actor) or policy_refusal(turn, action.name, actor)
 
 
 def incapable(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
@@ -209,7 +205,7 @@ def drafted(turn: Turn, before: Data, changes: Data, author: Author, *, may_set:
     index = index_of(turn.routes)
     content = with_computed(index, _laid(before, changes))
     try:
-        judged = judge(turn, content, author.rules, actor=author.actor, org=author.org, may_set=may_set)
+        judged = judge(turn, content, author.rules, actor=author.actor, may_set=may_set)
     except ExpressionError as error:
         return refused(
             Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"
@@ -258,7 +254,6 @@ def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
             step=author.step,
             reason=author.reason,
             warnings=draft.warnings,
-            related=author.related,
             origin=author.origin,
             is_by_field=True,
         )

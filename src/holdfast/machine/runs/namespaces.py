@@ -14,6 +14,7 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Kind
 from holdfast.machine.graphs.index import DATA, EVENT, WORKFLOW, names_of
+from holdfast.machine.graphs.reads import ORG, RELATED
 from holdfast.machine.runs.state import State
 
 Values = dict[str, object]
@@ -131,7 +132,7 @@ PROCESS: Final = Namespaces(
 )
 """The data as `workflow`, what an answer has just brought as `input`, the instance as `context`, and what came last from people and the world: the same for whoever moves it on."""
 
-ENTITY, CONTEXT, ORG, RELATED = "entity", "context", "org", "related"
+ENTITY, CONTEXT = "entity", "context"
 
 
 def text_names(state: State, data: Values) -> Values:

@@ -15,7 +15,6 @@ from holdfast.machine.runs.errands import FullWords, Notify, Person
 from holdfast.machine.runs.events import NotificationDelivered, NotificationFailed
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish
-from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.wording import Text, subject_of
@@ -113,7 +112,7 @@ def tell_of_task(turn: Turn, step: Step, people: Sequence[Person], occasion: str
     node = turn.routes.node(step.node)
     assert isinstance(node.op, Human)
     try:
-        subject = subject_of(turn.routes, node, text_names(turn.state, turn.state.tokens[step.token].data))
+        subject = subject_of(turn.routes, node, turn.names_for(turn.state.tokens[step.token], step.node))
     except ExpressionError:  # It was asked before the data changed: what its author wrote still tells what it is about.
         subject = Text(node.op.subject, node.op.subject)
     prefix = _PREFIXES[occasion]

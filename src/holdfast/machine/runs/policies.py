@@ -51,25 +51,23 @@ def judged(index: DocumentIndex, name: str, actor: Actor, asked: Data, *, is_len
     return Judgement(objection="; ".join(notes))
 
 
-def policy_refusal(
-    turn: Turn, name: str, actor: Actor, *, content: Data | None = None, org: Data | None = None
-) -> Rejection | None:
+def policy_refusal(turn: Turn, name: str, actor: Actor, *, content: Data | None = None) -> Rejection | None:
     """Why the policies do not let somebody do something to the document, or give it a content."""
-    judgement = judged(index_of(turn.routes), name, actor, asked_of(turn, actor, content=content, org=org))
+    judgement = judged(index_of(turn.routes), name, actor, asked_of(turn, name, actor, content=content))
     if not judgement.objection:
         return None
     told = f"{actor.id!r} may not do {name!r} by the policies of the contract: {judgement.objection}"
     return refused(Refusal.NOT_ALLOWED, told)
 
 
-def asked_of(turn: Turn, actor: Actor, *, content: Data | None = None, org: Data | None = None) -> Data:
-    """What the conditions of policies read: the document as it is, or as it would be with a content."""
-    document = turn.state.document
+def asked_of(turn: Turn, name: str, actor: Actor, *, content: Data | None = None) -> Data:
+    """What the conditions of the policies about an action read: the document as it is, or as it would be with a content."""
+    document, index = turn.state.document, index_of(turn.routes)
+    turn.look(index.reads(each.when for each in index.policies(name)))
     known = {} if document is None else document.names() if content is None else document.own()
-    settings = {} if document is None else document.org
     return {
         "entity": {**(content or {}), **known},
         "actor": actor_names(actor),
-        "org": settings if org is None else org,
+        "org": turn.org,
         "now": turn.moment.now,
     }

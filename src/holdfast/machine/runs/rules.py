@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
+from holdfast.kernel.facts import rules_fact
 from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.graph import DocumentRule
 from holdfast.machine.graphs.kinds.notice import ROLE
@@ -44,7 +45,6 @@ def judge(
     rules: Sequence[DocumentRule],
     *,
     actor: Actor,
-    org: Data | None = None,
     may_set: bool = True,
 ) -> Judged:
     """Judge a content by the rules before a change, in their order; ExpressionError if one cannot be judged.
@@ -52,9 +52,10 @@ def judge(
     Where they may not set anything, what they would have set is not there for those behind them either.
     """
     content, warnings, held, outcome = dict(data), list[str](), list[str](), ""
+    index = index_of(turn.routes)
+    turn.look(index.reads(each for rule in rules if rule.phase != "after" for each in (rule.when, rule.value)))
     for rule in rules:
-        asked = _names(turn, content, actor, org)
-        index = index_of(turn.routes)
+        asked = _names(turn, content, actor)
         if rule.phase == "after" or (rule.when is not None and not index.rule(rule.when).holds(asked)):
             continue
         match rule.effect:
@@ -86,8 +87,9 @@ def follow(turn: Turn, action: str, rules: Sequence[DocumentRule], *, before: Se
     for rule in rules:
         if rule.phase != "after":
             continue
-        asked = _names(turn, document_of(turn.state).data, actor, None)
         try:
+            turn.look(index_of(turn.routes).reads((rule.when, *rule.templates.values())))
+            asked = _names(turn, document_of(turn.state).data, actor)
             if rule.when is None or index_of(turn.routes).rule(rule.when).holds(asked):
                 _send(turn, rule, asked)
                 held.append(f"{rule.name} {rule.effect}")
@@ -131,14 +133,19 @@ def _blocked(rule: DocumentRule) -> str:
     return rule.reason or f"the rule {rule.name!r} blocks it; change what it objects to"
 
 
-def _names(turn: Turn, content: Data, actor: Actor, org: Data | None) -> Data:
+def rules_for(turn: Turn, action: str) -> list[DocumentRule]:
+    """The rules that the organisation has in this commit for an action or a transition."""
+    return cast("list[DocumentRule]", turn.fact(rules_fact(turn.routes.graph.name, action)).value)
+
+
+def _names(turn: Turn, content: Data, actor: Actor) -> Data:
     document = turn.state.document
     own = {} if document is None else document.own()
     return {
         "entity": {**own, **content},
         "actor": actor_names(actor),
-        "org": org if org is not None else {} if document is None else document.org,
+        "org": turn.org,
         "now": turn.moment.now,
         "context": {},
-        "related": {} if document is None else document.related,
+        "related": turn.related,
     }

@@ -34,7 +34,7 @@ from holdfast.machine.runs.mutations import (
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
-from holdfast.machine.runs.rules import follow
+from holdfast.machine.runs.rules import follow, rules_for
 from holdfast.machine.runs.slots import interrupt
 from holdfast.machine.runs.state import ROOT, Data, Step
 from holdfast.machine.runs.turn import Turn
@@ -53,7 +53,8 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
     if refusal is not None:
         return refusal
     index, actor = index_of(turn.routes), turn.moment.actor
-    author = Author(actor, reason=command.reason, rules=command.rules, org=command.org)
+    rules = () if command.status else rules_for(turn, command.judged_as or command.action)
+    author = Author(actor, reason=command.reason, rules=rules)
     given = command.data if command.changes is None else command.changes
     draft = drafted(turn, {}, given, author) if command.status else created(turn, given, author)
     if not isinstance(draft, Draft):
@@ -79,17 +80,15 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             capabilities=sorted(actor.capabilities),
             on_behalf_of=actor.on_behalf_of,
             reason=command.reason,
-            org=command.org or {},
             warnings=draft.warnings,
             is_adopted=bool(command.status),
-            related=command.related or {},
             origin=command.origin,
             hands=command.hands,
             wrote=command.wrote,
             is_by_field=True,
         )
     )
-    follow(turn, command.action, command.rules, before=draft.held, actor=actor)
+    follow(turn, command.action, author.rules, before=draft.held, actor=actor)
     turn.move(ROOT, index.state_of[status] if command.status else turn.routes.graph.entry)
     return None
 
@@ -122,7 +121,7 @@ def _beyond(turn: Turn, command: CreateDocument, content: Data) -> Rejection | N
     """Why the policies do not let somebody create a document with a content, or amend one so that it has it."""
     index, actor = index_of(turn.routes), turn.moment.actor
     names = [command.action, _amending(index).name] if command.amended_from else [command.action]
-    refusals = (policy_refusal(turn, each, actor, content=content, org=command.org) for each in names)
+    refusals = (policy_refusal(turn, each, actor, content=content) for each in names)
     return next((each for each in refusals if each is not None), None)
 
 
@@ -149,7 +148,7 @@ def _barred(turn: Turn, command: Command) -> Rejection | None:
     match command:
         case Mutate():
             action, unknown = action_for(turn, command.action)
-            return unknown if action is None else may_do(turn, action, actor, org=command.org)
+            return unknown if action is None else may_do(turn, action, actor)
         case SupersedeDocument():
             return may_do(turn, _amending(index), actor)
         case RequestTransition():
@@ -171,7 +170,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     refusal = _illegal(turn, transition) or version_refusal(turn, command.expected_version)
     if refusal is not None:
         return refusal
-    author = Author(turn.moment.actor, reason=command.reason, rules=command.rules, org=command.org)
+    author = Author(turn.moment.actor, reason=command.reason, rules=rules_for(turn, transition.name))
     may_set = window_of(turn.routes, turn.state).window == "editable"
     draft = drafted(turn, document.data, {}, author, may_set=may_set)
     if not isinstance(draft, Draft):
@@ -180,7 +179,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
         change(turn, draft, "update", author)
     denied = _denied(turn, transition)
     _ask(turn, command, draft.warnings, again=bool(denied))
-    follow(turn, command.transition, command.rules, before=draft.held, actor=author.actor)
+    follow(turn, command.transition, author.rules, before=draft.held, actor=author.actor)
     if denied:
         _try_again(turn, denied, go_on)
     else:
@@ -264,9 +263,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str], *, again: 
             roles=sorted(actor.roles),
             capabilities=sorted(actor.capabilities),
             reason=command.reason,
-            org=command.org,
             warnings=warnings,
-            related=command.related,
             again=again,
         )
     )

@@ -7,20 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Literal, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar, cast
+
+from msgspec.structs import replace
 
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
-from holdfast.kernel.facts import Fact, FactKey
+from holdfast.kernel.facts import SETTINGS_FACT, DocumentFact, Fact, FactKey, document_fact
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Execution, Human, Node, Retry, Work
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.graphs.reads import ORG, RELATED, Reads
 from holdfast.machine.runs.commands import AnswerStep, ReturnStep, RunStep, TimeOut
 from holdfast.machine.runs.errands import Errand
-from holdfast.machine.runs.events import Ended, Event, PauseReason, StepStarted, TimerHeld, TokenHeld, WorkflowPaused
+from holdfast.machine.runs.events import (
+    Ended,
+    Event,
+    FactsRead,
+    PauseReason,
+    StepStarted,
+    TimerHeld,
+    TokenHeld,
+    WorkflowPaused,
+)
 from holdfast.machine.runs.evolution import evolve
-from holdfast.machine.runs.namespaces import Asked, namespaces_of
+from holdfast.machine.runs.namespaces import Asked, namespaces_of, text_names
 from holdfast.machine.runs.state import Data, Executed, State, Step, Token
 from holdfast.machine.runs.step_rows import NodeRows, Projection
 from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
@@ -32,6 +44,7 @@ Ending = Literal["undo", "drop", "abort"]
 E = TypeVar("E", bound=Event)
 
 _NOW = timedelta(0)
+_NO_NEWS: Final = FactsRead()
 _CALLING: frozenset[Execution] = frozenset({"effect", "transactional"})
 
 
@@ -84,6 +97,7 @@ class Turn:
         "_entering",
         "_events",
         "_kinds",
+        "_news",
         "_projection",
         "_rarely",
         "_records",
@@ -101,6 +115,7 @@ class Turn:
         self._effects: list[Effect] = []
         self._records: list[Record] = []
         self._rarely: _Rarely | None = None
+        self._news: FactsRead | None = None
         self._entering: list[tuple[str, str, bool]] = []
         self._projection = Projection(routes, kinds, state)
 
@@ -108,10 +123,75 @@ class Turn:
         """Returns a fact from outside of the run. Raises FactsNeeded if it must be read first: then the turn is made anew."""
         return self.moment.facts.get(key)
 
+    def look(self, reads: Reads | None) -> None:
+        """Read settings and other documents as they are in this commit. If they are news, an event tells them before the next one."""
+        if reads is None:
+            return
+        document, known = self.state.document, self._news or _NO_NEWS
+        if reads.org:
+            settings = self.fact(SETTINGS_FACT)
+            if not self._is_known(settings):
+                org = cast("Data", settings.value)
+                known = self._news = replace(known, org=org, org_version=settings.version)
+        if document is None or self.routes.documents is None:
+            return
+        for field in reads.refs:
+            source, value = self._seen_through(field)
+            if (source, value) != (
+                known.sources.get(field, document.sources.get(field, "")),
+                known.related.get(field, document.related.get(field, {})),
+            ):
+                known = self._news = replace(
+                    known, related={**known.related, field: value}, sources={**known.sources, field: source}
+                )
+
+    def _is_known(self, settings: Fact) -> bool:
+        """Whether the settings are those that are told already."""
+        if self._news is not None and self._news.org is not None:
+            return (self._news.org, self._news.org_version) == (settings.value, settings.version)
+        document = self.state.document
+        known = ({}, 0) if document is None else (document.org, document.org_version)
+        return known == (settings.value, settings.version)
+
+    def _seen_through(self, field: str) -> tuple[str, Data]:
+        """The document that a field refers to, with its version, and what steps read of it."""
+        assert self.state.document is not None
+        assert self.routes.documents is not None
+        spec, name = self.routes.documents.spec, self.state.document.data.get(field)
+        if not isinstance(name, str) or not name:
+            return "", {}
+        found = self.fact(document_fact(spec.fields[field].of, name)).value
+        if not isinstance(found, DocumentFact):
+            return f"{spec.fields[field].of}/{name}@0", {}
+        content = {"id": found.id, "status": found.status, "version": found.version, **found.data}
+        value = {each: content[each] for each in spec.reads.get(field, ()) if content.get(each) is not None}
+        return f"{found.type}/{name}@{found.version}", value
+
+    @property
+    def org(self) -> Data:
+        """The settings of the organisation, as they were read last."""
+        if self._news is not None and self._news.org is not None:
+            return self._news.org
+        return {} if self.state.document is None else self.state.document.org
+
+    @property
+    def related(self) -> dict[str, Data]:
+        """What was read last of other documents, by field."""
+        known = {} if self.state.document is None else self.state.document.related
+        return known if self._news is None else {**known, **self._news.related}
+
+    def tell_news(self) -> None:
+        """Have an event tell what was read, if no event tells it yet. Only a decision may: a refusal leaves the run as it was."""
+        if self._news is not None and self.state.document is not None:
+            news, self._news = self._news, None
+            self.emit(news)
+
     # -- what happens
 
     def emit(self, event: Event) -> None:
         """Something happened: the state knows it from now on."""
+        if self._news is not None:
+            self.tell_news()
         self._records += self._projection.records_of(event)
         evolve(self.routes, self.state, event)
         self._events.append(event)
@@ -123,6 +203,7 @@ class Turn:
 
     def decision(self) -> Decision:
         """All that came of the turn."""
+        self.tell_news()
         events, effects, records = tuple(self._events), tuple(self._effects), tuple(self._records)
         rarely = self._rarely
         if rarely is None:
@@ -175,6 +256,10 @@ class Turn:
             if self.state.status == "paused":
                 self.emit(TokenHeld(token=name, target=target))
             else:
+                reads = self.routes.reads(target)
+                if reads is not None:
+                    self.look(reads)
+                    self.tell_news()
                 self._kinds(node).enter(self, token, node)
         self._entering.clear()
 
@@ -211,7 +296,20 @@ class Turn:
     ) -> dict[str, object]:
         """What expressions may read; with this data instead of the token's, and with what the node is left with, where that is given."""
         asked = Asked(self.moment, self.state, node, token.data if data is None else data, answer)
-        return namespaces_of(self.routes.graph.kind).values(asked)
+        return self._with_news(node, namespaces_of(self.routes.graph.kind).values(asked))
+
+    def names_for(self, token: Token, node: str) -> dict[str, object]:
+        """What texts with holes, keys and rules for people may read."""
+        return self._with_news(node, text_names(self.state, token.data))
+
+    def _with_news(self, node: str, names: dict[str, object]) -> dict[str, object]:
+        """The names, with what a node reads from outside as it is in this commit."""
+        reads = self.routes.reads(node)
+        if reads is not None:
+            self.look(reads)
+        if self._news is not None:
+            names |= {ORG: self.org, RELATED: self.related}
+        return names
 
     # -- work
 

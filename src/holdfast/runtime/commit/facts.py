@@ -31,6 +31,8 @@ class Read(NamedTuple):
 
     fact: Fact
     gates: tuple[Gate, ...] = ()
+    error: Exception | None = None
+    """Why it cannot be told: whoever asks for it fails by this, and others in the same commit do not."""
 
 
 class Authorised(NamedTuple):
@@ -146,6 +148,8 @@ class FactBook:
         found = self._read.get((place, key)) if self._look is not None else self._source.known(place, key, now)
         if found is None:
             raise FactsNeeded(key)
+        if found.error is not None:
+            raise found.error
         return found
 
     def authorised(self, asking: Asking, now: datetime) -> Authorised | None:

@@ -108,6 +108,20 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
     """Whether its way is under way already and was denied: the way goes on in the name of this actor, and does not begin anew."""
 
 
+@message(name="facts_read")
+class FactsRead(Happening, frozen=True, kw_only=True):
+    """A decision has read settings of the organisation or other documents, and they are not as they were read before."""
+
+    org: Data | None = None
+    """The settings; None if they were not read, or are as they were."""
+    org_version: int = 0
+    """The version of the settings, if they are told; 0 if none was published."""
+    related: dict[str, Data] = {}  # noqa: RUF012 - every struct gets one of its own
+    """What was read of other documents, by the field that refers to them."""
+    sources: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
+    """Which document that was, by field, with its version: `customer/C-1@7`; version 0 if there is no such document."""
+
+
 @message(name="approvals_voided")
 class ApprovalsVoided(Happening, frozen=True, kw_only=True):
     """Approvals that no gate has used up count for nothing any more."""
@@ -221,6 +235,7 @@ DocumentEvent: TypeAlias = (
     | DocumentChanged
     | DocumentMoved
     | TransitionRequested
+    | FactsRead
     | ApprovalsVoided
     | ApprovalsApplied
     | ApprovalsKept

@@ -19,6 +19,7 @@ from holdfast.kernel.records import SubscriptionClosed, SubscriptionOpened
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import OK, Awaited, Node, WaitEvents
 from holdfast.machine.graphs.index import EVENT, GraphIndex
+from holdfast.machine.graphs.reads import ORG, RELATED
 from holdfast.machine.runs.answers import is_within, merged, too_large
 from holdfast.machine.runs.commands import AnswerStep, TakeEvents
 from holdfast.machine.runs.errands import FindEvents, Sought
@@ -28,7 +29,7 @@ from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.lateness import is_late
 from holdfast.machine.runs.law import capability_refusal
 from holdfast.machine.runs.leaving import finish, is_barred
-from holdfast.machine.runs.namespaces import CONTEXT, ENTITY, ORG, text_names
+from holdfast.machine.runs.namespaces import CONTEXT, ENTITY, text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.published import PUBLICATION, AnswerOffer, Published
 from holdfast.machine.runs.state import Data, Step, Token
@@ -49,7 +50,7 @@ class WaitEventsKind(Kind):
         assert isinstance(node.op, WaitEvents)
         try:
             for each in node.op.events:
-                key_of(turn.routes, node, each, text_names(turn.state, token.data))
+                key_of(turn.routes, node, each, turn.names_for(token, node.id))
         except ExpressionError as error:
             self.fail(turn, token, node, f"{node.id!r} has no key to wait for: {error}")
             return
@@ -129,7 +130,7 @@ def _place_for(turn: Turn, step: Step, op: WaitEvents, published: Published) -> 
     """Which of the events that a step still waits for this is; None if it is none of them, or its publisher may not bring it."""
     if published.id in turn.state.taken or capability_refusal(turn.routes.node(step.node), published.actor) is not None:
         return None
-    node, names = turn.routes.node(step.node), text_names(turn.state, turn.state.tokens[step.token].data)
+    node, names = turn.routes.node(step.node), turn.names_for(turn.state.tokens[step.token], step.node)
     for place, each in enumerate(op.events):
         is_open = each.title not in (step.came or {}) and each.event == published.event
         if (
@@ -213,7 +214,7 @@ def _matches(routes: GraphIndex, node: Node, awaited: Awaited, *, names: Data, p
 def _search(turn: Turn, step: Step, op: WaitEvents) -> FindEvents:
     """What to look for: the events that have not come yet."""
     node, data = turn.routes.node(step.node), turn.state.tokens[step.token].data
-    names = text_names(turn.state, data)
+    names = turn.names_for(turn.state.tokens[step.token], step.node)
     left = [each for each in op.events if each.title not in (step.came or {})]
     return FindEvents(
         step=step.number,
@@ -228,4 +229,4 @@ def _search(turn: Turn, step: Step, op: WaitEvents) -> FindEvents:
 
 def _beside(names: Data) -> Data:
     """What the conditions of a document's workflow may read besides the data."""
-    return {name: names[name] for name in (ENTITY, CONTEXT, ORG) if name in names}
+    return {name: names[name] for name in (ENTITY, CONTEXT, ORG, RELATED) if name in names}

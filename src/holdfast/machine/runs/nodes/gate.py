@@ -1,16 +1,20 @@
 """A gate performs a transition; a policy gate asks whether an action may be done.
 
 Entered when: a token arrives; a gate waits there while another branch of the document is under way. May do: a gate uses up the approvals of the way to it and moves the document; a policy gate has it looked up whether
-somebody who is not there just now, and in whose name the action is done, is still active. Left when: at once: a gate by `reject` if its slot was left by a
+somebody who is not there just now, and in whose name the action is done, is still active. A gate that a rule of the organisation
+stands against has failed. Left when: at once: a gate by `reject` if its slot was left by a
 rejection, by `again` if an approval is void, else by `pass`; a policy gate by `ok` or `denied`, once that is known. On compensation: nothing to undo: no
 rollback goes back through a gate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.asks import USER, Ask
-from holdfast.machine.graphs.graph import AGAIN, DENIED, OK, PASS, REJECT, Gate, Node, PolicyGate
+from holdfast.machine.graphs.graph import AGAIN, DENIED, OK, PASS, REJECT, DocumentRule, Gate, Node, PolicyGate
 from holdfast.machine.runs.acting import acting
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople
@@ -19,6 +23,7 @@ from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.policies import POLICY, asked_of, judged
+from holdfast.machine.runs.rules import follow, judge, rules_for
 from holdfast.machine.runs.slots import has_void, hold, void
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
@@ -48,6 +53,11 @@ class GateKind(Kind):
             told = f"{transition.name!r} leads on from {legal}, and the document is {document.status!r}"
             self.fail(turn, token, node, told)
             return
+        rules = rules_for(turn, transition.name)
+        held, objection = _ruled(turn, transition.name, rules)
+        if objection:
+            self.fail(turn, token, node, objection)
+            return
         void(turn, [step for step, each in document.approvals.items() if each.is_kept], "entered_again")
         applied = [step for step, each in document.approvals.items() if each.verdict == "approved"]
         if applied:
@@ -63,7 +73,21 @@ class GateKind(Kind):
                 reason="" if intent is None or intent.transition != transition.name else intent.reason,
             )
         )
+        if intent is None or intent.transition != transition.name:  # Nobody has asked for it, so that nobody was told yet.
+            follow(turn, transition.name, rules, before=held, actor=acting(turn, ""))
         pass_through(turn, token, node, PASS)
+
+
+def _ruled(turn: Turn, transition: str, rules: Sequence[DocumentRule]) -> tuple[list[str], str]:
+    """The rules that have an effect on a transition in this commit, and why one of them does not let it be."""
+    instead = f"change what it objects to, or the rule; then ask for {transition!r} again, or retry the step"
+    try:
+        judged_ = judge(turn, document_of(turn.state).data, rules, actor=acting(turn, ""), may_set=False)
+    except ExpressionError as error:
+        return [], f"a rule cannot be judged at {transition!r}: {error}; {instead}"
+    if judged_.blocked:
+        return [], f"a rule of the organisation stands against {transition!r}: {judged_.blocked}; {instead}"
+    return judged_.held, ""
 
 
 class PolicyGateKind(Kind):
@@ -123,7 +147,7 @@ def _judged(turn: Turn, node: Node, actor: Actor | None = None) -> tuple[Data | 
     if node.op.of and node.op.of != index.spec.entity_type:
         return None, ""
     action, actor = index.actions[node.op.action], actor or acting(turn, node.run_as)
-    judgement = judged(index, action.name, actor, asked_of(turn, actor), is_lent=bool(node.run_as))
+    judgement = judged(index, action.name, actor, asked_of(turn, action.name, actor), is_lent=bool(node.run_as))
     if actor.may(action.capability) and not judgement.objection:
         return {POLICY: judgement.policy} if judgement.policy else None, ""
     why = judgement.objection or f"that needs the capability {action.capability!r}"

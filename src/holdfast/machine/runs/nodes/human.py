@@ -63,7 +63,7 @@ class HumanKind(Kind):
             pass_through(turn, token, node, node.op.approval, output=token.data.get(turn.routes.answer_name(node.id)))
             return
         try:
-            subject_of(turn.routes, node, text_names(turn.state, token.data))
+            subject_of(turn.routes, node, turn.names_for(token, node.id))
             if node.op.times is not None:
                 check_calendar(turn.state, node.op.times.calendar)
         except ExpressionError as error:

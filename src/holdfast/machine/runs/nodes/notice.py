@@ -16,7 +16,6 @@ from holdfast.machine.graphs.kinds.notice import BODY, HTML, ROLE, SUBJECT, TO
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.events import NotificationFailed, NotificationsSent
 from holdfast.machine.runs.leaving import pass_through
-from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.notices import Words, send
 from holdfast.machine.runs.state import Data, Token
@@ -37,7 +36,7 @@ class NoticeKind(Kind):
         op = node.op
         assert isinstance(op, Notice)
         try:
-            names = text_names(turn.state, token.data)
+            names = turn.names_for(token, node.id)
             words, people = _words(turn, node, names), _people(turn, node, names)
         except ExpressionError as error:
             self._unspeakable(turn, token, node, str(error))

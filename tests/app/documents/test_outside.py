@@ -1,0 +1,268 @@
+"""What decisions about documents read from outside: other documents, settings and rules, each as it is in the commit that decides."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.documents.acting import asking
+from app.documents.orders import GIVEN, register
+from app.documents.walls import ANN, FIN, OPERATOR, PUBLISHER, acting, decide, patch, stands, submit
+from app.documents.walls import opened as invoices
+from holdfast import Actor, CommandError, RejectedError
+from holdfast.app.document_views import DocumentChoice
+from holdfast.app.reasons import Reason
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+SAM = Actor(id="sam", capabilities=frozenset({"*"}))
+WAITING = "{id: later, type: wait_timer, duration: 72h}"
+ASK = "{id: ask, type: approval, approvers: [{user: ann}]}"
+
+
+def orders(condition: str, *, before: str = WAITING) -> str:
+    """A body in which an order waits, and goes on by itself if a condition holds then; else somebody is asked."""
+    first = before.split("id: ")[1].split(",", maxsplit=1)[0]
+    return f"""
+base: {{entity_type: sales_order, envelope_version: 1}}
+slots:
+  "slot:submitted_to_approved":
+    exit: join
+    nodes: [{before}, {{id: enough, type: condition, expression: {condition}}}, {ASK}]
+    edges: [{{from: {first}, to: enough}}, {{from: enough, to: out, on: "true"}}, {{from: enough, to: ask, on: "false"}}]
+"""
+
+
+CREDIT = orders("entity.customer.credit_available >= entity.grand_total")
+LIMIT = orders("entity.grand_total <= org.limit")
+
+
+def opened(place: Place, body: str) -> ManualEngine:
+    """An engine that knows customers and orders."""
+    engine = place.engine()
+    register(engine, "customer")
+    register(engine, "sales_order", body)
+    return engine
+
+
+def submitted(engine: ManualEngine, name: str = "O-1") -> None:
+    """An order of a customer with little credit, which waits."""
+    mine = asking(engine, SAM).documents
+    if not mine.list("customer").items:
+        mine.create("customer", {"name": "Mrs Smith", "credit_available": 500}, id="C-1")
+    mine.create("sales_order", {**GIVEN, "customer": "C-1", "grand_total": 100}, id=name)
+    mine.transition("sales_order", name, "submit")
+
+
+def status(engine: ManualEngine, name: str = "O-1") -> str:
+    """What an order is."""
+    return engine.documents.get("sales_order", name).status
+
+
+def chosen(engine: ManualEngine, name: str = "O-1") -> DocumentChoice:
+    """What was asked at the condition."""
+    (choice,) = [each for each in engine.documents.choices("sales_order", name) if each.node.endswith(":enough")]
+    return choice
+
+
+def read(engine: ManualEngine, name: str = "O-1") -> list[dict[str, object]]:
+    """What the history tells of what was read."""
+    run = engine.documents.get("sales_order", name).instance
+    return [each.data for each in engine.run(run).history() if each.event_type == "facts_read"]
+
+
+# -- other documents
+
+
+@pytest.mark.row("E-619")
+@pytest.mark.parametrize(("credit", "expected"), [(0, "submitted"), (500, "active")])
+def test_a_condition_reads_another_document_as_it_is_when_it_decides(place: Place, credit: int, expected: str) -> None:
+    """The credit that counts is that of the moment of the check, days after the submit; the decision tells its value and version."""
+    engine = opened(place, CREDIT)
+    submitted(engine)
+    mine = asking(engine, SAM).documents
+    mine.mutate("customer", "C-1", {"credit_available": 77})
+    mine.mutate("customer", "C-1", {"credit_available": credit})
+    engine.advance(timedelta(hours=80))
+    assert status(engine) == expected
+    choice = chosen(engine)
+    assert (choice.asked[0].values["related.customer.credit_available"], choice.read) == (
+        credit,
+        {"customer": "customer/C-1@3"},
+    )
+    (told,) = read(engine)
+    assert (told["related"], told["sources"]) == (
+        {"customer": {"credit_available": credit}},
+        {"customer": "customer/C-1@3"},
+    )
+
+
+@pytest.mark.row("E-619")
+def test_the_way_on_from_an_approval_reads_another_document_as_it_is_then(place: Place) -> None:
+    """Conditions of edges are no other than those of nodes: what they read is of the commit that takes the decision."""
+    engine = opened(
+        place,
+        """
+base: {entity_type: sales_order, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    exit: join
+    nodes: [{id: first, type: approval, approvers: [{user: ann}]}, {id: enough, type: approval, approvers: [{user: cfo}]}]
+    edges:
+      - {from: first, to: out, on: approved, when: entity.customer.credit_available >= entity.grand_total}
+      - {from: first, to: enough, on: approved, when: entity.customer.credit_available < entity.grand_total}
+""",
+    )
+    submitted(engine)
+    asking(engine, SAM).documents.mutate("customer", "C-1", {"credit_available": 0})
+    (task,) = engine.tasks.list()
+    asking(engine, ANN).tasks.decide(task, "approved", document_version=task.document_version)
+    (task,) = engine.tasks.list()
+    assert (task.name.rpartition(":")[2], read(engine)[-1]["sources"]) == ("enough", {"customer": "customer/C-1@2"})
+
+
+@pytest.mark.row("E-619")
+def test_another_process_reads_a_document_that_it_remembers_as_it_is_now(place: Place) -> None:
+    """What a process remembers of a customer does not count once another process has changed it."""
+    here, there = opened(place, CREDIT), opened(place, CREDIT)
+    for name in ("O-1", "O-2"):
+        submitted(there, name)
+        here.advance(timedelta(hours=72))
+        there.drain()
+        asking(here, SAM).documents.mutate("customer", "C-1", {"credit_available": 0})
+    assert (status(there, "O-1"), status(there, "O-2")) == ("active", "submitted")
+
+
+@pytest.mark.row("E-619")
+def test_what_is_as_it_was_read_before_is_not_told_again(place: Place) -> None:
+    """Two conditions on the way read the same customer: the history has one line for both."""
+    again = CREDIT.replace(
+        '{from: enough, to: out, on: "true"}',
+        '{from: enough, to: twice, on: "true"}, {from: twice, to: out, on: "true"}',
+    ).replace(ASK, f"{{id: twice, type: condition, expression: entity.customer.credit_available > 1}}, {ASK}")
+    again = again.replace('to: ask, on: "false"}', 'to: ask, on: "false"}, {from: twice, to: ask, on: "false"}')
+    engine = opened(place, again)
+    submitted(engine)
+    engine.advance(timedelta(hours=72))
+    assert (status(engine), len(read(engine))) == ("active", 1)
+
+
+# -- settings
+
+
+@pytest.mark.row("E-888")
+def test_a_condition_reads_settings_as_they_are_when_it_decides(place: Place) -> None:
+    """Settings that are published while an order waits count when it goes on, whichever process has published them."""
+    here, there = opened(place, LIMIT), opened(place, LIMIT)
+    here.charters.publish_settings({"limit": 1_000})
+    submitted(there)
+    here.charters.publish_settings({"limit": 1})
+    there.advance(timedelta(hours=72))
+    assert status(there) == "submitted"
+    choice = chosen(there)
+    assert (choice.asked[0].values["org.limit"], choice.read) == (1, {"org": "settings@2"})
+    assert [(each["org"], each["org_version"]) for each in read(there)] == [({"limit": 1}, 2)]
+
+
+@pytest.mark.row("E-888")
+def test_a_document_whose_workflow_reads_no_settings_has_none_in_its_history(place: Place) -> None:
+    """What nobody reads costs nothing: no line, and no settings in any event."""
+    engine = opened(place, CREDIT)
+    engine.charters.publish_settings({"secretive": "limit-of-the-board"})
+    submitted(engine)
+    engine.advance(timedelta(hours=72))
+    run = engine.documents.get("sales_order", "O-1").instance
+    assert "limit-of-the-board" not in str([each.data for each in engine.run(run).history()])
+
+
+def test_settings_that_the_application_cannot_tell_fail_only_those_who_read_them(place: Place) -> None:
+    """An error in the application's own code is that of the command that needs its answer, and of no other."""
+    engine = opened(place, orders("entity.grand_total <= org.limit", before=ASK.replace("ask", "first")))
+
+    def unknown(_tenant: str) -> dict[str, object]:
+        raise ValueError("the settings cannot be read")
+
+    engine.govern(organisation=unknown)
+    submitted(engine)
+    (task,) = engine.tasks.list()
+    calls = asking(engine, ANN).tasks
+    with pytest.raises(CommandError, match="settings cannot be read"):
+        calls.decide(task, "approved", document_version=task.document_version)
+    engine.govern(organisation=lambda _tenant: {"limit": 100})
+    calls.decide(task, "approved", document_version=task.document_version)
+    assert status(engine) == "active"
+
+
+# -- rules at gates
+
+BLOCK: dict[str, object] = {"name": "cap", "effect": "block", "on": ["approve"], "reason": "the board first"}
+APPROVAL = patch("asking", "{id: a, type: approval, approvers: [{user: fin}]}")
+
+
+def publish(engine: ManualEngine, *rules: dict[str, object]) -> None:
+    """Publish the rules of the organisation for invoices."""
+    acting(engine, PUBLISHER).charters.publish_rules("invoice", list(rules))
+
+
+def failed_step(engine: ManualEngine) -> Reason:
+    """Why the invoice does not move."""
+    calls = acting(engine, OPERATOR)
+    (reason,) = calls.run(calls.documents.get("invoice", "I-1").instance).why().reasons
+    return reason
+
+
+@pytest.mark.row("E-884")
+def test_a_rule_blocks_a_gate_that_opens_by_itself(place: Place) -> None:
+    """Nobody asks for the transition, and its rules are judged all the same; the step says why, and the way out works."""
+    engine = invoices(place.engine(), APPROVAL)
+    publish(engine, BLOCK)
+    submit(engine)
+    decide(engine, "a", FIN)
+    assert stands(engine) == ("submitted", 100, "paused", "step_failed")
+    reason = failed_step(engine)
+    assert "the board first" in reason.words
+    assert {each.call for each in reason.remedies} == {"run.retry", "documents.transition"}
+    with pytest.raises(RejectedError, match="the board first"):
+        acting(engine, ANN).documents.transition("invoice", "I-1", "approve")
+    publish(engine)
+    acting(engine, ANN).documents.transition("invoice", "I-1", "approve")
+    assert stands(engine)[0] == "active"
+
+
+@pytest.mark.row("E-884")
+@pytest.mark.parametrize("rule", ["block", "unreadable", "require_field"])
+def test_rules_at_a_gate_are_those_of_the_moment_in_which_it_opens(place: Place, rule: str) -> None:
+    """A rule that another process publishes while the transition is under way holds at its gate; one that cannot be judged lets nothing through."""
+    more: dict[str, dict[str, object]] = {
+        "block": {"effect": "block"},
+        "unreadable": {"effect": "warn", "when": "org.nothing.at_all == 1"},
+        "require_field": {"effect": "require_field", "field": "memo"},
+    }
+    engine, other = invoices(place.engine(), patch("before", WAITING)), place.engine()
+    submit(engine)
+    publish(other, {"name": "late", "on": ["submit"], **more[rule]})
+    engine.advance(timedelta(hours=72))
+    assert stands(engine)[::2] == ("draft", "paused")
+    step = failed_step(engine).step_number
+    assert step is not None
+    publish(other)
+    calls = acting(engine, OPERATOR)
+    calls.run(calls.documents.get("invoice", "I-1").instance).retry(step, reason="the rule is gone")
+    engine.drain()
+    assert stands(engine)[0] == "submitted"
+
+
+@pytest.mark.row("E-884")
+def test_rules_after_a_transition_that_nobody_asks_for_are_followed(place: Place) -> None:
+    """Whoever wants to be told of an approval is told once, also if it came by itself."""
+    engine = invoices(place.engine(), APPROVAL)
+    to: list[object] = ["bud"]
+    publish(
+        engine,
+        {"name": "tell", "effect": "notify", "to": to, "subject": "{entity.number} is approved", "on": ["approve"]},
+    )
+    submit(engine)
+    decide(engine, "a", FIN)
+    told = acting(engine, Actor(id="bud")).notifications.mine()
+    assert [each.subject for each in told] == ["A-1 is approved"]
