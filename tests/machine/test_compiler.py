@@ -36,6 +36,7 @@ DEFAULTS: dict[str, Plain] = {
         "factor_percent": 200,
         "cap_ms": 300000,
         "jitter_percent": 0,
+        "is_default": False,
     },
     "Work": {"retry": {}, "once": False, "transactional": False, "timeout_ms": None, "start_after_ms": 0},
     "Task": {"input": None, "output": None, "detached": False},

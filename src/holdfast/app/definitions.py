@@ -24,6 +24,7 @@ from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
+from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.compiler import copy_graph, graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.graphs.index import GraphIndex
@@ -65,9 +66,10 @@ class Library:
     again for one tenant with another content, so whatever an instance is pinned to stays what it is.
     """
 
-    def __init__(self, codec: Codec, *, limit: int) -> None:
+    def __init__(self, codec: Codec, *, limit: int, retry: RetryPolicy | None = None) -> None:
         self._codec = codec
         self._limit = limit
+        self._retry = retry
         self.speaker = Program(GraphMachine(_NO_GRAPH), codec, limit=limit)
         """Reads and writes what all graphs have in common; it runs none."""
         self._service: Service | None = None
@@ -325,7 +327,7 @@ class Library:
             found = self.program(whose, graph.name, version)
             return None if found is None or not isinstance(found.decider, GraphMachine) else found.decider.routes
 
-        machine = GraphMachine(graph, limit=self._limit, others=others)
+        machine = GraphMachine(graph, limit=self._limit, others=others, retry=self._retry)
         return Program(machine, self._codec, limit=sys.maxsize)
 
     def _keep(self, tenant: str, program: Program) -> Program:

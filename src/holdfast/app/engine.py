@@ -120,7 +120,7 @@ class Engine(EngineCalls):
         self.settings = _checked_settings(settings)
         self._codec, self._has_threads = codec or JsonCodec(), threads
         self._limit = self.settings.unhealthy_after.total_seconds()
-        self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
+        self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes, retry=self.settings.retry)
         add_own(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:

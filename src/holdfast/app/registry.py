@@ -14,6 +14,7 @@ from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, Not
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
+from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX, Vocabulary
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GRAPH_LANGUAGE
@@ -31,13 +32,13 @@ _log = logging.getLogger("holdfast")
 class Registry:
     """Programs by the name of their definition: deciders of the code, and published graphs."""
 
-    def __init__(self, codec: Codec, *, limit: int) -> None:
+    def __init__(self, codec: Codec, *, limit: int, retry: RetryPolicy | None = None) -> None:
         self.codec = codec
         self._limit = limit
         self._deciders: dict[str, Program] = {}
         self.handled: set[str] = set()
         """Deciders that were registered with their handler, which has their name."""
-        self.library = Library(codec, limit=limit)
+        self.library = Library(codec, limit=limit, retry=retry)
         self.charters = Charters()
         """What organisations say about their documents."""
         self.rate: WorkflowRate | None = None

@@ -10,6 +10,7 @@ from holdfast.errors import ReplayError
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.rows import Record
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
@@ -50,7 +51,14 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
     deadline_timer: ClassVar[str] = DEADLINE
     language = GRAPH_LANGUAGE
 
-    def __init__(self, graph: Graph, *, limit: int = DEFAULT_LIMIT, others: Others | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        others: Others | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
         self.graph = graph
         # Every graph has a type of its own, where a decider written by hand has one for its class.
         self.type = graph.name  # type: ignore[misc]
@@ -59,7 +67,7 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.state_version = 2 if graph.document is None else 4  # type: ignore[misc]
         self.definition_version = graph.version
         self.kind = graph.kind
-        self.routes = GraphIndex(graph, limit, others=others)
+        self.routes = GraphIndex(graph, limit, others=others, retry=retry or RetryPolicy())
         """That of the version which runs begin with; `routes_of` tells that of one run."""
         self.asks_people = self.routes.asks_people
         """Whether a run, or one that it starts, may ask somebody in particular."""

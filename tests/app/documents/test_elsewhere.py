@@ -132,6 +132,7 @@ def test_what_another_document_refuses_fails_the_step(
     stock(engine, "closed")
     asking(engine, SELLER).documents.transition("stock_item", "closed", "close")
     sent(engine, actor=actor, changes=changes)
+    engine.advance(minutes=1)
     order = engine.documents.get("sales_order", "O-1")
     (failed,) = [each for each in engine.run(order.instance).steps() if each.error]
     assert (order.status, order.run_status, told in failed.error) == ("submitted", "paused", True)
@@ -196,6 +197,7 @@ def play(engine: ManualEngine) -> None:
     """From the shelf to the ledger, each call as often as it takes."""
     stock(engine)
     sent(engine)
+    engine.advance(minutes=1)  # A call that never came back is made again after a while.
 
 
 def outcome(engine: ManualEngine) -> object:

@@ -99,13 +99,14 @@ def test_a_handler_and_its_change_are_one_commit_and_it_may_be_tried_again(place
         connection: object = context.connection
         connection.execute("insert into holds values ('x')")  # type: ignore[attr-defined]
         calls.append(context.attempt)
-        if len(calls) < 5:
+        if len(calls) < 6:
             raise ConnectionError("not now")
         return {"reservation": "reserved"}
 
     engine.service.joints.run(lambda joint: _in(joint, "create table holds (id text)"))
     sent(engine, body(SLOT, "{id: reserve, type: action, action: sales_order.reserve}"))
-    assert (calls, stood(engine)[:2]) == ([1, 2, 3], ("submitted", "paused"))
+    engine.advance(minutes=1)
+    assert (calls, stood(engine)[:2]) == ([1, 2, 3, 4, 5], ("submitted", "paused"))
     run = engine.run(engine.documents.get("sales_order", "O-1").instance)
     (failed,) = [each for each in run.steps() if each.error]
     run.retry(failed, reason="the shelf is back")

@@ -83,6 +83,19 @@ class FlatRule(_Part, frozen=True, kw_only=True):
     outcome: Annotated[Name | None, Meta(description="The word that the node is left by, for `outcome`.")] = None
 
 
+class Retry(_Part, frozen=True, kw_only=True):
+    """How often a call is made, and how long is waited in between."""
+
+    attempts: Annotated[int, Meta(ge=1, le=1_000_000, description="Calls in all, the first one included.")] = 5
+    delay: Annotated[Duration, Meta(description="The wait before the second call.")] = "1s"
+    backoff: Annotated[
+        Literal["fixed", "linear", "exponential"], Meta(description="How the wait grows from call to call.")
+    ] = "exponential"
+    factor: Annotated[float, Meta(ge=1, le=1000, description="By what an exponential wait grows.")] = 2.0
+    cap: Annotated[Duration, Meta(description="The longest wait.")] = "5m"
+    jitter: Annotated[float, Meta(ge=0, le=1, description="The share of the wait that is added at random.")] = 0.1
+
+
 class _Node(_Part, frozen=True, kw_only=True, tag_field="type"):
     """What all nodes have."""
 
@@ -108,6 +121,9 @@ class Action(_Node, frozen=True, kw_only=True, tag="action"):
     run_as: Annotated[Name, Meta(description="In whose name: actor, system, or service_account:<id>.")] = "actor"
     undo: Annotated[
         Name | None, Meta(description="The action that takes it back, where its branch turns out to be in vain.")
+    ] = None
+    retry: Annotated[
+        Retry | None, Meta(description="How its handler is called again; without it, as the setting `retry` says.")
     ] = None
 
 
@@ -292,7 +308,12 @@ class Task(_Node, frozen=True, kw_only=True, tag="task"):
 
     handler: Annotated[Name, Meta(description="The name of the handler.")]
     input: Annotated[dict[str, Formula], Meta(description="What it is given: expressions, by name.")] = {}
-    attempts: Annotated[int, Meta(ge=1, le=1_000_000, description="Calls in all.")] = 3
+    attempts: Annotated[
+        Annotated[int, Meta(ge=1, le=1_000_000)] | None, Meta(description="Calls in all, where `retry` is not given.")
+    ] = None
+    retry: Annotated[
+        Retry | None, Meta(description="How the call is made again; without it, as the setting `retry` says.")
+    ] = None
     timeout: Annotated[Duration | None, Meta(description="How long one call may take.")] = None
     into: Annotated[Context | None, Meta(description="The name under context. that keeps its answer.")] = None
 

@@ -167,7 +167,7 @@ def _action(contract: Contract, node: Node, written: b.Action) -> g.Action:
     return g.Action(
         action=_short(contract, written.action, of),
         payload=_under(node, "payload."),
-        work=None if of else _handler(contract, written.action),
+        work=None if of else _handler(contract, written.action, written.retry),
         of=of,
         target=node.formulas.get("target"),
         undo="" if written.undo is None else _short(contract, written.undo, of),
@@ -184,7 +184,7 @@ def _undo(contract: Contract, written: b.Action) -> g.Work | None:
     if written.undo is None:
         return None
     of = other_type(contract, written.action, is_elsewhere=written.target is not None)
-    return ELSEWHERE if of else _handler(contract, written.undo)
+    return ELSEWHERE if of else _handler(contract, written.undo, written.retry)
 
 
 def _wait(node: Node, written: b.WaitTimer | b.WaitEvent) -> g.Op:
@@ -243,8 +243,8 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
             return g.Call(definition=written.workflow, version=version, input=given, into=into, detached=is_detached)
         case _:
             assert isinstance(written, b.Task)
-            retry = g.Retry(max_calls=written.attempts)
-            work = g.Work(handler=written.handler, retry=retry, timeout_ms=milliseconds(written.timeout))
+            retry = written.retry or (None if written.attempts is None else b.Retry(attempts=written.attempts))
+            work = g.Work(handler=written.handler, retry=_retry(retry), timeout_ms=milliseconds(written.timeout))
             return g.Task(work=work, input=_under(node, "input."), output=_kept(written.into))
 
 
@@ -311,9 +311,23 @@ def _rule(node: Node, rule: b.FlatRule) -> DocumentRule:
 # -- values
 
 
-def _handler(contract: Contract, action: str) -> g.Work | None:
+def _handler(contract: Contract, action: str, retry: b.Retry | None = None) -> g.Work | None:
     handler = next((each.handler for each in contract.actions if each.name == action), None)
-    return None if handler is None else g.Work(handler=handler, transactional=True)
+    return None if handler is None else g.Work(handler=handler, transactional=True, retry=_retry(retry))
+
+
+def _retry(retry: b.Retry | None) -> g.Retry:
+    """How a call is made again; a body that does not say leaves it to the settings of the engine."""
+    if retry is None:
+        return g.Retry(is_default=True)
+    return g.Retry(
+        max_calls=retry.attempts,
+        delay_ms=milliseconds(retry.delay) or 0,
+        backoff=retry.backoff,
+        factor_percent=round(retry.factor * 100),
+        cap_ms=milliseconds(retry.cap) or 0,
+        jitter_percent=round(retry.jitter * 100),
+    )
 
 
 def _under(node: Node, prefix: str, *, keep: bool = False) -> dict[str, Stored]:

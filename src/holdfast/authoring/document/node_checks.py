@@ -67,6 +67,9 @@ class _NodeChecks:
                 self._rules(name, node)
             case b.WebhookOut():
                 self._webhook(name, node)
+            case b.Task(attempts=int(), retry=b.Retry()):
+                message = f"{shown(name)} has both `attempts` and `retry`; write the attempts into `retry`"
+                self._find("retry", message, name, node, "attempts")
             case _:
                 pass
 
@@ -108,6 +111,11 @@ class _NodeChecks:
             told = suggestion(node.action, known) or f"; there are {', '.join(known)}"
             message = f"{shown(name)} does {shown(node.action)}, which its contract does not have{told}"
             self._find("unknown_action", message, name, node, "action")
+        if node.retry is not None:
+            message = (
+                f"{shown(name)} has `retry`, and an action on another document has no handler to call again; drop it"
+            )
+            self._find("retry", message, name, node, "retry")
         if node.undo is not None and (node.undo.partition(".")[0] != of or _VERB.fullmatch(node.undo) is None):
             message = f"{shown(node.undo)} is not done to documents of the type {shown(of)}; take one of theirs, such as {of}.cancel"
             self._find("undo", message, name, node, "undo")
@@ -133,6 +141,9 @@ class _NodeChecks:
         if node.undo in self._actions and node.undo not in handlers:
             message = f"{shown(node.undo)} has no handler, so it cannot take back anything; give its action one"
             self._find("undo", message, name, node, "undo")
+        if node.retry is not None and node.action in self._actions and not {node.action, node.undo} & handlers:
+            message = f"{shown(name)} has `retry`, and {shown(node.action)} has no handler to call again; drop it"
+            self._find("retry", message, name, node, "retry")
 
     def _approval(self, name: str, node: b.Approval) -> None:
         if node.approvers != [] and bool(node.approvers) is (

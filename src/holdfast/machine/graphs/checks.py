@@ -41,7 +41,7 @@ from holdfast.machine.graphs.graph import (
     Split,
     Trigger,
 )
-from holdfast.machine.graphs.kinds.action import ELSEWHERE
+from holdfast.machine.graphs.kinds.action import OWN_WORK
 from holdfast.machine.graphs.kinds.human import REFUSALS
 from holdfast.machine.graphs.scopes import Draft, check_flow
 
@@ -190,7 +190,7 @@ def _common(node: Node) -> Iterator[Diagnostic]:
         yield Diagnostic("timeout", f"{name!r} waits for nobody, so it has no use for a timeout; remove it", name)
     if node.capability:
         yield from name_findings(name, "capability", f"the capability of {name!r}", node.capability)
-    if node.compensation is not None and not (isinstance(node.op, g.Action) and node.compensation == ELSEWHERE):
+    if node.compensation is not None and not (isinstance(node.op, g.Action) and node.compensation in OWN_WORK):
         yield from work_findings(name, f"the compensation of {name!r}", node.compensation, least_calls=0)
     if node.compensation_priority is not None:
         what = f"the priority of the compensation of {name!r}"

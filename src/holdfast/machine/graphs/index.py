@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
+from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.audiences import Audiences, Guarded
 from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.graphs.forms import Form
@@ -54,11 +55,18 @@ def _nobody(_tenant: str, _version: str) -> None:
     """There are no other versions."""
 
 
+_DEFAULT_RETRY = RetryPolicy()
+
+
 class GraphIndex:
     """What the machine asks of its graph."""
 
-    def __init__(self, graph: Graph, limit: int, *, others: Others | None = None) -> None:
+    def __init__(
+        self, graph: Graph, limit: int, *, others: Others | None = None, retry: RetryPolicy = _DEFAULT_RETRY
+    ) -> None:
         self.graph = graph
+        self.retry = retry
+        """How calls are made again of which the graph does not say it."""
         self.others: Others = others or _nobody
         """Finds other versions of the graph, which documents may be moved to: by tenant and version."""
         self.limit = limit if graph.policies.max_bytes is None else min(limit, graph.policies.max_bytes)

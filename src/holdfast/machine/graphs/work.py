@@ -17,6 +17,8 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     factor_percent: int = 200
     cap_ms: int = 300_000
     jitter_percent: int = 0
+    is_default: bool = False
+    """Whether the definition says nothing of it: then the engine's setting `retry` counts, and not these values."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

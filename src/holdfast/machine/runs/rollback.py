@@ -39,7 +39,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.state import Executed, Rollback, State, Step
 from holdfast.machine.runs.timers import DEADLINE, GRACE, RESUME
-from holdfast.machine.runs.turn import Turn, policy_of
+from holdfast.machine.runs.turn import Turn
 
 FAILED_ELSEWHERE = "a step of another branch failed"
 NOT_UNDONE: Final = "compensation_failed"
@@ -147,7 +147,7 @@ def undoing_failed(turn: Turn, step: Step, command: FailStep) -> None:
     """A compensation failed: try again, or give up."""
     work = turn.routes.node(step.node).compensation
     assert work is not None
-    if command.is_final or not policy_of(work.retry).allows_another(step.attempt):
+    if command.is_final or not turn.policy_of(work.retry).allows_another(step.attempt):
         _exhaust(turn, step, command.error, was_called=command.was_called)
         return
     delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)

@@ -435,8 +435,13 @@ class Turn:
 
     def wait_after(self, retry: Retry, attempt: int) -> timedelta:
         """How long to wait after the failure of a call; what is left to chance is the same each time this is decided."""
-        chance = self.moment.derive_id("jitter", self.next_effect).int % 1000 / 1000 if retry.jitter_percent else 0.0
-        return policy_of(retry).wait_after(attempt, chance)
+        has_jitter = retry.jitter_percent or retry.is_default
+        chance = self.moment.derive_id("jitter", self.next_effect).int % 1000 / 1000 if has_jitter else 0.0
+        return self.policy_of(retry).wait_after(attempt, chance)
+
+    def policy_of(self, retry: Retry) -> RetryPolicy:
+        """How a call is made again: as the graph says, or as the engine's settings do where it says nothing."""
+        return self.routes.retry if retry.is_default else _policy_of(retry)
 
     def send(self, message: Message) -> None:
         """Tell another run something."""
@@ -449,7 +454,7 @@ class Turn:
         return self._rarely
 
 
-def policy_of(retry: Retry) -> RetryPolicy:
+def _policy_of(retry: Retry) -> RetryPolicy:
     """The arithmetic of a graph's retry rule."""
     return RetryPolicy(
         max_attempts=retry.max_calls,

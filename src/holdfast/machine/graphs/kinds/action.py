@@ -8,14 +8,16 @@ from typing import ClassVar, Final
 from holdfast.errors import Diagnostic
 from holdfast.machine.graphs.findings import name_findings, work_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
-from holdfast.machine.graphs.work import Work
+from holdfast.machine.graphs.work import Retry, Work
 
 PAYLOAD = "payload."
 """What the names of the expressions begin with that an action is given."""
 TARGET = "target"
 """The name of the expression that gives the id of another document."""
-ELSEWHERE: Final = Work(handler="$documents", transactional=True)
+ELSEWHERE: Final = Work(handler="$documents", transactional=True, retry=Retry(is_default=True))
 """How something is done to another document: by the engine itself, in the commit that ends the step. No definition can name the handler."""
+OWN_WORK: Final = (ELSEWHERE, Work(handler="$documents", transactional=True))
+"""Calls of the engine's own handler that a graph may store: today's form, and that of version 1.0 of the compiler (three calls without a wait)."""
 
 
 class Action(NodeOp, frozen=True, kw_only=True, tag="action"):

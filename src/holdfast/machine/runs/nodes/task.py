@@ -20,7 +20,7 @@ from holdfast.machine.runs.leaving import pass_through, value_of
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.posts import post
 from holdfast.machine.runs.state import Data, Step, Token
-from holdfast.machine.runs.turn import Ending, Turn, policy_of
+from holdfast.machine.runs.turn import Ending, Turn
 
 _NOW = timedelta(0)
 RESPONSE = "response"
@@ -63,13 +63,13 @@ def _send(turn: Turn, token: Token, node: Node) -> None:
         post(turn, (number, node.id), given)
         return
     body = RunStep(step=number, node=node.id, input=given, first=number, metadata=node.metadata, is_detached=True)
-    turn.call(work, body, priority=node.priority, retry=policy_of(work.retry))
+    turn.call(work, body, priority=node.priority, retry=turn.policy_of(work.retry))
 
 
 def failed(turn: Turn, step: Step, command: FailStep) -> None:
     """A call failed: make another one, or give up."""
     work = turn.routes.works[step.node]
-    may_retry = not command.is_final and policy_of(work.retry).allows_another(step.attempt)
+    may_retry = not command.is_final and turn.policy_of(work.retry).allows_another(step.attempt)
     if not may_retry or turn.state.rollback is not None:
         give_up(turn, step, command.error, was_called=command.was_called)
         return
