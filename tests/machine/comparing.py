@@ -154,7 +154,7 @@ def _step(step: Step) -> View:
         "outcome": step.outcome,
         "undoes": step.of.number if step.of else None,
         "retry of": step.retry_of.number if step.retry_of else None,
-        "output": step.output if step.status == "completed" else None,
+        "output": step.output if step.status == "completed" or (step.is_done and step.attempts) else None,
     }
 
 

@@ -546,7 +546,7 @@ class Reference:
         return not found or any(_may(self.actor, edge.capability) for edge in found) or self._bar("no_transition")
 
     def _note_late_end(self, command: c.CompleteStep | c.FailStep | c.EndNotice) -> bool:
-        """A call that was under way when the run ended has come back; nothing is news but that it was made.
+        """A call that was under way when the run ended has come back; nothing is news but that it was made, and what it answered.
 
         That somebody could not be told is told always.
         """
@@ -558,6 +558,8 @@ class Reference:
         if isinstance(command, c.CompleteStep) and self.work_of(found[0]).transactional:
             return False  # What it wrote goes with the refusal; that it was made comes with its failure.
         found[0].is_calling, found[0].attempts = False, found[0].call
+        if isinstance(command, c.CompleteStep):
+            found[0].is_done, found[0].output = True, command.output
         return True
 
     def _take(self, command: object) -> bool:

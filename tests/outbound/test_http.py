@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import socket
 import ssl
 import threading
@@ -15,7 +16,7 @@ import trustme
 from holdfast import Fail, Retry
 from holdfast.outbound.addresses import Allowance
 from holdfast.outbound.bodies import json_of
-from holdfast.outbound.http import Answer, Limits, Outbound, Request, judge
+from holdfast.outbound.http import Answer, Cut, Limits, Outbound, Request, judge
 from holdfast.outbound.places import place_of
 from outbound.serving import Line, Received, Server, answer, serving
 
@@ -345,6 +346,61 @@ def test_nothing_is_read_after_the_end_of_a_packed_answer(server: Server) -> Non
     server.answers = [_packed_and_more]
     with pytest.raises(Fail, match="goes on after the end"):
         sent(server.url)
+
+
+CUT = Limits(response_bytes=10_000, request_bytes=1_000, cuts_body=True)
+LONG = bytes(range(256)) * 1000
+
+
+@pytest.mark.row("EO-30")
+@pytest.mark.parametrize(
+    "said",
+    [
+        answer(raw=LONG),
+        answer(raw=gzip.compress(LONG, mtime=0), headers={"Content-Encoding": "gzip"}),
+    ],
+    ids=["plain", "packed"],
+)
+def test_a_body_that_may_be_cut_is_kept_in_part_and_hashed_whole(server: Server, said: bytes) -> None:
+    """The answer counts: its beginning is kept, with the size and the hash of the unpacked whole."""
+    server.answers = [said]
+    there = sent(server.url, limits=CUT)
+    assert (there.status, there.body) == (200, LONG[:10_000])
+    assert there.cut == Cut(size=len(LONG), sha256=hashlib.sha256(LONG).hexdigest(), is_whole=True)
+
+
+@pytest.mark.row("EO-30")
+@pytest.mark.parametrize(
+    "said",
+    [
+        _endless,
+        answer(raw=LONG, headers={"Content-Length": "99999999999"}),
+        _packed_and_more,
+        answer({}, headers={"Content-Encoding": "gzip"}),
+        answer({}, headers={"Content-Encoding": "br"}),
+        answer(raw=gzip.compress(b"0" * 80_000_000, mtime=0), headers={"Content-Encoding": "gzip"}),
+    ],
+    ids=["endless", "said-long", "more-behind", "not-packed", "packed-otherwise", "bomb"],
+)
+def test_a_successful_answer_counts_whatever_its_body_is(server: Server, said: bytes) -> None:
+    """Where the body may be cut, an answer 200 is one; that its hash is not that of the whole is said."""
+    server.answers = [said]
+    there = sent(server.url, limits=CUT)
+    assert (there.status, len(there.body) <= 10_000) == (200, True)
+    assert there.cut is not None
+    assert there.cut.is_whole is False
+    assert there.cut.size < 70_000_000
+
+
+@pytest.mark.parametrize("status", [503, 404])
+def test_a_long_body_does_not_hide_an_error_status(server: Server, status: int) -> None:
+    """A status of an error is judged as such, however long or badly packed its body is."""
+    server.answers = [answer(status=status, raw=LONG), answer({}, status=status, headers={"Content-Encoding": "br"})]
+    for _ in range(2):
+        there = sent(server.url)
+        assert there.status == status
+        with pytest.raises(Retry if status == 503 else Fail, match=f"has answered {status}"):
+            judge(there)
 
 
 def test_a_packed_answer_is_unpacked(server: Server) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ class Receiver:
         self.status = 204
         self.headers: dict[str, str] = {}
         self.body = b""
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What happens between a request and its answer."""
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -46,6 +48,7 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 receiver.requests.append(Request(self.path, headers, body))
+                receiver.meanwhile()
                 self.send_response(receiver.status)
                 for name, value in receiver.headers.items():
                     self.send_header(name, value)

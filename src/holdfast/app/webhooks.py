@@ -37,6 +37,8 @@ class _Letter(NamedTuple):
     """The receiver sees it as `idempotency-key`: the same for every attempt."""
     trace: str
     seconds: float
+    waits: bool
+    """Whether the document waits for the answer, and keeps it."""
 
 
 class Webhooks:
@@ -58,13 +60,14 @@ class Webhooks:
                 key=context.idempotency_key,
                 trace=context.trace,
                 seconds=limit,
+                waits=True,
             )
         )
 
     def run(self, context: EffectContext, errand: Post) -> None:
         """Send a request that nobody waits for."""
         key = f"{context.instance}:{errand.key}"
-        self._send(_Letter(errand.url, errand.payload, errand.secret, key, context.trace, _PATIENCE))
+        self._send(_Letter(errand.url, errand.payload, errand.secret, key, context.trace, _PATIENCE, waits=False))
 
     def _send(self, letter: _Letter) -> Data:
         try:
@@ -78,7 +81,13 @@ class Webhooks:
         if letter.secret:
             headers |= signature_of(self._secret(letter.secret), letter.key, self._now(), body)
         request = Request(method="POST", place=place, headers=headers, body=body)
-        limits = Limits(connect_seconds=min(5.0, letter.seconds), total_seconds=letter.seconds)
+        limits = Limits(
+            connect_seconds=min(5.0, letter.seconds),
+            total_seconds=letter.seconds,
+            response_bytes=MOST_EVIDENCE,
+            reads_body=letter.waits,
+            cuts_body=True,
+        )
         answer = self._outbound.send(request, limits)
         judge(answer)
         asked = {"url": place.name, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
@@ -94,11 +103,14 @@ class Webhooks:
 
 
 def _kept(answer: Answer) -> Data:
-    """What an answer says: as data if it is small and JSON, else as text; of a long one its beginning."""
-    body = answer.body
+    """What an answer says: as data if it is small and JSON, else as text; of a long one its beginning, with the hash of all that was read."""
+    body, cut = answer.body, answer.cut
+    if cut is not None:
+        known: Data = {"sha256": cut.sha256, "bytes": cut.size, "is_truncated": True}
+        if not cut.is_whole:
+            known["is_hash_partial"] = True
+        return {**known, "body": body.decode(errors="replace")}
     told: Data = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
-    if len(body) > MOST_EVIDENCE:
-        return {**told, "body": body[:MOST_EVIDENCE].decode(errors="replace"), "is_truncated": True}
     if body and is_json(answer.headers.get("content-type", "")):
         try:
             found: object = msgspec.json.decode(body)

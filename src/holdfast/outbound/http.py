@@ -5,10 +5,11 @@ What goes wrong is told as handlers tell it: `Fail` where trying again cannot he
 
 from __future__ import annotations
 
+import hashlib
 import re
 import ssl
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from typing import Final
 
@@ -26,6 +27,8 @@ _OWN: Final = frozenset(
 )
 """Headers that say how a request is sent, which is for nobody else to say."""
 _CHUNK: Final = 65_536
+_MOST_HASHED: Final = 64 * 1024 * 1024
+"""Bytes of a body that are read for its hash alone."""
 _GZIP: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _EITHER: Final = 47
 """Asks zlib to find out itself whether it is gzip or deflate."""
@@ -53,7 +56,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     request_bytes: int = 1_000_000
     response_bytes: int = 1_000_000
     reads_body: bool = True
-    """Whether anybody wants to know what the answer says, besides its status and headers."""
+    """Whether the caller wants the body of the answer, and not its status and headers alone."""
+    cuts_body: bool = False
+    """Whether a successful answer counts whatever its body is: one that is too long is cut, and so is one that cannot be unpacked."""
     redirects: int = 0
     """How many redirections are followed."""
 
@@ -67,6 +72,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes | None = None
 
 
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a body of which only the beginning is kept."""
+
+    size: int
+    """Bytes that were read."""
+    sha256: str
+    """The hash of these bytes."""
+    is_whole: bool
+    """Whether these bytes are the whole body."""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What came back."""
 
@@ -76,6 +92,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     place: Place
     """Where it came from, after all redirections."""
+    cut: Cut | None = None
+    """Set if `body` is the beginning of a longer one, or what came before it turned out to be unreadable."""
 
     @property
     def is_success(self) -> bool:
@@ -125,8 +143,9 @@ class Outbound:
             )
             try:
                 with _asked(request, line) as response:
-                    body = _read(response, limits.response_bytes, place) if limits.reads_body else b""
-                    return Answer(status=response.status, headers=_headers(response), body=body, place=place)
+                    body, cut = _read(response, limits, place) if limits.reads_body else (b"", None)
+                    headers = _headers(response)
+                    return Answer(status=response.status, headers=headers, body=body, place=place, cut=cut)
             finally:
                 line.end()
         except TimeoutError as error:
@@ -196,25 +215,65 @@ def _headers(response: HTTPResponse) -> dict[str, str]:
     return found
 
 
-def _read(response: HTTPResponse, limit: int, place: Place) -> bytes:
-    """The whole body, unpacked, and not a byte more than may be."""
-    if response.length is not None and response.length > limit:
+def _read(response: HTTPResponse, limits: Limits, place: Place) -> tuple[bytes, Cut | None]:
+    """Read the body, unpacked, up to the limit. An error status counts whatever its body is, so that its body is cut too."""
+    limit, kept = limits.response_bytes, bytearray()
+    may_cut = limits.cuts_body or response.status not in _SUCCESS
+    if not may_cut and response.length is not None and response.length > limit:
         raise _too_large(place, limit)
+    pieces = _pieces(response, place)
+    try:
+        for piece in pieces:
+            kept += piece
+            if len(kept) > limit:
+                if not may_cut:
+                    raise _too_large(place, limit)
+                return _cut(kept, pieces, limit, most=_MOST_HASHED if limits.cuts_body else limit)
+    except Fail:
+        if not may_cut:
+            raise
+        return bytes(kept), Cut(size=len(kept), sha256=hashlib.sha256(kept).hexdigest(), is_whole=False)
+    return bytes(kept), None
+
+
+def _cut(kept: bytearray, pieces: Iterator[bytes], limit: int, *, most: int) -> tuple[bytes, Cut]:
+    """Keep the beginning of a body, and read on for the hash of the whole. The request was answered: what goes wrong now does not change that."""
+    digest, size, is_whole = hashlib.sha256(kept), len(kept), False
+    try:
+        while size <= most and not is_whole:
+            piece = next(pieces, None)
+            if piece is None:
+                is_whole = True
+            else:
+                digest.update(piece)
+                size += len(piece)
+    except (OSError, HTTPException, Fail, Retry):
+        pass
+    return bytes(kept[:limit]), Cut(size=size, sha256=digest.hexdigest(), is_whole=is_whole)
+
+
+def _pieces(response: HTTPResponse, place: Place) -> Iterator[bytes]:
+    """The body in pieces of bounded size, unpacked."""
     encoding = (response.getheader("content-encoding") or "identity").strip().lower()
     if encoding not in {"identity", *_GZIP}:
         raise Fail(f"{place.name} has packed its answer as {encoding[:50]!r}, which was not asked for")
     unpack = zlib.decompressobj(_EITHER) if encoding in _GZIP else None
-    gathered, has_begun = bytearray(), False
+    has_begun = False
     while chunk := response.read1(_CHUNK):
         has_begun = True
-        gathered += chunk if unpack is None else _unpacked(unpack, chunk, limit - len(gathered) + 1, place)
-        if len(gathered) > limit:
-            raise _too_large(place, limit)
-        if unpack is not None and unpack.unused_data:  # Nobody unpacks it, so that no limit would ever stop it.
+        if unpack is None:
+            yield chunk
+            continue
+        while True:
+            piece = _unpacked(unpack, chunk, _CHUNK, place)
+            yield piece
+            chunk = unpack.unconsumed_tail
+            if not chunk and len(piece) < _CHUNK:  # Nothing is left inside either.
+                break
+        if unpack.unused_data:  # Nobody unpacks it, so that no limit would ever stop it.
             raise Fail(f"{place.name} goes on after the end of its packed answer")
     if response.length or (unpack is not None and has_begun and not unpack.eof):
         raise Retry(f"{place.name} has broken off in the middle of its answer")
-    return bytes(gathered)
 
 
 def _unpacked(unpack: zlib._Decompress, chunk: bytes, room: int, place: Place) -> bytes:

@@ -82,6 +82,45 @@ def test_a_request_is_sent_signed_and_its_answer_kept(
     assert (kept["is_truncated"], kept["bytes"], kept["sha256"]) == (True, 70_000, whole)
 
 
+@pytest.mark.row("EO-30")
+@pytest.mark.parametrize("more", ["", ", await: false"])
+def test_a_long_answer_is_an_answer(place: Place, receiver: Receiver, more: str) -> None:
+    """A request that was answered 200 was taken, however long the answer is: the document goes on, and the request is sent once."""
+    receiver.status, receiver.body = 200, b"x" * 2_000_000
+    engine = place.engine(ALLOWED)
+    register(engine, "sales_order", body(SLOT, hook(receiver.url, more or ", into: told")))
+    sent(engine)
+    engine.advance(hours=6)
+    assert (stood(engine), len(receiver.requests)) == (("active", "running"), 1)
+    assert engine.dead_letters.list() == []
+    outputs = [each.output for each in engine.run(engine.documents.get("sales_order", "O-1").instance).steps()]
+    kept = [each["told"] for each in outputs if isinstance(each, dict) and "told" in each]
+    for each in kept:
+        assert isinstance(each, dict)
+        whole = hashlib.sha256(receiver.body).hexdigest()
+        assert (each["bytes"], each["sha256"], each["is_truncated"]) == (2_000_000, whole, True)
+        assert (each["body"], "is_hash_partial" in each) == ("x" * 65_536, False)
+    assert len(kept) == (0 if more else 1)
+
+
+@pytest.mark.row("EO-45")
+def test_what_was_answered_while_the_document_was_cancelled_is_kept(place: Place, receiver: Receiver) -> None:
+    """A request that is under way when its document is cancelled ends, and its answer is recorded; nothing follows from it."""
+    receiver.status, receiver.body, receiver.headers = 200, b'{"booking": 7}', {"content-type": "application/json"}
+    engine = place.engine(ALLOWED)
+    register(engine, "sales_order", body(SLOT, hook(receiver.url, ", into: told")))
+    mine = asking(engine, SELLER).documents
+    receiver.meanwhile = lambda: mine.transition("sales_order", "O-1", "cancel")
+    sent(engine)
+    engine.advance(hours=6)
+    assert (engine.documents.get("sales_order", "O-1").status, len(receiver.requests)) == ("cancelled", 1)
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    (step,) = [each for each in run.steps() if each.name.endswith(":tell")]
+    assert step.status == "skipped"
+    assert isinstance(step.output, dict)
+    assert (step.output["status"], step.output["body"]) == (200, {"booking": 7})
+
+
 @pytest.mark.row("EO-29", "E-576")
 @pytest.mark.parametrize(
     "reference",

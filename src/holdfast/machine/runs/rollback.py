@@ -86,7 +86,7 @@ def _end_waiting(turn: Turn) -> None:
 def stopped(turn: Turn, step: int, *, came_back: bool, is_done: bool = False, output: object = None) -> None:
     """The call of a step that was stopped has come back, or was never made; earlier calls of the step may have been."""
     attempt = turn.state.executed[step].attempt if came_back else 0
-    turn.emit(StepStopped(step=step, attempt=attempt, is_done=is_done, output=output))
+    turn.emit(StepStopped(step=step, attempt=attempt, is_done=is_done, output=output, is_shown=output is not None))
 
 
 def end_grace(turn: Turn) -> None:

@@ -175,7 +175,11 @@ def _calls(step: Step, event: e.StepFailed | e.StepPaused | e.FailureHeld | e.Co
 
 
 def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
-    return [StepMoved(number=event.step, status="skipped", attempts=event.attempt)] if event.attempt else []
+    """A call that has come back is counted, and what it answered is kept, although nothing follows from it."""
+    if not event.attempt:
+        return []
+    output = _encode(event.output) if event.is_shown else None
+    return [StepMoved(number=event.step, status="skipped", attempts=event.attempt, output=output)]
 
 
 def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:

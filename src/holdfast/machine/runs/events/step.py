@@ -89,6 +89,8 @@ class StepStopped(Happening, frozen=True, kw_only=True):
     is_done: bool = False
     """Whether it finished its work all the same."""
     output: object = None
+    is_shown: bool = False
+    """Whether the row of the step has the output too; those of older histories have not."""
 
 
 @message(name="step_withdrawn")
