@@ -180,6 +180,7 @@ FORGERIES: dict[str, Callable[[], str]] = {
 """Tokens and keys that nobody has given."""
 
 
+@pytest.mark.row("EO-40")
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_forged_credentials_open_nothing(scene: Scene, forgery: str) -> None:
     """Whatever is wrong with a credential, the answer is the same 401 in the same words, and a start under it starts nothing."""
@@ -191,6 +192,7 @@ def test_forged_credentials_open_nothing(scene: Scene, forgery: str) -> None:
     assert tally(scene) == before
 
 
+@pytest.mark.row("EO-40")
 def test_a_sound_token_opens_what_it_says(scene: Scene) -> None:
     """The same token, with nothing wrong, is let in: for its tenant, with its rights, by either of the issuer's keys."""
     for given in (

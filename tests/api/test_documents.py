@@ -148,6 +148,7 @@ def test_who_is_nobody_here_sees_their_own(own: World) -> None:
     assert [each["id"] for each in eve.get(f"{INVOICES}?requester=eve").json()["items"]] == ["INV-2"]
 
 
+@pytest.mark.row("E-851")
 def test_a_body_goes_its_way(own: World) -> None:
     """A draft is begun as YAML, saved by whoever has seen the last revision, tried out, published once, compared, and rolled back."""
     ann = own.client()

@@ -134,7 +134,7 @@ def test_conditions_mean_the_same_everywhere(scene: Scene) -> None:
     assert standing(scene) == before
 
 
-@pytest.mark.row("R-098", "R-099", "R-100", "R-067", "R-068", "P-156", "C-44")
+@pytest.mark.row("R-098", "R-099", "R-100", "R-067", "R-068", "P-156", "C-44", "G-13")
 def test_every_route_takes_its_permission(scene: Scene) -> None:
     """Who has every permission but that of the route is refused with its name, before anything is looked at, and it is on record."""
     before, wrong = standing(scene), Wrong()
@@ -166,7 +166,7 @@ def test_roles_are_what_they_stand_for(scene: Scene) -> None:
     assert not wrong
 
 
-@pytest.mark.row("P-158", "E-576")
+@pytest.mark.row("P-064", "P-158", "E-576", "EC-25", "EH-11")
 @pytest.mark.row("G-14")
 def test_another_tenant_sees_nothing_there(scene: Scene) -> None:
     """What acme has looks to its rival, who may do everything, exactly as what nobody has: the same bytes, and 404 where it must be there."""
@@ -185,7 +185,7 @@ def test_another_tenant_sees_nothing_there(scene: Scene) -> None:
     assert standing(scene) == before
 
 
-@pytest.mark.row("P-158")
+@pytest.mark.row("P-158", "EC-25")
 def test_another_partition_sees_nothing_there(scene: Scene) -> None:
     """What is in the north looks to whoever is bound to the south exactly as what nobody has."""
     before, wrong, south = standing(scene), Wrong(), scene.world.client(actor="sue", partition=SOUTH)
@@ -220,7 +220,7 @@ def test_what_spans_more_is_refused_to_less(scene: Scene) -> None:
     assert standing(scene) == before
 
 
-@pytest.mark.row("P-153", "E-576")
+@pytest.mark.row("P-153", "E-576", "EH-11")
 def test_lists_hold_nothing_of_others(scene: Scene) -> None:
     """No list of the rival, or of the south, shows anything of acme in the north."""
     wrong, rival = Wrong(), scene.world.client(tenant=RIVAL, actor="eve")

@@ -72,7 +72,7 @@ LISTS: dict[str, tuple[str, Callable[..., None], Callable[[Any], str]]] = {
 }
 
 
-@pytest.mark.row("G-10")
+@pytest.mark.row("G-10", "EO-33")
 @pytest.mark.parametrize("which", LISTS)
 def test_what_joins_a_list_between_two_pages_moves_nothing(world: World, which: str) -> None:
     """What was there when the first page was read is told once, although something has taken a place before it since."""

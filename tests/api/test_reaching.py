@@ -261,6 +261,7 @@ ASKING = [
 ]
 
 
+@pytest.mark.row("P-152", "P-153", "R-136")
 @pytest.mark.parametrize("route", ASKING, ids=[each.name for each in ASKING])
 def test_every_parameter_reaches_the_engine(route: Route) -> None:
     """Two values of any parameter of the address, the query, the body or a header that a route takes lead to different calls of the engine, or to different answers."""

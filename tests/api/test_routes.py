@@ -42,7 +42,7 @@ def all_of(client: Client, path: str, **query: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.row("G-10", "R-071")
+@pytest.mark.row("G-10", "R-006", "R-071")
 def test_a_run_from_start_to_end(world: World) -> None:
     """A run is started, found, looked at from all sides, and tells what it came to; its history has the caller and his trace."""
     client = world.client()
@@ -105,7 +105,7 @@ def test_a_repeated_start_is_one_run(world: World) -> None:
     assert kinds.count("signal_received") == 1
 
 
-@pytest.mark.row("R-067", "R-068", "R-069", "R-070", "G-26")
+@pytest.mark.row("R-067", "R-068", "R-069", "R-070", "R-136", "G-26")
 def test_a_run_is_paused_and_resumed(world: World) -> None:
     """Pause, status, resume-options and resume are where the specification has them, and tell what it wants; twice is a conflict."""
     client = world.client()
@@ -130,6 +130,7 @@ def test_a_run_is_paused_and_resumed(world: World) -> None:
     assert [bool(each["error_message"]) for each in requests] == [False, True]
 
 
+@pytest.mark.row("F-175", "C-10")
 def test_runs_are_stopped(world: World) -> None:
     """Cancel and abort tell how a run ended; what has ended cannot be ended again."""
     client = world.client()

@@ -108,6 +108,7 @@ def test_partitions_have_schedules_and_batches_of_their_own(own: World) -> None:
     assert south.ask("PUT", "/api/v1/schedules/s", json=CRON).json()["partition"] == SOUTH
 
 
+@pytest.mark.row("EO-32")
 def test_a_batch_is_begun_followed_and_cancelled(own: World) -> None:
     """A batch is accepted, tells what became of each item, and is the same for the same key."""
     client = own.client()

@@ -88,6 +88,7 @@ def key_server() -> Iterator[tuple[type[Keys], str]]:
     server.server_close()
 
 
+@pytest.mark.row("EO-40")
 def test_keys_come_by_address_and_are_kept(
     world: World, tmp_path: Path, key_server: tuple[type[Keys], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

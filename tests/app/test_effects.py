@@ -103,7 +103,7 @@ def test_a_handler_that_returns_nothing_ends_its_effect(place: Place) -> None:
     assert engine.deciders.get(Puppet, "p-1").effects == []
 
 
-@pytest.mark.row("D-051", "EC-28")
+@pytest.mark.row("D-051", "EC-28", "G-24")
 @pytest.mark.row("C-50")
 def test_a_returned_command_is_executed_with_the_end_of_the_effect(place: Place) -> None:
     """The result's event and the effect's end are one commit, caused by the effect."""
@@ -171,7 +171,7 @@ def claim_and_die(worker: WorkerId, store: Store) -> int:
     return len(store.effects().claim(worker, [Wanted("puppet", 9)], 9, words=[Word("puppet", "Act", 1)]))
 
 
-@pytest.mark.row("D-054")
+@pytest.mark.row("D-054", "EC-09")
 def test_the_idempotency_key_is_stable_and_unique(place: Place) -> None:
     """All attempts of one effect carry the same key, and no other effect has it."""
     script = Script(ValueError("no"), ValueError("no"), None, None)

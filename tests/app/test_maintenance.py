@@ -26,7 +26,7 @@ def gate() -> Iterator[threading.Event]:
     gate.set()
 
 
-@pytest.mark.row("D-091")
+@pytest.mark.row("D-091", "G-26")
 @pytest.mark.parametrize("is_plain", [True, False])
 def test_a_saga_takes_no_further_step_in_maintenance(live: Live, gate: threading.Event, *, is_plain: bool) -> None:
     """The step that runs comes to its end; the next one waits, untried, until maintenance is over."""
@@ -96,7 +96,7 @@ def test_what_waits_for_a_thread_is_not_begun_in_maintenance(live: Live, gate: t
     assert sorted(begun.entries) == [(str(number), 1) for number in range(4)]  # type: ignore[type-var]
 
 
-@pytest.mark.row("D-091")
+@pytest.mark.row("D-091", "G-26")
 def test_a_worker_that_starts_in_maintenance_takes_nothing(live: Live) -> None:
     """Its process may have heard of it long before."""
     engine = live.engine().register(Puppet(act), lambda context, effect: None)

@@ -433,7 +433,7 @@ def scene(place: Place) -> tuple[ManualEngine, Things]:
     return engine, furnished(engine)
 
 
-@pytest.mark.row("P-025", "P-063", "P-071", "P-127", "P-135", "C-42", "EH-11")
+@pytest.mark.row("P-025", "P-063", "P-071", "P-127", "P-135", "C-42", "EH-11", "EC-25")
 def test_nothing_of_another_partition_is_there(scene: tuple[ManualEngine, Things]) -> None:
     """By no call that names something, whoever asks: the answer is that of a name which nobody has, and nothing is changed."""
     engine, things = scene

@@ -62,6 +62,7 @@ def far(state: Notes, command: Do, moment: Moment) -> Answer:
             return decision
 
 
+@pytest.mark.row("G-24")
 def test_whatever_follows_from_a_command_has_its_trace(place: Place) -> None:
     """From the command to its effect, the handler's result, a timer, and a message to another instance."""
     heard: list[tuple[str, str]] = []

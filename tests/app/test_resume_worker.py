@@ -123,7 +123,7 @@ def submission(engine: ManualEngine, instance: InstanceId, command: object, requ
     )
 
 
-@pytest.mark.row("C-47")
+@pytest.mark.row("C-47", "R-095")
 @pytest.mark.row("R-088", "R-103")
 def test_what_was_decided_goes_on_at_the_next_look(place: Place) -> None:
     """Where approvals do not resume by themselves, a run of rules stays paused until the worker looks, or somebody resumes it."""

@@ -82,6 +82,7 @@ def test_work_that_an_ended_instance_asked_for_is_done_before_it_goes(place: Pla
     assert not is_kept(engine)
 
 
+@pytest.mark.row("E-397", "G-11")
 def test_a_dead_letter_keeps_its_instance(place: Place) -> None:
     """What gave up stays with its instance until an operator has dealt with it."""
 

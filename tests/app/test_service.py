@@ -126,7 +126,7 @@ def test_plain_data_leads_to_the_same_decision(place: Place, call: Callable[[Eng
     assert (len(found.effects), len(found.timers)) == (1, 1)
 
 
-@pytest.mark.row("D-019")
+@pytest.mark.row("D-019", "E-064", "E-378", "E-914")
 @pytest.mark.parametrize("table", ["instances", "events", "effects", "timers", "inbox", "receipts"])
 @pytest.mark.row("C-35")
 def test_a_fault_at_any_stage_of_the_commit_leaves_nothing_behind(place: Place, table: str) -> None:

@@ -836,7 +836,7 @@ CASES |= {
 SCENES = [(name, value, seen) for name, case in CASES.items() for value, seen in case.outcomes]
 
 
-@pytest.mark.row("D-120")
+@pytest.mark.row("D-120", "G-07")
 @pytest.mark.parametrize(("name", "value", "seen"), SCENES, ids=[f"{name}={value}" for name, value, _ in SCENES])
 def test_a_setting_changes_what_happens(live: Live, name: str, value: object, seen: object) -> None:
     """The same scene ends differently with another value of the setting."""
@@ -845,7 +845,7 @@ def test_a_setting_changes_what_happens(live: Live, name: str, value: object, se
     assert case.play(live, settings) == seen
 
 
-@pytest.mark.row("D-120")
+@pytest.mark.row("D-120", "G-07")
 def test_every_setting_has_a_scene() -> None:
     """A setting that nobody has seen to matter does not get in; and each scene shows at least two ends."""
     assert [*CASES] == [*Settings.__struct_fields__]

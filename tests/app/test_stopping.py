@@ -155,6 +155,7 @@ def test_a_handler_may_stop_an_engine_that_is_being_stopped(live: Live, gate: th
     assert witness.deciders.state(Puppet, "p-1") == ("x", "done")
 
 
+@pytest.mark.row("G-43")
 def test_who_stops_a_stopping_engine_waits_for_its_end(live: Live, gate: threading.Event) -> None:
     """When `stop` comes back nothing runs any more, whoever called it first."""
     inside, ended, found = threading.Event(), Ledger(), Ledger()

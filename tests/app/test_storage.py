@@ -76,7 +76,7 @@ def test_an_instance_is_one_row_with_an_end(live: Live) -> None:
     assert ask("select count(*) from {}instances where ended_at is not null") == [(1,)]
 
 
-@pytest.mark.row("D-039")
+@pytest.mark.row("D-039", "C-36")
 @pytest.mark.parametrize("statement", ["update {}events set type = 'x'", "delete from {}events"])
 def test_events_can_neither_be_changed_nor_deleted(live: Live, statement: str) -> None:
     """The database itself keeps the history append-only."""

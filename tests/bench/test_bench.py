@@ -93,6 +93,7 @@ def check_rows(done: subprocess.CompletedProcess[str], names: list[str], store: 
         assert all(row[name] > 0 for name in FIGURES.get(row["workload"], ()))
 
 
+@pytest.mark.row("G-41")
 def test_every_row_is_looked_at() -> None:
     """Whatever the benchmark can measure, and in which order, is known here."""
     assert [case.name for case in CASES] == [name for names in ROWS.values() for name in names]

@@ -199,6 +199,7 @@ def test_the_terminal_is_safe_from_the_file(holdfast: Holdfast) -> None:
     assert not set("\x1b\u202e") & set(told)
 
 
+@pytest.mark.row("G-31")
 @pytest.mark.parametrize(
     ("language", "told"), [("mermaid", "flowchart TD"), ("dot", "digraph"), ("json", '"orders.approval"')]
 )

@@ -302,6 +302,7 @@ def test_a_mistake_of_our_own_is_told_as_one(holdfast: Holdfast, monkeypatch: py
     assert "call it again with --debug" in result.stderr
 
 
+@pytest.mark.row("EO-33")
 def test_every_list_has_pages_and_all_that_is_shown_is_json_too() -> None:
     """Whatever is printed for people can be read by programs, and no list is without an end."""
     options = {path: {each.opts[0] for each in command.params} for path, command in COMMANDS}

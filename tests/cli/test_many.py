@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from cli.stage import Stage
 from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
@@ -69,6 +71,7 @@ def test_a_batch_is_begun_and_told_of(stage: Stage) -> None:
     )
 
 
+@pytest.mark.row("G-11")
 def test_letters_of_one_cause_are_dealt_with_together(stage: Stage) -> None:
     """`dlq groups` tells the cause, `dlq requeue` and `dlq discard` take it; a name that is none is said to be none."""
     holdfast = stage.holdfast

@@ -222,6 +222,7 @@ def test_commands_that_wait_are_listed_and_buried(stage: Stage) -> None:
     assert stage.holdfast("inbox", "bury", "99", code=Exit.NOT_FOUND).stderr
 
 
+@pytest.mark.row("G-10")
 def test_instances_of_any_kind_are_listed_and_deleted(stage: Stage) -> None:
     """Those of deciders too; one that has not ended is not deleted."""
     done, running = stage.begun("import", row=5), stage.begun("order", amount=5)

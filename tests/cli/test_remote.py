@@ -351,7 +351,7 @@ def test_the_plant_is_looked_at(asked: Remote) -> None:
     assert asked.same("projections", "list")
 
 
-@pytest.mark.row("EO-39")
+@pytest.mark.row("EO-28", "EO-39")
 def test_what_is_behind_the_scenes_is_seen_to(asked: Remote, tmp_path: Path) -> None:
     """Instances, commands that wait, seals, reports, and what receivers have seen: the same there as here."""
     there, same = asked.there, asked.same
@@ -447,6 +447,7 @@ def test_who_came_and_what_they_were_told(asked: Remote) -> None:
         assert same("charters", *words)
 
 
+@pytest.mark.row("EO-32")
 def test_many_questions_are_answered_in_one_word(asked: Remote) -> None:
     """What became of each is told, and one that is refused keeps no other from being decided."""
     runs = [asked.stage.begun("ask", who=str(number)) for number in range(2)]

@@ -81,6 +81,7 @@ def test_a_signal_brings_a_run_on(stage: Stage) -> None:
     assert stage.engine.run(run).describe().context["by"] == "card"
 
 
+@pytest.mark.row("G-11")
 def test_what_gave_up_is_put_back(stage: Stage) -> None:
     """By the number of its dead letter, with another input for a step; a compensation is tried again."""
     run = stage.begun("import", row="x")

@@ -82,6 +82,7 @@ def test_a_server_that_is_told_nonsense_does_not_begin(filed: Holdfast, words: t
     assert told in filed("server", "--port", "0", *words, code=code).stderr
 
 
+@pytest.mark.row("EO-40")
 def test_a_server_without_security_says_so_and_is_for_this_machine(filed: Holdfast) -> None:
     """Everybody here is let in without a key, and whoever started it is told."""
     with socket.create_server(("127.0.0.1", 0)) as line:

@@ -124,7 +124,7 @@ def done(holdfast: Holdfast, *options: str) -> int:
     return int(told["parcel"])
 
 
-@pytest.mark.row("EH-12")
+@pytest.mark.row("EH-12", "G-43")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_worker_works_until_it_is_asked_to_end(based: Holdfast, workers: list[Worker], number: int) -> None:
     """Then it leaves with exit code 0."""

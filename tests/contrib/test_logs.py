@@ -36,7 +36,7 @@ def written() -> Iterator[Written]:
     root.handlers[:] = handlers
 
 
-@pytest.mark.row("E-815")
+@pytest.mark.row("E-815", "G-15")
 def test_every_line_from_inside_a_call_says_whose_work_it_is(place: Place, written: Written) -> None:
     """Tenant, run, step and trace, of the application's own loggers and of the handler's; behind the call nothing is left of it."""
 

@@ -55,7 +55,7 @@ def reserve() -> dict[str, object]:
     return {"r": 1}
 
 
-@pytest.mark.row("E-811", "E-812", "E-957", "E-963", "E-383", "E-500")
+@pytest.mark.row("E-811", "E-812", "E-957", "E-963", "E-383", "E-500", "G-15")
 def test_one_trace_leads_from_the_caller_through_commits_and_handlers_of_several_processes(place: Place) -> None:
     """Caller, command, commit, claim, call, next command: each is below the one that led to it, and what is stored and handed on names them."""
     client, worker = Seen(), Seen()

@@ -13,7 +13,7 @@ from support.engines import Place
 from support.samples import Do, Puppet, act
 
 
-@pytest.mark.row("E-813", "E-964", "E-474", "EH-18", "E-427")
+@pytest.mark.row("E-813", "E-964", "E-474", "EH-18", "E-427", "E-781", "G-15")
 def test_a_scrape_tells_of_a_scenario(place: Place) -> None:
     """Queue time, time of calls by handler and by kind of work, retries, dead letters and lives; of two sagas and a decider."""
     calls: list[int] = []

@@ -49,6 +49,7 @@ def take_in(store: Store, engine: ManualEngine, golden: Golden) -> list[Instance
     return [each.id for each in headers]
 
 
+@pytest.mark.row("EC-35")
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_an_engine_goes_on_with_what_was_written(place: Place, path: Path) -> None:
     """Instances are found and verified; runs show their history and their steps, and one that has not ended can be stopped."""

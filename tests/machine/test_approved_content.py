@@ -196,7 +196,7 @@ def check_voided(case: Case) -> None:
                 assert content(versions[version], fields) != content(versions[current], fields)
 
 
-@pytest.mark.row("E-751", "E-750", "E-026")
+@pytest.mark.row("E-751", "E-750", "E-026", "E-402")
 @pytest.mark.parametrize("seed", range(60))
 def test_what_becomes_active_is_what_was_approved(seed: int) -> None:
     """Over random edits, amendments, decisions, rejections, recalls, timers, failures and pauses: nothing passes a gate that was not approved as it is."""

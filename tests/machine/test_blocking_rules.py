@@ -27,7 +27,7 @@ def test_what_a_rule_blocks_before_the_gate_stays_where_it_is_and_can_be_submitt
     assert case.document.status == "submitted"
 
 
-@pytest.mark.row("E-416", "E-680")
+@pytest.mark.row("E-139", "E-416", "E-680")
 def test_a_rule_in_a_branch_ends_the_others() -> None:
     """A question that is open in another branch is withdrawn, and the gate sends the document where a rejection does."""
     nodes: list[Plain] = [{"id": "s", "type": "parallel_split"}, ask("a", approvers=[{"user": "ann"}]), RULE]

@@ -417,7 +417,7 @@ def test_a_call_that_runs_while_its_document_is_cancelled_ends_and_is_recorded()
     assert (case.document.status, case.host.state.status) == ("cancelled", "completed")
 
 
-@pytest.mark.row("EO-36")
+@pytest.mark.row("EO-35", "EO-36", "EC-22")
 def test_rework_without_end_waits_for_an_operator() -> None:
     """A document that is refused so often that it would enter its draft once too often waits with a reason, and not before."""
     graph = invoice(TWO)
@@ -445,7 +445,7 @@ def test_a_document_is_cancelled_while_others_decide() -> None:
 # -- approvals
 
 
-@pytest.mark.row("E-668", "E-671", "E-674", "E-266")
+@pytest.mark.row("E-668", "E-671", "E-674", "E-266", "E-903")
 def test_an_approval_is_pinned_to_the_version_that_was_seen() -> None:
     """A decision on another version, or on none, is refused with both; on the one that is asked about it is taken."""
     case = Case(invoice(TWO))
@@ -925,7 +925,7 @@ def test_a_rule_node_judges_by_flat_rules() -> None:
     assert dollars.at == ["first"]
 
 
-@pytest.mark.row("E-884")
+@pytest.mark.row("E-884", "EH-08")
 def test_rules_are_judged_before_a_change_is_applied() -> None:
     """Without any node: a rule blocks, warns, requires or sets, for an edit, a creation and a transition alike."""
     case = Case(invoice())

@@ -26,6 +26,7 @@ HASHED = 60
 """Graphs whose histories are compared between processes."""
 
 
+@pytest.mark.row("ED-05")
 @pytest.mark.timeout(max(120, GRAPHS))
 @pytest.mark.parametrize("share", range(SHARES))
 def test_the_machine_and_the_reference_agree(share: int) -> None:

@@ -374,6 +374,7 @@ def test_a_token_that_no_edge_leads_on_from_ends_when_the_run_goes_on() -> None:
     assert [call.body.node for call in host.calls.values()] == ["b"]
 
 
+@pytest.mark.row("EC-22")
 def test_a_requeue_is_a_word_from_outside() -> None:
     """The calls in a row are counted from it, also if the run goes on already."""
     nodes, edges = fork("a", "b")

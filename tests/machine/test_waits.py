@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
@@ -9,6 +11,7 @@ from holdfast.machine.runs.published import Published
 from machine.hosting import Host
 
 
+@pytest.mark.row("EC-22")
 def test_a_published_event_is_a_word_from_outside() -> None:
     """Calls in a row are counted anew once an event has come, as they are after a signal."""
     nodes = [

@@ -59,6 +59,7 @@ def resolving(*addresses: str) -> tuple[list[str], Callable[[str, int], Sequence
 # -- where to
 
 
+@pytest.mark.row("EO-29", "EH-13")
 @pytest.mark.parametrize(
     "url",
     [
@@ -264,6 +265,7 @@ def _closing(said: bytes) -> Callable[[Line, Received], None]:
     return close
 
 
+@pytest.mark.row("EH-13")
 @pytest.mark.parametrize(
     "head", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"], ids=str
 )
@@ -316,6 +318,7 @@ def _endless(line: Line, _request: Received) -> None:
         line.sendall(b"[" * 4096)
 
 
+@pytest.mark.row("EH-13")
 @pytest.mark.parametrize(
     "said",
     [
@@ -454,6 +457,7 @@ def test_json_has_several_types(server: Server) -> None:
 # -- what it means
 
 
+@pytest.mark.row("EO-29")
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
 def test_what_may_be_taken_later_is_tried_again(server: Server, status: int) -> None:
     """After as long as the server asks for, an hour at most."""
@@ -468,6 +472,7 @@ def test_what_may_be_taken_later_is_tried_again(server: Server, status: int) -> 
         assert (raised.value.after and raised.value.after.total_seconds()) == seconds
 
 
+@pytest.mark.row("EO-29")
 @pytest.mark.parametrize("status", [100 + 3, 300, 400, 401, 403, 404, 409, 410, 422, 451])
 def test_what_will_never_be_taken_is_final(server: Server, status: int) -> None:
     """A fault of ours stays one."""
@@ -494,6 +499,7 @@ def test_a_redirection_is_followed_only_if_it_may_be(server: Server) -> None:
     assert (json_of(followed), server.received[-1].target) == ({"a": 1}, "/there")
 
 
+@pytest.mark.row("EO-29")
 def test_every_redirection_is_judged_again(server: Server) -> None:
     """One that leads to what may not be reached ends there, and so does a circle."""
     allowed = Allowance.of(["public.example"])

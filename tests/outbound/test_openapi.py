@@ -396,6 +396,7 @@ def test_an_answer_has_status_headers_and_body(server: Server) -> None:
     assert response == {"status": 200, "headers": {"etag": "e-1", "x-none": None}, "body": ORDER}
 
 
+@pytest.mark.row("P-086")
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -422,6 +423,7 @@ def test_an_answer_that_is_not_what_the_document_says_is_final(server: Server, s
     assert "secret value" not in str(raised.value)
 
 
+@pytest.mark.row("P-086")
 @pytest.mark.parametrize(
     ("operation", "said", "body"),
     [

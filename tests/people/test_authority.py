@@ -68,6 +68,7 @@ def test_what_the_context_says_counts_too(place: Place) -> None:
         engine.acting(Actor(id=name, roles=frozenset({"finance"}))).tasks.approve(question)
 
 
+@pytest.mark.row("EH-07")
 def test_a_deactivated_person_cannot_decide(place: Place) -> None:
     """Whatever roles the context gives; nothing is written."""
     engine = office(place)

@@ -75,7 +75,7 @@ def test_who_is_deactivated_is_not_asked(place: Place) -> None:
 # -- roles
 
 
-@pytest.mark.row("E-664")
+@pytest.mark.row("E-664", "EH-07")
 def test_holders_of_a_role_are_asked_in_turn(place: Place) -> None:
     """Three questions go to three people, also if several processes find them; the fourth goes to the first again."""
     asked = office(place)

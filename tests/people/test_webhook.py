@@ -74,6 +74,7 @@ def receiver() -> Iterator[Receiver]:
     made.server.server_close()
 
 
+@pytest.mark.row("EH-13")
 def test_what_is_posted_is_signed(receiver: Receiver) -> None:
     """The signature is that of Standard Webhooks: an HMAC of id, timestamp and body with the shared secret."""
     Webhook(receiver.url, secret=SECRET, allow=LOCAL, headers={"x-own": "1"}).send(NOTICE)

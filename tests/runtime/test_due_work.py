@@ -116,6 +116,7 @@ def test_nobody_waits_longer_than_the_poll_interval(place: Place, ahead: timedel
     assert due_work.step() == min(7.0, ahead.total_seconds())
 
 
+@pytest.mark.row("D-068")
 def test_a_timer_of_another_process_is_found_within_the_poll_interval(place: Place) -> None:
     """Without any hint."""
     waiting, other = (place.engine(POLL).register(timing(timedelta(seconds=1))) for _ in range(2))

@@ -208,6 +208,7 @@ def test_every_table_with_an_instance_is_known_here(desk: Desk) -> None:
     assert set(rows_of(desk, full(desk).id)) == set(TABLES)
 
 
+@pytest.mark.row("R-024")
 def test_a_finished_instance_is_deleted_whole(desk: Desk) -> None:
     """Nothing of the instance is left in any table but what its commands are known by, and nothing of its neighbour is touched."""
     gone, kept = full(desk), full(desk)

@@ -222,7 +222,7 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
 }
 
 
-@pytest.mark.row("E-334", "G-10")
+@pytest.mark.row("E-333", "E-334", "G-10")
 def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
     """Whatever narrows a list, from either end, what is left out is not read; the answer has as many rows as it should, in order."""
     crowd(desk)

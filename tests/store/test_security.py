@@ -205,6 +205,7 @@ def count(connection: Connection, table: str) -> int:
     return number
 
 
+@pytest.mark.row("E-576")
 @pytest.mark.parametrize("table", sorted(SEEN_BY_TENANTS))
 def test_a_tenant_sees_its_own_rows(connection: Connection, table: str) -> None:
     """With a tenant named, that tenant's rows are seen; without one, or with a stranger's, none."""

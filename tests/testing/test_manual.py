@@ -225,6 +225,7 @@ def test_work_of_the_dead_is_taken_over_at_its_time(place: Place) -> None:
     assert [each - timedelta(microseconds=1) for each in called] == [Settings().lease]
 
 
+@pytest.mark.row("G-03")
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_call_that_takes_too_long_by_the_clock_of_the_test_has_failed(place: Place, *, is_async: bool) -> None:
     """A handler that lets the time of the test go by, as a slow one would, comes back too late."""

@@ -55,7 +55,7 @@ def test_an_invoice_is_created_edited_submitted_and_approved(place: Place) -> No
     assert done.workflow_version == "1"
 
 
-@pytest.mark.row("E-930")
+@pytest.mark.row("E-011", "E-930")
 @pytest.mark.row("E-239", "E-882", "E-222", "EO-46", "EO-24")
 def test_refusals_have_stable_codes_and_change_nothing(place: Place) -> None:
     """Locked, illegal, not ready, stale, in conflict, invalid: each by its code, and the document is as it was."""
@@ -220,7 +220,9 @@ def test_versions_and_their_differences_are_read(place: Place) -> None:
     assert changed.changes == {"total": [500, 700], "note": [None, "new"], "iban": {"changed": True}}
 
 
-@pytest.mark.row("E-235", "E-240", "E-746", "E-068", "E-946", "E-750", "E-463", "EO-44", "ED-08")
+@pytest.mark.row(
+    "E-235", "E-240", "E-746", "E-068", "E-946", "E-750", "E-463", "EO-44", "ED-08", "E-055", "E-221", "E-905"
+)
 def test_an_edit_of_what_others_decide_on_makes_an_amendment(place: Place) -> None:
     """The caller gets the document that takes the place of his; the old one is as it was, its questions are gone, and approvals begin anew.
 

@@ -111,7 +111,7 @@ def test_rules_set_no_field_that_nobody_writes(field: str, told: str) -> None:
         read_rules(spec, [{"name": "stamp", "effect": "set_field", "field": field, "value": "true"}])
 
 
-@pytest.mark.row("E-834")
+@pytest.mark.row("E-834", "EH-08")
 def test_another_process_judges_by_new_rules_at_once(place: Place) -> None:
     """Rules and settings count in every process from the commit that publishes them on, whatever a process remembers."""
     here, there = opened(place), opened(place)

@@ -82,7 +82,7 @@ def test_a_failure_behind_a_gate_undoes_nothing_and_other_runs_may_bear_the_name
         mine.create("sales_order", GIVEN, id="O-1")
 
 
-@pytest.mark.row("EC-35", "ED-16", "EC-13")
+@pytest.mark.row("EC-35", "ED-16")
 def test_a_newer_compiler_leaves_documents_that_are_under_way_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

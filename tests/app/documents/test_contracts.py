@@ -66,7 +66,7 @@ def test_a_small_invoice_of_a_trusted_vendor_needs_nobody(place: Place) -> None:
     assert stood(engine) == ("active", "GL-I-1")
 
 
-@pytest.mark.row("E-743", "E-016", "E-407", "E-409", "E-410")
+@pytest.mark.row("E-743", "E-016", "E-407", "E-409", "E-410", "E-741", "E-922")
 def test_a_large_invoice_needs_two_people_at_once(place: Place) -> None:
     """The high lane: active only after finance and the budget owner, in any order."""
     engine = opened(place)

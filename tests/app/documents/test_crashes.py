@@ -60,7 +60,7 @@ def outcome(engine: ManualEngine) -> object:
     return told
 
 
-@pytest.mark.row("E-074", "E-007")
+@pytest.mark.row("E-074", "E-007", "E-225", "E-468")
 @pytest.mark.parametrize("play", [approved, amended])
 def test_a_crash_anywhere_changes_nothing(play: object) -> None:
     """Use cases A and C, with the process dying at every point: the same documents, versions and decisions, each once."""

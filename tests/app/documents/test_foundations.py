@@ -46,7 +46,7 @@ BOSS = Actor(id="mia", roles=frozenset({"manager"}))
 TABLES = "documents|document_versions|mutations|audit"
 
 
-@pytest.mark.row("E-002", "E-016", "E-017")
+@pytest.mark.row("E-002", "E-015", "E-016", "E-017", "E-137")
 def test_what_was_missing_before_there_was_a_workflow(place: Place) -> None:
     """A graph of the organisation's own: branches, parallel steps, waits for people, time and events; its position visible; the approval pinned and the gate behind it.
 

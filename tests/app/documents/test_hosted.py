@@ -142,7 +142,7 @@ def test_a_kernel_writes_where_it_may_and_nowhere_else(engine: ManualEngine, rem
     assert len(mine.versions(KIND, NAME)) == 2
 
 
-@pytest.mark.row("EH-02", "E-462")
+@pytest.mark.row("EH-02", "E-229", "E-462")
 def test_what_was_changed_behind_its_back_holds_the_run(engine: ManualEngine, remote: Remote) -> None:
     """The content that others decide on stays, the run waits for an operator with the reason, and being told again changes nothing."""
     mine = begun(engine, remote)

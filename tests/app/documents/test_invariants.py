@@ -414,7 +414,7 @@ def contents(ruin: Ruin, run: str) -> dict[str, object]:
     return found | {"row": ruin.rows("select status, reason, ended_at from {}instances where id = ?", run)}
 
 
-@pytest.mark.row("E-322", "E-545", "E-546", "E-783", "E-065", "E-580", "E-926", "EC-31", "EC-23")
+@pytest.mark.row("E-322", "E-545", "E-546", "E-783", "E-065", "E-580", "E-926", "EC-31", "EC-23", "E-915")
 def test_a_repair_makes_everything_again_from_the_history(place: Place) -> None:
     """Rows, times and status are as before the damage; who asked for it is told in the history, and the document goes on to its end."""
     engine, ruin = place.engine().register(Definition(graph=workflow())), Ruin(place.store)

@@ -179,7 +179,7 @@ def test_secrets_that_were_lent_are_signed_with(place: Place, receiver: Receiver
             Engine("sqlite://", settings=Settings(webhook_secrets=(wrong,)))
 
 
-@pytest.mark.row("E-425", "E-421", "ED-21", "EO-29")
+@pytest.mark.row("E-425", "E-421", "ED-21", "EO-29", "E-060", "E-061", "E-911")
 def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Place, receiver: Receiver) -> None:
     """Five requests with one key, further and further apart; then the run waits for an operator."""
     engine = place.engine(ALLOWED)
@@ -222,7 +222,7 @@ def test_what_a_request_that_nobody_waits_for_cannot_say(more: str, code: str) -
     assert [each.code for each in found] == [code]
 
 
-@pytest.mark.row("EO-29")
+@pytest.mark.row("EO-29", "E-612")
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", "ftp://x", "http://{entity.note}/"])
 def test_an_address_that_may_not_be_reached_fails_the_step(place: Place, url: str) -> None:
     """One inside of the house, of another protocol, or that has a hole nothing fills: for good, and in words."""

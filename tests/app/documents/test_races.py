@@ -77,7 +77,7 @@ def test_coroutines_have_the_same_calls(live: Live) -> None:
     assert asyncio.run(amend()) == "amended"
 
 
-@pytest.mark.row("E-051", "E-498")
+@pytest.mark.row("E-002", "E-051", "E-498", "E-901")
 def test_many_orders_take_from_one_shelf(live: Live) -> None:
     """Steps of several documents that act on the same other one at the same time: each counts once, none is lost."""
     engine = live.engine()

@@ -86,7 +86,7 @@ def leaks(told: object) -> list[str]:
     return [each for each in SECRETS if each in text]
 
 
-@pytest.mark.row("EH-07")
+@pytest.mark.row("EH-07", "EO-42")
 def test_somebody_who_is_asked_by_a_role_of_the_directory_reads_what_they_decide_on(place: Place) -> None:
     """Roles of the directory count for reading a document and its fields exactly as those that a request brings along."""
     engine, _ = sent(place)
@@ -138,7 +138,7 @@ def test_policies_count_roles_of_the_directory(place: Place) -> None:
     assert made.status == "sent"
 
 
-@pytest.mark.row("E-240")
+@pytest.mark.row("E-240", "EO-42")
 def test_what_a_question_shows_of_a_hidden_field_is_masked_for_each_reader(place: Place) -> None:
     """Titles and shown values are masked for approvers and operators without the role, and are whole for those who have it."""
     engine, calls = sent(place)

@@ -174,7 +174,7 @@ def test_what_comes_while_a_document_is_paused_is_kept(place: Place) -> None:
     assert [row.status for row in steps(engine, run) if row.node in {"first", "second"}] == ["completed", "completed"]
 
 
-@pytest.mark.row("E-470", "E-929", "E-059", "E-909", "E-521", "E-468", "ED-04", "EC-09")
+@pytest.mark.row("E-470", "E-929", "E-059", "E-909", "E-521", "E-468", "ED-04", "EC-09", "E-001")
 def test_a_call_returns_before_the_work_that_follows_and_the_work_sees_its_step(place: Place) -> None:
     """Nobody who edits or decides waits for a handler; its step is stored before it is called, and it is called once."""
     engine = opened(place)
@@ -398,7 +398,7 @@ def test_decisions_live_with_the_questions_and_nowhere_else(place: Place) -> Non
     engine.invariants.repair(run, reason="the test spoilt it")
 
 
-@pytest.mark.row("E-831", "E-832", "E-959", "E-057")
+@pytest.mark.row("E-831", "E-832", "E-959", "E-057", "E-013")
 def test_a_workflow_is_read_once_and_checked_when_it_is(place: Place) -> None:
     """Who has it goes on without another look; who reads it anew finds that it was changed, and does nothing with it."""
     engine = opened(place)
@@ -415,7 +415,7 @@ def test_a_workflow_is_read_once_and_checked_when_it_is(place: Place) -> None:
     ruin.run("update {}definitions set compiled = ? where name = 'invoice'", bytes(compiled))
 
 
-@pytest.mark.row("E-398", "E-399", "E-960", "E-397", "E-943")
+@pytest.mark.row("E-398", "E-399", "E-960", "E-397", "E-943", "E-902")
 def test_an_old_call_that_is_repeated_never_counts_again(place: Place) -> None:
     """Receipts of a document stay while it lives, however long; once it has ended they go, and the old call is refused by its end."""
     engine = opened(place, settings=Settings(keep_receipts=timedelta(days=90)))

@@ -26,7 +26,7 @@ def told(engine: ManualEngine, schedule: str = "s") -> list[tuple[str, str, str]
     return [(each.why, each.status, each.document) for each in reversed(engine.schedules.fires(schedule))]
 
 
-@pytest.mark.row("G-18")
+@pytest.mark.row("G-18", "E-754")
 def test_each_time_creates_a_document_on_behalf_of_whoever_put_it(place: Place) -> None:
     """It has the data with what is computed, an id made of the time, its owner as requester, and says where it comes from; the next time does not wait for its end."""
     engine = opened(place)

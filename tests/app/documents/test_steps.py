@@ -45,7 +45,7 @@ LANES = body(
 )
 
 
-@pytest.mark.row("E-445", "E-446", "E-417", "E-613", "E-936", "ED-05")
+@pytest.mark.row("E-445", "E-446", "E-417", "E-613", "E-936", "ED-05", "E-349", "E-444")
 @pytest.mark.parametrize(("total", "lane"), [(90_000, "huge"), (60_000, "large"), (10, "small")])
 def test_one_way_is_taken_and_the_history_says_why(place: Place, total: int, lane: str) -> None:
     """The first that holds, by priority; without a condition, if no other does. The values that were read and what came out can be asked for."""
@@ -123,7 +123,7 @@ def _in(joint: object, statement: str) -> int:
         return int(cursor.fetchone()[0]) if statement.startswith("select") else 0
 
 
-@pytest.mark.row("E-423", "E-421", "E-060", "E-374")
+@pytest.mark.row("E-423", "E-421", "E-060", "E-374", "E-910")
 def test_nothing_is_sent_while_a_document_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """With sockets closed a document with a request and a notice in its way is submitted all the same; both wait to be sent."""
     engine = ManualEngine()

@@ -62,7 +62,6 @@ def test_an_action_has_the_handler_that_the_workflow_of_its_document_gives_it(pl
     assert (told, mine.get("file", "F-1").version) == (["y", "stamped", "y"], 2)
 
 
-@pytest.mark.row("EC-13")
 def test_an_inbox_lists_what_only_newer_code_can_decide_beside_the_rest(place: Place) -> None:
     """One workflow in a form that a process does not know keeps nobody from the questions of the others."""
     engine = opened(place)

@@ -228,7 +228,7 @@ def test_d_a_delivery_is_confirmed(place: Place, receiver: Receiver) -> None:
     assert [json.loads(each.body) for each in receiver.requests] == [{"shipment": "SH-1", "signed": "Mrs Smith"}]
 
 
-@pytest.mark.row("E-752", "E-685", "E-464", "E-473")
+@pytest.mark.row("E-752", "E-685", "E-464", "E-473", "E-352")
 def test_d_a_delivery_that_does_not_come_is_escalated(place: Place, receiver: Receiver) -> None:
     """After 72 hours, not before: people are told and asked; the event that comes then is ignored, and their word ends it."""
     engine = shipping(place, receiver.url)
@@ -320,7 +320,7 @@ def until(place: Place, engine: ManualEngine, moment: datetime) -> None:
     engine.advance(moment - place.clock.now())
 
 
-@pytest.mark.row("E-754", "E-755", "E-411", "E-017")
+@pytest.mark.row("E-754", "E-755", "E-411", "E-017", "EH-14")
 def test_e_a_statement_is_made_at_the_end_of_each_month(place: Place, receiver: Receiver) -> None:
     """At midnight of Berlin, in winter and in summer time: two months, two statements, each sent with its link; an anomaly is looked at first."""
     engine = collecting(place, receiver.url)

@@ -201,7 +201,7 @@ def test_the_earlier_check_wins(place: Place) -> None:
     assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
 
 
-@pytest.mark.row("P-067", "P-068", "P-012")
+@pytest.mark.row("P-067", "P-068", "P-012", "P-072")
 def test_conditions_and_guards_say_which_way_is_open(place: Place) -> None:
     """The first one in the order of the file is taken whose condition holds and whose guard the caller has.
 
@@ -262,6 +262,7 @@ def test_what_is_told_of_an_instance_and_of_its_events(place: Place) -> None:
     assert len({each.id for each in engine.processes.events(instance, with_lifecycle=True)}) == 5
 
 
+@pytest.mark.row("P-049")
 def test_names_of_the_engine_cannot_be_given(place: Place) -> None:
     """What begins with an underscore is the engine's own, at the start and later, by whichever call."""
     engine = place.engine()
@@ -347,7 +348,7 @@ def test_a_front_end_is_told_of_what_keeps_those_out_who_are_asked(place: Place)
 # -- what goes wrong
 
 
-@pytest.mark.row("P-038", "P-039", "P-049", "P-091", "P-093", "P-166", "C-24", "C-25")
+@pytest.mark.row("P-038", "P-039", "P-049", "P-091", "P-093", "P-166", "C-24", "C-25", "C-40")
 def test_a_failed_step_suspends_until_somebody_resumes_it(place: Place) -> None:
     """Where no transition by `error` leads on; the state tells of the error until the step has succeeded."""
     engine = place.engine()
@@ -438,7 +439,7 @@ workflows:
 """
 
 
-@pytest.mark.row("P-087", "P-099", "P-101", "P-102", "EC-01", "EC-22")
+@pytest.mark.row("P-038", "P-087", "P-099", "P-101", "P-102", "EC-01", "EC-22")
 @pytest.mark.parametrize("limit", [3, 10])
 def test_automatic_steps_in_a_row_are_limited(place: Place, limit: int) -> None:
     """As many as the limit run; the one behind suspends, and a resume lets as many run again."""
@@ -484,7 +485,7 @@ def test_a_passed_deadline_moves_to_expired(place: Place) -> None:
     assert ("review", "timeout", "system") in trail(engine, instance)
 
 
-@pytest.mark.row("P-036", "P-106", "P-108", "P-110", "P-111", "P-112", "C-45")
+@pytest.mark.row("P-036", "P-106", "P-108", "P-110", "P-111", "P-112", "C-25", "C-45")
 @pytest.mark.parametrize(
     ("own", "whole", "stands"),
     [

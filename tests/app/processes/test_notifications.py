@@ -113,7 +113,7 @@ def test_a_notification_that_could_not_be_sent_can_be_sent_again(place: Place) -
     assert (sent, engine.dead_letters.list()) == (["ann"], [])
 
 
-@pytest.mark.row("P-017")
+@pytest.mark.row("P-017", "P-058")
 def test_a_notification_that_hangs_holds_nobody_up(live: Live) -> None:
     """With workers too, a call comes back although a notification on its way has not."""
     released = threading.Event()

@@ -140,7 +140,7 @@ def billing_again(engine: ManualEngine) -> InstanceId:
     return started.id
 
 
-@pytest.mark.row("P-091", "P-092", "P-093", "C-25")
+@pytest.mark.row("P-091", "P-092", "P-093", "C-25", "G-22")
 @pytest.mark.parametrize("has_way", [True, False])
 def test_a_final_answer_is_an_error_of_the_step(place: Place, server: Server, *, has_way: bool) -> None:
     """It is not tried again: the way for errors is taken, or the instance is suspended; the error tells the answer, without the secret."""

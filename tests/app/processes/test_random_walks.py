@@ -11,6 +11,7 @@ from support.engines import Place
 WALKS, PARTS, WHOLE = 2000, 8, 40
 
 
+@pytest.mark.row("P-113", "P-167")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_machine_stands_where_the_interpreter_does(part: int) -> None:
     """Status, step and every refusal agree, move by move: advances, signals, resumes, cancellations and time."""
@@ -18,6 +19,7 @@ def test_the_machine_stands_where_the_interpreter_does(part: int) -> None:
         walk(f"{part}/{number}", Machine)
 
 
+@pytest.mark.row("P-102")
 def test_an_engine_stands_where_the_interpreter_does() -> None:
     """The same through the public calls, for some of them."""
     for number in range(WHOLE):

@@ -70,7 +70,7 @@ def in_each_status(engine: ManualEngine) -> dict[str, InstanceId]:
 # -- statuses
 
 
-@pytest.mark.row("P-028", "P-034", "P-035", "P-040", "P-041", "P-065")
+@pytest.mark.row("P-028", "P-034", "P-035", "P-040", "P-041", "P-065", "P-117")
 def test_only_an_active_one_advances_and_only_one_that_has_not_ended_is_cancelled(place: Place) -> None:
     """There are five statuses; what a call refuses changes nothing."""
     engine = place.engine()
@@ -332,7 +332,7 @@ def test_steps_behind_an_error_count_too(place: Place) -> None:
     assert error["code"] == "WORKFLOW_CHAIN_LIMIT"
 
 
-@pytest.mark.row("P-099", "P-167")
+@pytest.mark.row("P-099", "P-167", "EC-22")
 @pytest.mark.parametrize(
     "pause", [{"id": "p", "type": "wait", "duration": "1h"}, person("p", timeout="1h", on_timeout="a")]
 )
@@ -609,6 +609,7 @@ def test_lists_are_narrowed_by_each_filter_and_by_all(place: Place) -> None:
         assert page.items
 
 
+@pytest.mark.row("P-052")
 def test_a_start_with_a_key_is_the_same_one_whatever_has_changed_around_it(place: Place) -> None:
     """A newer version of the process, and a directory that grants roles since, make no other start of it."""
     engine = place.engine()

@@ -81,7 +81,7 @@ def timers(engine: ManualEngine, run: InstanceId) -> list[str]:
 # -- by what a run goes on
 
 
-@pytest.mark.row("R-039", "R-046")
+@pytest.mark.row("R-039", "R-046", "R-059")
 @pytest.mark.row("R-015", "R-016", "R-024", "R-025", "R-026", "R-027", "R-035", "R-036", "R-061", "R-062", "R-093")
 @pytest.mark.row("R-063", "R-034", "R-114", "R-135")
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_an_approval_expires(place: Place) -> None:
     assert (engine.run(run).history(), engine.run(run).tasks()) == (before, [expired])
 
 
-@pytest.mark.row("R-101", "C-38")
+@pytest.mark.row("R-101", "R-109", "C-38")
 @pytest.mark.parametrize(("limit", "own", "hours"), [(None, None, 24), (5, None, 5), (5, "9h", 9)])
 def test_a_pause_lasts_as_long_as_the_settings_say(
     place: Place, limit: int | None, own: str | None, hours: int
@@ -414,7 +414,7 @@ def test_a_pause_lasts_as_long_as_the_settings_say(
 # -- what is kept, and what is found
 
 
-@pytest.mark.row("R-048")
+@pytest.mark.row("R-045", "R-048")
 def test_a_resume_point_cannot_vanish(place: Place) -> None:
     """A file cannot be changed under its version, and a new version leaves the paused run with its own: it goes on where it would have."""
     stage = Stage()

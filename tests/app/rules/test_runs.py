@@ -69,7 +69,7 @@ def test_a_large_order_pauses_for_an_approval(place: Place) -> None:
     assert (told.paused_step, told.next_step, told.paused_at) == ("require_approval", "allow_order", place.clock.now())
 
 
-@pytest.mark.row("R-075", "R-003", "R-117")
+@pytest.mark.row("R-075", "R-003", "R-117", "R-059")
 def test_an_approval_lets_the_run_go_on(place: Place) -> None:
     """After the approval the run goes on behind its pause and is completed, allowed."""
     engine, run = begun(place)
@@ -337,7 +337,7 @@ def test_the_example_of_the_specification_is_what_is_tested() -> None:
     assert {**ORDER["steps"][1], "execute": []} == QUIET["steps"][1]
 
 
-@pytest.mark.row("R-010", "G-42")
+@pytest.mark.row("R-010", "R-109", "G-42")
 @pytest.mark.row("R-111", "R-084", "R-051", "R-053", "R-057", "R-061", "R-013", "R-014", "R-114")
 def test_the_worked_example_runs_as_it_is_told(place: Place) -> None:
     """An event starts it; it asks, pauses with the fields that are listed, is approved, goes on where it should, and allows the order."""

@@ -308,6 +308,7 @@ def gathered(engine: Calls, **filters: object) -> list[InstanceId]:
             return found
 
 
+@pytest.mark.row("G-10")
 def test_lists_are_filtered_and_paged(place: Place) -> None:
     """By definition, version, status, key and time; newest first; following the cursor gives each instance once."""
     stage = Stage()

@@ -108,6 +108,7 @@ def test_nothing_that_is_given_beside_a_workflow_is_dropped(place: Place) -> Non
         register(first, concurrency=5)
 
 
+@pytest.mark.row("EC-24", "F-003")
 def test_the_same_definition_can_be_registered_again_and_another_cannot(place: Place) -> None:
     """Equal content is no change; other content under the same name and version is refused, from any process."""
     place.engine().register(Saga("order").step("a", "work").build())

@@ -557,7 +557,7 @@ def test_a_channel_that_hangs_has_failed_when_its_time_is_over(live: Live) -> No
     assert len(calls) == 2
 
 
-@pytest.mark.row("EC-33")
+@pytest.mark.row("EC-33", "E-414")
 @pytest.mark.parametrize("is_awaited", [False, True])
 def test_one_notice_reaches_a_person_once(place: Place, is_awaited: bool) -> None:  # noqa: FBT001 - a parameter
     """However many names and roles lead to somebody: one mail to each address, and one entry in the list of each person."""

@@ -59,7 +59,7 @@ def refused(call: Callable[[], object]) -> str:
 # -- what is held
 
 
-@pytest.mark.row("G-26")
+@pytest.mark.row("G-26", "R-096")
 @pytest.mark.row("R-001", "R-002", "R-004", "R-020", "R-042", "R-043", "R-127", "R-140")
 def test_a_paused_run_goes_on_where_it_was(place: Place) -> None:
     """A decision is taken while the run is paused, and its way goes on with the resume, also in another process; nothing is done twice."""
@@ -109,7 +109,7 @@ def test_running_handlers_finish_and_what_follows_is_held(live: Live) -> None:
         assert stage.calls == ["one", "two"]
 
 
-@pytest.mark.row("R-049")
+@pytest.mark.row("R-036", "R-049")
 def test_a_failure_while_paused_has_no_consequences_yet(live: Live) -> None:
     """A step that gives up is undone, with all before it, once the run goes on, and not earlier."""
     stage, gate = Stage(), Gate(BROKEN)

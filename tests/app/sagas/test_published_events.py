@@ -233,7 +233,7 @@ def test_a_publisher_needs_the_capability_of_the_step(place: Place) -> None:
 # -- early events
 
 
-@pytest.mark.row("G-09", "EO-37")
+@pytest.mark.row("G-09", "EO-37", "E-753")
 @pytest.mark.row("R-083")
 def test_an_early_event_is_found(place: Place) -> None:
     """It is kept for its time to live, also across processes; a week if nobody says otherwise."""

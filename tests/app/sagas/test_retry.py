@@ -134,7 +134,7 @@ def test_each_instance_counts_for_itself(place: Place) -> None:
     assert counts == [[2, 3], [3]]
 
 
-@pytest.mark.row("F-067")
+@pytest.mark.row("F-067", "G-06")
 def test_retries_do_not_wait_unless_they_are_told_to(place: Place) -> None:
     """One look after the other sees all calls without any time going by."""
     stage, engine = Stage(), place.engine()

@@ -157,6 +157,7 @@ def test_what_a_run_came_to_is_for_those_who_may_look(place: Place) -> None:
         assert acting(engine, actor).run(instance).result() == {"secret": 1}
 
 
+@pytest.mark.row("G-13", "E-787")
 def test_putting_work_back_is_a_repair(place: Place) -> None:
     """Requeueing, trying to undo again and discarding take the capability that all repairs take; without it nothing changes."""
     stage = Stage()
@@ -186,7 +187,7 @@ def test_the_right_comes_before_the_idempotency_key(place: Place) -> None:
     assert acting(engine, ANN).start("order", idempotency_key="k").id == started.id
 
 
-@pytest.mark.row("P-060", "P-066")
+@pytest.mark.row("P-060", "P-066", "G-13")
 def test_whoever_may_not_is_told_so(place: Place) -> None:
     """ForbiddenError says what is missing, and nothing has happened; those who may, and the engine itself, go on."""
     stage = Stage()

@@ -16,7 +16,7 @@ from support.engines import Place
 HOUR = timedelta(hours=1)
 
 
-@pytest.mark.row("E-763")
+@pytest.mark.row("E-411", "E-763")
 @pytest.mark.parametrize(
     ("until", "given"),
     [

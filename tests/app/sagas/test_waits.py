@@ -111,6 +111,7 @@ def test_a_signal_may_bring_anything_or_nothing(place: Place, payload: object, d
     assert engine.run(instance).result() == data
 
 
+@pytest.mark.row("G-09")
 def test_a_signal_that_came_early_is_taken_at_once(place: Place) -> None:
     """It is kept until somebody waits for it, also over a restart."""
     stage = Stage()
@@ -225,6 +226,7 @@ def test_a_signal_with_an_id_that_comes_everywhere_at_once_counts_once(live: Liv
     assert engines[0].run(instance).result(LONG_SECONDS) == {"one": 1, "two": 2}
 
 
+@pytest.mark.row("G-09")
 def test_a_signal_too_many_is_refused_and_told_what_to_do(place: Place) -> None:
     """Whoever sends more than an instance keeps is refused; the instance goes on, and takes the next one when there is room."""
     engine = place.engine().register(signalled(Stage()))

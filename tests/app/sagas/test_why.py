@@ -179,6 +179,7 @@ def test_a_pause_of_another_step_does_not_hold_it(place: Place) -> None:
     assert only(engine, instance).step == "pay"
 
 
+@pytest.mark.row("C-02")
 def test_it_waits_for_people(place: Place) -> None:
     """Who is asked is named, and since when."""
     engine, instance = waiting(place, Saga("s").human("ask", subject="may we?", role="boss").build())
@@ -349,6 +350,7 @@ def test_it_is_paused(place: Place) -> None:
     assert paused.words.startswith(f"it has been paused by 'system' since {place.clock.now()} (compensation_failed): ")
 
 
+@pytest.mark.row("C-02")
 def test_it_undoes_what_it_did(place: Place) -> None:
     """A run on its way back says so, and what the compensation waits for."""
     stage = Stage()

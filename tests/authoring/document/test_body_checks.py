@@ -87,7 +87,7 @@ def test_a_slot_that_is_not_declared_is_unknown() -> None:
     assert f"did you mean '{APPROVE}'" in found.message
 
 
-@pytest.mark.row("E-135", "E-056", "E-906")
+@pytest.mark.row("E-135", "E-056", "E-906", "E-020", "E-162")
 @pytest.mark.parametrize(
     "name", [f"usr:{SUBMIT}:a", "sys:gate:approve", "usr:a", "a b", "ä", "in", "out", "a" * 65, ":", f"usr:{APPROVE}:"]
 )
@@ -186,7 +186,6 @@ def test_unknown_types_are_answered_with_the_known_ones() -> None:
     assert "did you mean 'approval'" in found.message
 
 
-@pytest.mark.row("E-145", "E-178")
 def _unreadable() -> list[Plain]:
     return [
         {"id": "odd", "type": "aproval", "into": "seen"},
@@ -234,6 +233,7 @@ def test_a_chain_that_nobody_has_published_is_no_chain() -> None:
     assert "spend" in wrong.message
 
 
+@pytest.mark.row("E-145", "E-178", "E-711")
 def test_every_node_lies_on_a_way_through_the_slot() -> None:
     """What nobody leads to and what leads nowhere is named: it would be a second beginning, a second end, or a circle."""
     nodes: list[Plain] = [ask("a"), ask("b"), ask("c")]
@@ -290,7 +290,7 @@ def test_splits_and_joins_belong_together(edges: list[str], code: str) -> None:
     assert code in codes(used, edges, entry="branch", exit="join")
 
 
-@pytest.mark.row("EO-18")
+@pytest.mark.row("EO-18", "EO-35")
 def test_a_list_goes_on_by_one_edge_and_its_items_have_names_of_their_own() -> None:
     """Several edges, two lists inside of one another with one name; an approval in it covers the list whose items it is about."""
     each: Plain = {"id": "e", "type": "for_each", "items": "entity.tags"}
@@ -393,7 +393,7 @@ slots:
     assert "at character 3: '(?=' looks ahead" in wrong.message
 
 
-@pytest.mark.row("E-182", "E-604", "E-605", "E-606", "E-607", "E-608", "E-029", "E-710", "E-931")
+@pytest.mark.row("E-182", "E-604", "E-605", "E-606", "E-607", "E-608", "E-029", "E-710", "E-931", "EH-04")
 @pytest.mark.parametrize(
     "condition",
     [

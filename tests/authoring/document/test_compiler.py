@@ -116,7 +116,7 @@ def _hash_elsewhere(data: Plain, seed: int) -> tuple[str, str]:
     return first, second
 
 
-@pytest.mark.row("E-163", "E-164")
+@pytest.mark.row("E-163", "E-164", "E-919")
 def test_a_patch_replaces_one_edge_and_adds_its_own() -> None:
     """The direct edge goes; the proxies, their ways and the ways back of the gate come; what the edge asked for moves to the way in."""
     bare, made = compile_effective(bills()), compiled({APPROVE: patch([ask("a")])})

@@ -37,6 +37,7 @@ def test_ready_contracts_are_sound_and_have_an_envelope(name: str) -> None:
     assert generate_envelope(ready).hash
 
 
+@pytest.mark.row("EH-04")
 def test_the_contracts_of_the_use_cases_are_there() -> None:
     """Invoice, purchase order, sales order and royalty statement, and what they refer to."""
     wanted = {"invoice", "purchase_order", "sales_order", "royalty_statement", "credit_note"}
@@ -45,6 +46,7 @@ def test_the_contracts_of_the_use_cases_are_there() -> None:
         ready_contract("invoce")
 
 
+@pytest.mark.row("E-131", "E-132", "EH-04")
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -163,6 +165,7 @@ def test_what_is_no_text_is_refused() -> None:
         read_contract(7)  # type: ignore[arg-type]
 
 
+@pytest.mark.row("EH-04")
 def test_the_hash_is_over_what_it_says() -> None:
     """Order and spelling do not matter, every value does."""
     backwards = json.dumps(dict(reversed(list(CONTRACT.items()))))

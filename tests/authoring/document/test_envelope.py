@@ -94,7 +94,7 @@ def test_the_standard_slots_are_declared() -> None:
     }
 
 
-@pytest.mark.row("E-106", "E-107")
+@pytest.mark.row("E-106", "E-107", "E-918")
 def test_the_same_contract_gives_the_same_envelope() -> None:
     """Ids and hash are the same each time, and known for ever."""
     assert generate_envelope(contract()) == bills()
@@ -166,7 +166,7 @@ def test_a_state_whose_time_is_over_goes_to_a_gate() -> None:
     assert ("sys:state:submitted", "sys:gate:cancel", "timeout") in edges(contract(lifecycle__states__submitted=state))
 
 
-@pytest.mark.row("E-058", "E-181", "E-908", "E-575", "E-708")
+@pytest.mark.row("E-058", "E-181", "E-908", "E-575", "E-708", "E-021")
 @pytest.mark.parametrize("name", sorted(bills().nodes))
 def test_an_envelope_that_lacks_a_node_does_not_compile(name: str) -> None:
     """Whatever system node is missing, renamed or altered is named."""

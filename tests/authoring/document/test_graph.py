@@ -86,7 +86,6 @@ def test_every_template_has_a_graph(name: str) -> None:
     assert graph_of(compile_effective(envelope, instantiate(name))).hash
 
 
-@pytest.mark.row("E-012", "E-013")
 def test_a_branch_of_a_timeout_may_not_leave_a_split() -> None:
     """What would leave a branch past its join is refused before any graph is made."""
     with pytest.raises(DefinitionError, match="branch_misses_join"):
@@ -221,6 +220,7 @@ def test_what_begins_by_itself_does_so_only_where_a_slot_is_filled() -> None:
     assert {each.name: each.begins for each in filled.transitions}["approve"] == "by_itself"
 
 
+@pytest.mark.row("E-188", "E-712")
 def test_an_artifact_that_was_changed_has_no_graph() -> None:
     """Nothing is run that was not compiled."""
     made = compile_effective(generate_envelope(contract()))

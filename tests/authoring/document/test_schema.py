@@ -41,7 +41,7 @@ def body_mistakes(data: Plain) -> tuple[Diagnostic, ...]:
     return ()
 
 
-@pytest.mark.row("E-883")
+@pytest.mark.row("E-883", "EO-01")
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_the_schema_is_valid_published_and_described(name: str) -> None:
     """By the draft that it names, the same in the package and on the page, with a word on every field."""
@@ -56,7 +56,7 @@ def test_the_schema_is_valid_published_and_described(name: str) -> None:
             assert field == "type" or each.get("description"), (name, field)
 
 
-@pytest.mark.row("E-883")
+@pytest.mark.row("E-883", "EO-01")
 def test_the_schema_takes_what_the_package_has() -> None:
     """All ready contracts, and what the templates make."""
     for name in contract_names():

@@ -22,6 +22,7 @@ def edges(graph: g.Graph, source: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
+@pytest.mark.row("P-019")
 def test_a_workflow_becomes_a_definition() -> None:
     """Its id is the name, it begins at its first step, and what it says of itself is kept."""
     definition = load(changed(description="What it is for."))

@@ -315,7 +315,7 @@ def compiled(*edges: tuple[str, str]) -> set[str]:
     return {each.code for each in refused.value.diagnostics}
 
 
-@pytest.mark.row("F-020", "EC-01")
+@pytest.mark.row("F-020", "EC-01", "C-07")
 def test_a_saga_does_not_go_in_circles() -> None:
     """A definition whose steps lead back is refused."""
     assert compiled(("a", "b"), ("b", "c"), ("c", "a")) == {"cycle"}
