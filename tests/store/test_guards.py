@@ -192,17 +192,29 @@ def refused(desk: Desk, records: list[Record], *, begun: list[Record], code: str
     assert len(desk.feed.read(after=0, limit=9)) == 1
 
 
-@pytest.mark.row("E-391", "E-393", "E-949")
-@pytest.mark.parametrize("end", ENDS)
-def test_a_step_that_has_ended_never_moves(desk: Desk, end: StepStatus) -> None:
-    """A final status is final: a commit that moves the step again is refused whole."""
-    after: StepStatus = "running"
+@pytest.mark.row("E-070", "E-391", "E-393", "E-949")
+@pytest.mark.parametrize(
+    ("end", "after"), [(end, after) for end in ENDS for after in ("pending", "running", *ENDS) if after != end]
+)
+def test_a_step_that_has_ended_never_moves(desk: Desk, end: StepStatus, after: StepStatus) -> None:
+    """A final status is final: a commit that gives the step any other status is refused whole, and so is SQL."""
     refused(
         desk,
         [StepMoved(number=1, status=after)],
         begun=[StepOpened(number=1, node="charge", status=end)],
         code="HF105",
     )
+    with pytest.raises(StoreError, match="HF105"):
+        desk.run(f"update {{}}steps set status = '{after}'")
+
+
+@pytest.mark.row("E-347")
+def test_a_step_has_one_of_six_statuses(desk: Desk) -> None:
+    """A step is pending unless its row says otherwise, and a status that is none of the six is refused."""
+    head = desk.born(born(records=[StepOpened(number=1, node="charge")]))
+    with pytest.raises(StoreError):
+        desk.run("update {}steps set status = 'odd'")
+    assert [each.status for each in desk.reader.rows(STEPS, head.id)] == ["pending"]
 
 
 @pytest.mark.row("E-344", "E-393")
@@ -220,21 +232,25 @@ def test_an_open_step_may_end_in_each_way(desk: Desk, end: StepStatus) -> None:
     assert desk.reader.with_rows(STEPS, new_id()) == (None, [])
 
 
+RUN_ENDS = ["completed", "cancelled", "failed"]
+
+
 @pytest.mark.row("E-070", "E-391", "E-392", "E-949")
-@pytest.mark.parametrize(
-    "change", ["status = 'running'", "status = 'cancelled'", "status = 'running', ended_at = null", "ended_at = null"]
-)
-def test_a_document_that_has_ended_stays_as_it_ended(desk: Desk, change: str) -> None:
-    """The run of a document that is over never runs again and never ends in another way, also with SQL; one that runs may end."""
+@pytest.mark.parametrize("before", ["running", "paused"])
+@pytest.mark.parametrize("end", RUN_ENDS)
+def test_a_document_that_has_ended_stays_as_it_ended(desk: Desk, before: str, end: str) -> None:
+    """The run of a document that is over never runs again and never ends in another way, also with SQL; one that runs or is paused may end in each way."""
     given = born()
     given.header = msgspec.structs.replace(given.header, kind="envelope")
     head = desk.born(given)
     desk.run("update {}instances set status = 'paused'")
-    desk.run("update {}instances set status = 'running'")
-    desk.run(f"update {{}}instances set status = 'completed', ended_at = '{NOW.isoformat(timespec='microseconds')}'")
-    with pytest.raises(StoreError, match="HF107"):
-        desk.run(f"update {{}}instances set {change}")
-    assert desk.loaded(head.id).header.status == "completed"
+    desk.run(f"update {{}}instances set status = '{before}'")
+    desk.run(f"update {{}}instances set status = '{end}', ended_at = '{NOW.isoformat(timespec='microseconds')}'")
+    others = [each for each in ("pending", "running", "paused", *RUN_ENDS) if each != end]
+    for change in (*(f"status = '{each}'" for each in others), "status = 'running', ended_at = null", "ended_at = null"):
+        with pytest.raises(StoreError, match="HF107"):
+            desk.run(f"update {{}}instances set {change}")
+    assert desk.loaded(head.id).header.status == end
 
 
 @pytest.mark.parametrize("outcome", ["rejected", "approved"])

@@ -54,6 +54,7 @@ from support.rows import (
     born,
     definition,
     effect,
+    effective,
     message,
     moved,
     new_id,
@@ -235,6 +236,24 @@ def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
             assert effort.is_small, f"{name}: {effort.spent}"
             ids = [each.id for each in found]
             assert ids == sorted(ids, reverse=not is_turned)
+
+
+@pytest.mark.row("E-310")
+def test_the_workflow_in_force_is_found_by_an_index(desk: Desk) -> None:
+    """Neither workflows of other types and tenants nor old ones of the same type are read."""
+    archived = {"status": "archived", "archived_by": "bob", "archived_at": NOW}
+    with desk.store.blueprints().changing(DEFAULT_TENANT, "invoice") as unit:
+        for number in range(1, MANY // 3):
+            unit.add(effective(type=f"t{number}", workflow=f"{number}-t"))
+            unit.add(effective(tenant=OTHER_TENANT, type=f"t{number}", workflow=f"{number}-u"))
+            unit.add(effective(version=number, workflow=f"{number}-i", **archived))
+        unit.add(effective(version=MANY, workflow="last"))
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        found = desk.reader.in_force("invoice")
+    assert found is not None
+    assert found.workflow == "last"
+    assert effort.is_small, effort.spent
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)

@@ -231,9 +231,21 @@ def test_a_tenant_that_has_left_is_forgotten(connection: Connection) -> None:
     "table", sorted({"receipts", "migrations", "api_keys", "api_refusals"} | WITHOUT_TENANT - {"meta"})
 )
 def test_a_tenant_does_not_see_the_engines_tables(connection: Connection, table: str) -> None:
-    """What belongs to the engine alone cannot be read at all."""
+    """What belongs to the engine alone can be neither read nor written nor emptied."""
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
         count(eyes, table)
+    row = connection.execute(
+        "select column_name from information_schema.columns "
+        "where table_schema = 'holdfast' and table_name = %s and is_identity = 'NO'",
+        [table],
+    ).fetchone()
+    assert row is not None
+    for change in ("insert into {} default values", "update {} set {} = {}", "delete from {}", "truncate {}"):
+        statement = sql.SQL(change).format(
+            sql.Identifier("holdfast", table), sql.Identifier(row[0]), sql.Identifier(row[0])
+        )
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
+            eyes.execute(statement)
 
 
 def test_a_tenant_sees_which_database_it_is_and_nothing_else_of_the_engine(connection: Connection) -> None:

@@ -28,11 +28,16 @@ order by d.instance desc limit $4::int8
 
 -- name: in_force
 -- What a tenant itself has published stands before what is shared, also if all of it is archived.
+-- The published one is the newest: publishing archives the one before, and what is archived stays so.
 select workflow, status, tenant = '*', version, coalesce((select s.is_suspended from holdfast.suspensions s
     where s.tenant = $1::text and s.type = $2::text and s.workflow = b.workflow order by s.number desc limit 1), false)
-from holdfast.blueprints b
-where tenant in ($1::text, '*') and type = $2::text and kind = 'effective' and version > 0
-order by tenant = '*', status = 'archived', version desc limit 1
+from (
+    (select tenant, workflow, status, version from holdfast.blueprints
+        where tenant = $1::text and type = $2::text and kind = 'effective' and version > 0 order by version desc limit 1)
+    union all
+    (select tenant, workflow, status, version from holdfast.blueprints
+        where tenant = '*' and type = $2::text and kind = 'effective' and version > 0 order by version desc limit 1)
+) b order by tenant = '*' limit 1
 
 -- name: stand_in
 -- The newest before a version that nobody has taken out of use.

@@ -28,10 +28,16 @@ order by d.instance desc limit :limit;
 
 -- name: in_force
 -- What a tenant itself has published stands before what is shared, also if all of it is archived.
+-- The published one is the newest: publishing archives the one before, and what is archived stays so.
 select workflow, status, tenant = '*', version, coalesce((select s.is_suspended from suspensions s
     where s.tenant = :tenant and s.type = :type and s.workflow = b.workflow order by s.number desc limit 1), 0)
-from blueprints b where tenant in (:tenant, '*') and type = :type and kind = 'effective' and version > 0
-order by tenant = '*', status = 'archived', version desc limit 1;
+from (
+    select * from (select tenant, workflow, status, version from blueprints
+        where tenant = :tenant and type = :type and kind = 'effective' and version > 0 order by version desc limit 1)
+    union all
+    select * from (select tenant, workflow, status, version from blueprints
+        where tenant = '*' and type = :type and kind = 'effective' and version > 0 order by version desc limit 1)
+) b order by tenant = '*' limit 1;
 
 -- name: stand_in
 -- The newest before a version that nobody has taken out of use.
