@@ -73,7 +73,7 @@ class GateKind(Kind):
                 reason="" if intent is None or intent.transition != transition.name else intent.reason,
             )
         )
-        if intent is None or intent.transition != transition.name:  # Nobody has asked for it, so that nobody was told yet.
+        if intent is None or intent.transition != transition.name:  # No request was made, so no notice was sent yet.
             follow(turn, transition.name, rules, before=held, actor=acting(turn, ""))
         pass_through(turn, token, node, PASS)
 
