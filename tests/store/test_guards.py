@@ -247,7 +247,11 @@ def test_a_document_that_has_ended_stays_as_it_ended(desk: Desk, before: str, en
     desk.run(f"update {{}}instances set status = '{before}'")
     desk.run(f"update {{}}instances set status = '{end}', ended_at = '{NOW.isoformat(timespec='microseconds')}'")
     others = [each for each in ("pending", "running", "paused", *RUN_ENDS) if each != end]
-    for change in (*(f"status = '{each}'" for each in others), "status = 'running', ended_at = null", "ended_at = null"):
+    for change in (
+        *(f"status = '{each}'" for each in others),
+        "status = 'running', ended_at = null",
+        "ended_at = null",
+    ):
         with pytest.raises(StoreError, match="HF107"):
             desk.run(f"update {{}}instances set {change}")
     assert desk.loaded(head.id).header.status == end
