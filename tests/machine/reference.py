@@ -950,17 +950,21 @@ class Reference:
             case c.AddApprover(person=name, weight=weight):
                 return self._add(step, name, weight)
             case c.WithdrawDecision():
-                return _poll(step).withdraw(self.actor) or self._bar("nothing_decided")
+                return _poll(step).withdraw(self.actor) or self._bar(self._outsider(step) or "nothing_decided")
             case c.WithdrawTask(reason=reason):
                 return self._withdraw_task(step, reason)
             case c.CommentTask() | c.PutHigher():
                 raise AssertionError("nobody talks here, or wants it to escalate")
 
+    def _outsider(self, step: Step) -> str:
+        """Why the actor has no part in a question; empty if they have."""
+        kept_out = _poll(step).keeps_out(self.actor)
+        return kept_out or ("" if self._may_answer(self.graph.nodes[step.node]) else "not_allowed")
+
     def _is_kept_out(self, step: Step) -> bool:
-        poll = _poll(step)
-        kept_out = poll.keeps_out(self.actor)
-        if kept_out or not self._may_answer(self.graph.nodes[step.node]):
-            self._bar(kept_out or "not_allowed")
+        poll, outsider = _poll(step), self._outsider(step)
+        if outsider:
+            self._bar(outsider)
             return True
         if poll.is_claimed_from(self.actor):
             return not self._bar("claimed")
@@ -982,9 +986,9 @@ class Reference:
     def _release(self, step: Step) -> bool:
         poll = _poll(step)
         if poll.claimed_by != person(self.actor) and not _may(self.actor, "task:reassign"):
-            kept_out = poll.keeps_out(self.actor)
-            if kept_out or not self._may_answer(self.graph.nodes[step.node]):
-                return self._bar(kept_out or "not_allowed")
+            outsider = self._outsider(step)
+            if outsider:
+                return self._bar(outsider)
         if not poll.claimed_by:
             return False
         if poll.claimed_by != person(self.actor) and not _may(self.actor, "task:reassign"):
