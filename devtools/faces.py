@@ -49,6 +49,7 @@ MODULES = (
     "pauses",
     "keys",
     "sessions",
+    "audit",
     "refusals",
     "repeats",
     "schedules",

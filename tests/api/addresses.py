@@ -34,7 +34,7 @@ def thing(route: Route, parameter: str) -> str:
         "/api/v1/directory/delegations": "delegation", "/api/v1/directory/absences": "absence",
         "/api/v1/notifications": "notification", "/api/v1/chains": "chain", "/api/v1/definitions": "definition",
         "/api/v1/executions": "run", "/api/v1/invariants": "paper", "/api/v1/reports": "definition",
-        "/api/v1/instances": "run", "/api/v1/inbox": "message", "/api/v1/projections": "projection",
+        "/api/v1/instances": "run", "/api/v1/audit/instances": "run", "/api/v1/inbox": "message", "/api/v1/projections": "projection",
     }  # fmt: skip
     special = {
         "person": "person", "role": "role", "key": "key", "event_id": "event", "workflow_id": "workflow", "hook": "hook",

@@ -165,7 +165,7 @@ def test_a_dead_timer_is_requeued_once(stage: Stage) -> None:
     stage.engine.dead_letters.requeue(letter.id)
     stage.engine.drain()
     with pytest.raises(NotFoundError):
-        late.futures.dead_letters._restore_timer(before)  # It had looked at the letter before.
+        late.futures.dead_letters._restore_timer(before, "")  # It had looked at the letter before.
     with pytest.raises(NotFoundError):
         late.dead_letters.requeue(letter.id)
     late.drain()

@@ -52,6 +52,7 @@ REFUSED = {"app", "of", "all_tenants"}
 """Options that servers refuse, of which a command says so."""
 RUN = "holdfast {} " + str(SOME)
 ALSO: dict[str, list[str]] = {
+    "audit": ["holdfast audit", f"holdfast audit {SOME}", "holdfast audit --subject text"],
     "bodies export": ["holdfast bodies export --draft one"],
     "complete": [f"{RUN.format('complete')} text --reason x"],
     "definitions pauses": ["holdfast definitions pauses text"],

@@ -64,6 +64,24 @@ def moved_documents(tape: Tape) -> None:
     tape.drain()
 
 
+def audited_documents(tape: Tape) -> None:
+    """An invoice that an operator paused, resumed and handed to another approver: acts that its audit tells by an event of their own."""
+    engine = tape.engine
+    engine.register(Definition(graph=invoice({SUBMIT_SLOT: chain(approval("price", who="user:carl"))})))
+    mine = engine.acting(BOB).documents
+    made = mine.create("invoice", GIVEN, id="I-1")
+    mine.transition("invoice", "I-1", "submit")
+    tape.drain()
+    olga = engine.acting(Actor(id="olga", on_behalf_of="otto", capabilities=frozenset({"*"})), reason="carl is ill")
+    olga.run(made.instance).pause("look first")
+    olga.run(made.instance).resume()
+    (task,) = engine.run(made.instance).tasks()
+    olga.tasks.reassign(task, "ann", who="carl")
+    _decide(tape, ANN, "approved")
+    mine.transition("invoice", "I-1", "cancel")
+    tape.drain()
+
+
 def ruled_documents(tape: Tape) -> None:
     """Orders that take from stock and are posted to a ledger, by rules of the organisation; one is undone, and a request is not waited for."""
     engine = tape.engine

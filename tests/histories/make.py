@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 
 from histories.deciders import accounts
-from histories.documents import documents, moved_documents, reading_documents, redacted_documents, ruled_documents
+from histories.documents import (
+    audited_documents,
+    documents,
+    moved_documents,
+    reading_documents,
+    redacted_documents,
+    ruled_documents,
+)
 from histories.golden import FILES, Golden, text_of
 from histories.own import OWN
 from histories.sagas import SCENARIOS
@@ -14,7 +21,7 @@ from histories.tape import Tape
 
 def main() -> None:
     """Play each scenario that has no file yet, and write its file."""
-    lives = (documents, ruled_documents, redacted_documents, moved_documents, reading_documents)
+    lives = (documents, ruled_documents, redacted_documents, moved_documents, reading_documents, audited_documents)
     for scenario in (*SCENARIOS, *OWN, accounts, *lives):
         path = FILES / f"{scenario.__name__}.json"
         if path.exists():

@@ -15,7 +15,8 @@ import pytest
 from psycopg import sql
 
 from holdfast.errors import ConfigurationError
-from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.changes import Change
+from holdfast.kernel.people import Absence, Delegation, Grant, Principal
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.blueprints import PublishingRule
 from holdfast.store.editions import Edition
@@ -54,7 +55,7 @@ WITHOUT_TENANT = {"meta", "workers", "projections"}
 
 SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
-    "subscriptions", "observations", "pauses", "principals", "role_grants", "delegations", "absences", "directory_changes",
+    "subscriptions", "observations", "pauses", "principals", "role_grants", "delegations", "absences", "changes",
     "chains", "charters",
     "blueprints", "publishing_rules",
 }  # fmt: skip
@@ -89,7 +90,9 @@ def full(desk: Desk, tenant: str) -> None:
         unit.grant(Grant(principal="ann", role="finance", begins_at=NOW))
         unit.delegate(Delegation(giver="ann", receiver="bob", begins_at=NOW))
         unit.absent(Absence(principal="ann", begins_at=NOW))
-        unit.note(DirectoryChange(principal="ann", action="put", details={}, actor="ada", at=NOW))
+        unit.note(
+            Change(tenant=tenant, subject="person", name="ann", action="put", actor="ada", at=NOW, mark=f"{tenant}-1")
+        )
     chain = Edition(tenant=tenant, name="c", version=0, content=b"[]", note="", published_by="", published_at=NOW)
     desk.chains.publish(chain)
     charter = Edition(

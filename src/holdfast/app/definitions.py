@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol, TypedDict, TypeVar
+from typing import TypeAlias, TypedDict
 
 from holdfast.authoring.definition import Definition
 from holdfast.errors import (
@@ -34,7 +34,7 @@ from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.store.definitions import ClashError, Definitions, Publication
-from holdfast.store.findings import Archived, ArchivedVersion, Archiving, PublishedDefinition
+from holdfast.store.findings import Archived, ArchivedVersion, PublishedDefinition
 from holdfast.store.haste import check_haste
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
@@ -48,15 +48,10 @@ _ID = re.compile(r"(?=-v)")
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
 
 
-T = TypeVar("T")
-
-
-class Through(Protocol):
-    """Has something written in a transaction of its own, with a look at who may."""
-
-    def __call__(self, work: Callable[[Definitions], T], /) -> T:
-        """Do the work."""
-        ...
+Storing: TypeAlias = Callable[[Definitions], list[StoredDefinition]]
+"""Stores definitions; what is stored under their names and versions afterwards."""
+Writing: TypeAlias = Callable[[Storing, Sequence[StoredDefinition], datetime], list[StoredDefinition]]
+"""Stores definitions at an instant, with their audit entries."""
 
 
 class Library:
@@ -100,29 +95,35 @@ class Library:
         return {name for owner, name, _ in self._programs if owner in {tenant, SHARED_TENANT}}
 
     def publish(
-        self, definition: Definition, *, request: RequestContext | None = None, through: Through | None = None
+        self, definition: Definition, *, request: RequestContext | None = None, write: Writing | None = None
     ) -> None:
-        """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
+        """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused.
+
+        `write` stores it with its audit entry; code that registers a workflow when it starts leaves none.
+        """
         tenant = SHARED_TENANT if request is None else request.tenant
         told, program = self._publication(definition, tenant, request)
-        known = self._write(lambda stored: stored.publish(told.definition, self._now, triggers=told.triggers), through)
+        now = self._now
+        if write is None:
+            known = self._stored.publish(told.definition, now, triggers=told.triggers)
+        else:
+            known = write(
+                lambda side: [side.publish(told.definition, now, triggers=told.triggers)], [told.definition], now
+            )[0]
         if known.hash != definition.graph.hash:
             raise _clash(known)
         self._note_published(known.tenant, program)
 
     def publish_all(
-        self,
-        definitions: Sequence[Definition],
-        *,
-        request: RequestContext | None = None,
-        through: Through | None = None,
+        self, definitions: Sequence[Definition], *, request: RequestContext | None = None, write: Writing
     ) -> None:
         """The same for several, in one transaction: all of them or none."""
         tenant = SHARED_TENANT if request is None else request.tenant
         told = [self._publication(each, tenant, request) for each in definitions]
+        now = self._now
         try:
-            rows = [each for each, _ in told]
-            known = self._write(lambda stored: stored.publish_all(rows, self._now), through)
+            asked = [each.definition for each, _ in told]
+            known = write(lambda side: side.publish_all([each for each, _ in told], now), asked, now)
         except ClashError as error:
             raise _clash(error.clashing) from None
         owners = {(each.name, each.version): each.tenant for each in known}
@@ -169,16 +170,9 @@ class Library:
         self._keep(tenant, program)
         self._note_newest(tenant, program.type, program.definition_version)
 
-    def _write(self, work: Callable[[Definitions], T], through: Through | None) -> T:
-        return work(self._stored) if through is None else through(work)
-
-    def archive(
-        self, tenant: str, name: str, version: str, told: Archiving | None, *, through: Through | None = None
-    ) -> bool:
-        """Take a version out of use, or back with None; whether there is one of this very tenant."""
-        is_there = self._write(lambda stored: stored.archive(tenant, name, version, told), through)
+    def refresh_archived(self) -> None:
+        """Look anew at what is out of use."""
         self._look_at_archived()
-        return is_there
 
     def archived(self, tenant: str) -> list[ArchivedVersion]:
         """The versions that are out of use, of a tenant's definitions and of the shared ones."""

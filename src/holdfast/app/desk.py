@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, indefinite
 from holdfast.expressions.characters import JOINERS, describe, is_hidden
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.changes import Change
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.kernel.vocabulary import is_whole
@@ -43,6 +45,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 _STEPS: Final = frozenset({".", ".."})
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 _LAST_SEQUENCE = 2**31 - 1
 """No history is longer."""
 _LAST_NUMBER = 2**63 - 1
@@ -93,15 +96,13 @@ class Desk:
         """The desk of another request."""
         return self._another(request, None)
 
-    def acting_as(self, who: Actor | str | RequestContext) -> Desk:
+    def acting_as(self, who: Actor | str | RequestContext, reason: str = "") -> Desk:
         """The desk of another request, or of the same tenant by another actor; one that is given by id alone has no rights."""
         if isinstance(who, RequestContext):
-            return self.acting(who)
-        # What a credential says of one actor it does not say of another.
-        actor = checked_actor(who)
-        return self.acting(
-            replace(self.request, actor=actor, brought=None, claims={}, session="", expires_at=None, is_late=False)
-        )
+            return self.acting(replace(who, reason=reason) if reason else who)
+        # What a credential says of one actor it does not say of another; nor does one speak for another.
+        actor, known = checked_actor(who), replace(self.request, brought=None, claims={}, session="", expires_at=None)
+        return self.acting(replace(known, actor=actor, is_late=False, reason=reason))
 
     def within(self, connection: object) -> Desk:
         """The desk of the same request in a transaction that the caller has open."""
@@ -298,6 +299,67 @@ class Desk:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
         return Reply() if self.service.has_threads else DrivenReply()
 
+    def changed(
+        self,
+        subject: str,
+        name: str,
+        action: str,
+        *,
+        before: Mapping[str, object] = _NOTHING,
+        after: Mapping[str, object] = _NOTHING,
+        reason: str = "",
+        tenant: str = "",
+    ) -> Change:
+        """Make the audit entry of a change by the actor of this request, for `record`. It keeps only the values that differ."""
+        shared, actor = self.service.shared, self.request.actor
+        now = shared.clock.now()
+        is_other = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+        return Change(
+            tenant=tenant or self.tenant,
+            subject=subject,
+            name=name,
+            action=action,
+            before={key: value for key, value in before.items() if key in is_other},
+            after={key: value for key, value in after.items() if key in is_other},
+            reason=checked_text(reason, "reason") or self.request.reason,
+            actor=actor.id,
+            on_behalf_of=actor.on_behalf_of,
+            trace=self.request.trace,
+            at=now,
+            mark=str(shared.chance.new_id(now)),
+        )
+
+    def record(
+        self,
+        change: Change | Callable[[T], Change | Sequence[Change] | None],
+        work: Callable[[Parts], T],
+        *,
+        may_repeat: bool = False,
+        check: Callable[[Desk], None] | None = None,
+        needs_right: bool = True,
+    ) -> T:
+        """Do the work and write its audit entry, in one transaction with a look at who may do it; see `operate`.
+
+        `change` is the entry, or makes it, or several, from the result of the work. No entry is written if it makes none, or if the work
+        returns False: then nothing was changed. Without `needs_right` the actor is not looked up.
+        """
+
+        def both(parts: Parts) -> T:
+            result = work(parts)
+            made = change(result) if callable(change) else change
+            entries = () if made is None or result is False else (made,) if isinstance(made, Change) else made
+            for entry in entries:
+                parts.changes().add(entry)
+            return result
+
+        def together(parts: Parts) -> T:
+            with parts.together():
+                return both(parts)
+
+        if self.request.actor.kind == "system" or not needs_right:
+            return self.service.operate(together, may_repeat=may_repeat)
+        return self.operate(both, may_repeat=may_repeat, check=check)
+
     def keep(
         self,
         work: Callable[[Keeper], T],
@@ -450,6 +512,11 @@ def _asked(request: RequestContext) -> RequestContext:
     return request if actor is request.actor else replace(request, actor=actor, brought=None)
 
 
+def told_at(at: datetime | None) -> str | None:
+    """An instant as a change tells it."""
+    return None if at is None else at.isoformat()
+
+
 def nothing(_outcome: Outcome) -> None:
     """The answer to a command of which the caller only wants to know that it was carried out."""
 
@@ -538,6 +605,7 @@ def checked_request(given: object) -> RequestContext:
     checked_key(given.partition, "partition", may_be_empty=True)
     checked_key(given.trace, "trace", may_be_empty=True)
     checked_key(given.idempotency_key, "idempotency key", may_be_empty=True)
+    checked_text(given.reason, "reason")
     actor = given.actor
     if not isinstance(given.claims, dict):
         raise PayloadError(f"the claims of a request are a dict, not {indefinite(type(given.claims))}")

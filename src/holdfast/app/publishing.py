@@ -6,7 +6,8 @@ done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from holdfast.authoring.document import Contract, Effective, Envelope, effective
 from holdfast.authoring.document.contract_loading import content_hash
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ForbiddenError, RejectedError
 from holdfast.kernel.canonical import canonical_bytes
+from holdfast.kernel.changes import Change
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, Graph
 from holdfast.machine.runs.law import start_refusal
@@ -29,6 +31,7 @@ from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 T = TypeVar("T")
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 _TRIES: Final = 5
 """How often a number is taken anew that others were faster to take."""
 
@@ -61,7 +64,7 @@ class Publisher:
     def begin(self, written: Written, *, replaces: int, comment: str) -> StoredBlueprint:
         """A new draft."""
         row = self.drafted(written, replaces=replaces, comment=comment)
-        self._change(row.type, lambda unit: unit.add(row))
+        self._change(row.type, lambda unit: unit.add(row), self._told(row, "begin", reason=comment))
         return row
 
     def drafted(self, written: Written, *, replaces: int, comment: str) -> StoredBlueprint:
@@ -102,13 +105,15 @@ class Publisher:
             updated_by=self._actor.id,
             updated_at=self._now,
         )
-        if not self._change(row.type, lambda unit: unit.save(saved)):
+        told = self._told(saved, "save", before={"hash": row.hash, "revision": row.revision}, reason=comment)
+        if not self._change(row.type, lambda unit: unit.save(saved), told):
             raise draft_changed(row)
         return saved
 
     def discard(self, row: StoredBlueprint) -> None:
         """Forget a draft."""
-        if not self._change(row.type, lambda unit: unit.discard(row.id)):
+        told = self._told(row, "discard", before={"revision": row.revision}, after={"revision": None})
+        if not self._change(row.type, lambda unit: unit.discard(row.id), told):
             raise draft_changed(row)
 
     def check_second_person(self, drafters: Sequence[str]) -> None:
@@ -148,7 +153,11 @@ class Publisher:
             self._add_effective(unit, compiled, number, graph)
             return published
 
-        return self._publish(compiled.effective, write)
+        def told(made: StoredBlueprint) -> Change:
+            before, after = {"version": replaces}, {"version": made.version, "hash": made.hash}
+            return self._told(made, "publish", name=made.type, before=before, after=after, reason=comment)
+
+        return self._publish(compiled.effective, write, told)
 
     def recompile(self, compiled: Compiled, former: str) -> bool:
         """Put what was compiled anew in the place of what is in force; the body stays. Whether that was still in force, and nothing else was published or archived."""
@@ -160,11 +169,26 @@ class Publisher:
             self._add_effective(unit, compiled, number, graph)
             return True
 
-        return self._publish(compiled.effective, write)
+        def told(is_done: bool) -> Change | None:  # noqa: FBT001 - what the work says
+            made = self._added
+            if not is_done or made is None:
+                return None
+            return self._desk.changed(
+                "body", made.name, "recompile", after={"workflow": made.version}, tenant=self._owner
+            )
+
+        return self._publish(compiled.effective, write, told)
 
     def archive(self, type_: str, why: str) -> StoredBlueprint | None:
         """Archive the body in force with what was compiled of it; None if there is none."""
-        return self._change(type_, lambda unit: self._archive(unit, why))
+
+        def told(former: StoredBlueprint | None) -> Change | None:
+            if former is None:
+                return None
+            before, after = {"status": former.status}, {"status": "archived", "version": former.version}
+            return self._told(former, "archive", name=type_, before=before, after=after, reason=why)
+
+        return self._change(type_, lambda unit: self._archive(unit, why), told)
 
     def _archive(self, unit: BlueprintChange, why: str) -> StoredBlueprint | None:
         former = next((each for each in unit.listed("body") if each.status == "published"), None)
@@ -199,7 +223,13 @@ class Publisher:
                 self._add_effective(unit, Compiled(effective, row, None), number, graph)
             return row
 
-        return self._publish(effective, write)
+        def told(made: StoredBlueprint) -> Change | None:
+            if made is not row:
+                return None
+            after = {"version": made.version, "hash": made.hash}
+            return self._desk.changed("contract", made.type, "publish", after=after, reason=comment, tenant=self._owner)
+
+        return self._publish(effective, write, told)
 
     def _contract_row(self, envelope: Envelope, comment: str) -> StoredBlueprint:
         contract, actor, now = envelope.contract, self._actor.id, self._now
@@ -229,7 +259,12 @@ class Publisher:
 
     # -- what both have in common
 
-    def _publish(self, effective: Effective, write: Callable[[BlueprintChange, int, Graph], T]) -> T:
+    def _publish(
+        self,
+        effective: Effective,
+        write: Callable[[BlueprintChange, int, Graph], T],
+        told: Callable[[T], Change | None],
+    ) -> T:
         """Compile under the next number, and write; once more if somebody else took it meanwhile."""
         type_ = effective.entity_type
         for _ in range(_TRIES):
@@ -244,14 +279,15 @@ class Publisher:
                 return write(unit, number, graph)
 
             try:
-                made = self._change(type_, attempt)
+                made = self._change(type_, attempt, told)
             except _TakenError:
                 continue
             if self._added is not None:
                 self._desk.registry.library.note_published(self._owner, self._added)
             return made
-        told = f"others publish workflows of {type_!r} all the time; try again"
-        raise refused(BlueprintRefusal.BODY_SUPERSEDED, told)
+        raise refused(
+            BlueprintRefusal.BODY_SUPERSEDED, f"others publish workflows of {type_!r} all the time; try again"
+        )
 
     def _check_calls(self, graph: Graph) -> None:
         """The workflows that steps start are there, manage no documents, and are such as whoever publishes may start."""
@@ -325,12 +361,31 @@ class Publisher:
         )
         return _next([each for each in found if each.tenant == self._owner])
 
-    def _change(self, type_: str, work: Callable[[BlueprintChange], T]) -> T:
+    def _change(
+        self, type_: str, work: Callable[[BlueprintChange], T], told: Change | Callable[[T], Change | None]
+    ) -> T:
         def change(parts: Parts) -> T:
             with parts.blueprints().changing(self._owner, type_) as unit:
                 return work(unit)
 
-        return self._desk.operate(change)
+        return self._desk.record(told, change)
+
+    def _told(
+        self,
+        row: StoredBlueprint,
+        action: str,
+        *,
+        name: str = "",
+        before: Mapping[str, object] = _NOTHING,
+        after: Mapping[str, object] | None = None,
+        reason: str = "",
+    ) -> Change:
+        """What becomes of a body, or of a draft of one. What the request says is in the words of whoever asks; a comment may be the engine's."""
+        reason = self._desk.request.reason or reason
+        now = {"hash": row.hash, "revision": row.revision} if after is None else after
+        return self._desk.changed(
+            "body", name or f"{row.type}/{row.id}", action, before=before, after=now, reason=reason, tenant=self._owner
+        )
 
     def _drafters(self, known: Sequence[str]) -> str:
         own = [each for each in (self._actor.id, self._actor.on_behalf_of) if each]

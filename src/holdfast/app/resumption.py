@@ -96,11 +96,12 @@ def _stored(
         triggered_by=command.trigger,
         triggered_by_id=command.trigger_id or actor.id,
         trigger_data=None if command.data is None else msgspec.json.encode(command.data),
-        reason=command.reason,
+        reason=command.reason or desk.request.reason,
         requested_by=actor.id,
         requested_at=now,
         outcome=cast("resuming.Outcome", outcome),
         error_message=error,
+        on_behalf_of=actor.on_behalf_of,
     )
 
 
@@ -114,7 +115,7 @@ def _requested(request: resuming.ResumeRequest) -> Told:
         data=None if request.trigger_data is None else msgspec.json.decode(request.trigger_data),
         request=str(request.id),
     )
-    actor = Actor(id=request.requested_by, capabilities=frozenset({RESUME}))
+    actor = Actor(id=request.requested_by, on_behalf_of=request.on_behalf_of, capabilities=frozenset({RESUME}))
     return Told(command, RequestContext(tenant=request.tenant, actor=actor, is_late=True))
 
 

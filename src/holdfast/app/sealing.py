@@ -98,7 +98,8 @@ def _seal(desk: Desk, versions: Mapping[InstanceId, int]) -> int:
         made.append(Sealed(instance, number, digest))
     if made:
         now, by = service.shared.clock.now(), desk.request.actor.id
-        desk.operate(lambda parts: parts.seals().add(desk.tenant, made, by=by, at=now))
+        change = desk.changed("seal", desk.tenant, "seal", after={"instances": len(made)})
+        desk.record(change, lambda parts: parts.seals().add(desk.tenant, made, by=by, at=now))
     return len(made)
 
 

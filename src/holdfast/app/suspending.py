@@ -99,7 +99,10 @@ class Suspending:
             why=why,
             batch=f"suspension-{shared.chance.new_id(now)}",
         )
-        if self._desk.operate(lambda parts: parts.blueprints().suspend(row)):
+        before, after = {"is_suspended": not is_suspended}, {"is_suspended": is_suspended}
+        action = "suspend" if is_suspended else "lift"
+        change = self._desk.changed("workflow", f"{type_}/{workflow}", action, before=before, after=after, reason=why)
+        if self._desk.record(change, lambda parts: parts.blueprints().suspend(row)):
             return row
         last = self._last(type_, workflow)  # Somebody else was faster.
         assert last is not None

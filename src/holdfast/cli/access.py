@@ -1,16 +1,18 @@
-"""`holdfast sessions`, `refusals` and `notifications`: who came in with a browser, who was turned away, and what people were told."""
+"""`holdfast sessions`, `refusals`, `audit` and `notifications`: who came in with a browser, who was turned away, and what people were told."""
 
 from __future__ import annotations
 
 import click
 
 from holdfast.app.access_views import RefusedRequest, Session
+from holdfast.app.acts import AuditEntry
 from holdfast.app.workflow_views import Notification
 from holdfast.cli.frame import verb, verbs
 from holdfast.cli.options import listed, number_after, page_of
 from holdfast.cli.output import Columns, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.errors import ConfigurationError
+from holdfast.kernel.changes import Change
 
 SESSIONS: Columns[Session] = {
     "ID": lambda each: each.id,
@@ -30,6 +32,33 @@ REFUSALS: Columns[RefusedRequest] = {
     "CODE": lambda each: each.code,
     "DETAIL": lambda each: each.detail,
 }
+ID = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
+CHANGES: Columns[Change] = {
+    "ID": lambda each: each.id,
+    "AT": lambda each: each.at,
+    "WHO": lambda each: _who(each.actor, each.on_behalf_of),
+    "DID": lambda each: each.action,
+    "TO": lambda each: f"{each.subject} {each.name}".strip(),
+    "WHY": lambda each: each.reason,
+    "BEFORE": lambda each: dict(each.before) or "",
+    "AFTER": lambda each: dict(each.after) or "",
+}
+ACTS: Columns[AuditEntry] = {
+    "EVENT": lambda each: each.sequence,
+    "AT": lambda each: each.at,
+    "WHO": lambda each: _who(each.actor, each.on_behalf_of),
+    "DID": lambda each: each.action,
+    "STEP": lambda each: each.step,
+    "WHY": lambda each: each.reason,
+    "BEFORE": lambda each: each.before or "",
+    "AFTER": lambda each: each.after or "",
+}
+
+
+def _who(actor: str, on_behalf_of: str) -> str:
+    return f"{actor} for {on_behalf_of}" if on_behalf_of else actor
+
+
 TOLD: Columns[Notification] = {
     "ID": lambda each: each.id,
     "AT": lambda each: each.told_at,
@@ -76,6 +105,43 @@ def list_refusals(place: Place, *, as_json: bool, limit: int, after: str) -> Non
         found = calls.refusals.list(before=number_after(after) or None, limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
     print_list(shown, REFUSALS, as_json=as_json, after=more)
+
+
+@verb("audit", "holdfast audit", f"holdfast audit {ID}", "holdfast audit --subject person --name ann --json")
+@click.argument("instance", required=False)
+@click.option("--subject", default="", help="Only one kind of thing, such as person, definition, key or pause.")
+@click.option("--name", default="", help="Only the one of this name; needs --subject.")
+@click.option("--by", default="", help="Only changes by this actor.")
+@listed
+@placed
+def show_audit(
+    place: Place,
+    *,
+    instance: str | None,
+    subject: str,
+    name: str,
+    by: str,
+    as_json: bool,
+    limit: int,
+    after: str,
+) -> None:
+    """List who changed people, definitions, keys, rules and pauses, newest first; or what was done to INSTANCE, in order.
+
+    Each entry names the actor, on whose behalf, the reason, and the values before and after. It takes the capability audit:read.
+    """
+    if instance is not None and (subject or name or by):
+        raise click.UsageError("--subject, --name and --by filter changes; leave them out, or leave INSTANCE out")
+    with place.calls() as calls:
+        if instance is not None:
+            acts = calls.audit.of(instance, after=number_after(after), limit=limit + 1)
+            shown_acts, next_act = page_of(acts, limit, lambda each: each.sequence)
+            print_list(shown_acts, ACTS, as_json=as_json, after=next_act)
+            return
+        found = calls.audit.changes(
+            subject=subject, name=name, actor=by, before=number_after(after) or None, limit=limit + 1
+        )
+    shown, more = page_of(found, limit, lambda each: each.id)
+    print_list(shown, CHANGES, as_json=as_json, after=more)
 
 
 @verbs("notifications")

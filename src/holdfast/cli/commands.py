@@ -184,6 +184,11 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry("sessions", "access:sessions", "Sessions of browsers."),
         Entry("refusals", "access:list_refusals", "Requests that were refused because of who asked, newest first."),
         Entry(
+            "audit",
+            "access:show_audit",
+            "List who changed what and why, or what was done to an INSTANCE.",
+        ),
+        Entry(
             "migrate",
             "migrate:migrate",
             "Bring the database at URL to the schema of this code; does nothing if it is there already.",

@@ -23,7 +23,7 @@ from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.places import written
 from holdfast.app.reasons import Why
 from holdfast.app.references import checked_instance
-from holdfast.cli.remote_access import RemoteCharters, RemoteNotifications, RemoteRefusals, RemoteSessions
+from holdfast.cli.remote_access import RemoteAudit, RemoteCharters, RemoteNotifications, RemoteRefusals, RemoteSessions
 from holdfast.cli.remote_directory import RemoteChains, RemoteDirectory
 from holdfast.cli.remote_documents import RemoteBodies, RemoteContracts, RemoteDocuments
 from holdfast.cli.remote_lists import (
@@ -361,6 +361,7 @@ class RemoteCalls(Missing):
         self.workflows = RemoteWorkflows(client)
         self.sessions = RemoteSessions(client)
         self.refusals = RemoteRefusals(client)
+        self.audit = RemoteAudit(client)
         self.notifications = RemoteNotifications(client)
         self.charters = RemoteCharters(client)
 

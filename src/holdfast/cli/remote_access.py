@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.app.access_views import RefusedRequest, Session
+from holdfast.app.acts import AuditEntry
 from holdfast.app.calls.charters import Charter
 from holdfast.app.places import written
 from holdfast.app.workflow_views import Notification
-from holdfast.cli.remote_lists import Missing, gathered, whole
+from holdfast.cli.remote_lists import Missing, gathered, run_of, whole
+from holdfast.kernel.changes import Change
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -42,6 +44,29 @@ class RemoteRefusals(Missing):
     def list(self, *, before: int | None = None, limit: int = 100) -> builtins.list[RefusedRequest]:
         place = written(before) if before else ""
         return gathered(lambda cursor, size: self._client.list_refusals(cursor=cursor, limit=size), place, limit)
+
+
+class RemoteAudit(Missing):
+    """Who changed what."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def changes(
+        self, *, subject: str = "", name: str = "", actor: str = "", before: int | None = None, limit: int = 100
+    ) -> builtins.list[Change]:
+        place = written(before) if before else ""
+        return gathered(
+            lambda cursor, size: self._client.list_audit_changes(
+                subject=subject, name=name, actor=actor, cursor=cursor, limit=size
+            ),
+            place,
+            limit,
+        )
+
+    def of(self, instance: str, *, after: int = 0, limit: int = 100) -> builtins.list[AuditEntry]:
+        run, place = run_of(instance), written(after) if after else ""
+        return gathered(lambda cursor, size: self._client.list_acts(run, cursor=cursor, limit=size), place, limit)
 
 
 class RemoteNotifications(Missing):

@@ -10,6 +10,7 @@ from typing import Literal
 from uuid import UUID
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Session
+from holdfast.app.acts import AuditEntry
 from holdfast.app.batch_views import Batch, BatchItem
 from holdfast.app.blueprint_views import (
     BodyCheck,
@@ -96,6 +97,7 @@ from holdfast.client.shapes import (
     TaskOutcomes,
     Times,
 )
+from holdfast.kernel.changes import Change
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from holdfast.people.chains import Chain
 from holdfast.runtime.health import Health
@@ -281,6 +283,17 @@ class Calls:
     def explain(self, id: UUID | str) -> Why:
         """Why a run does not move, and what could be done."""
         return self._line.ask(Request(method="GET", path=f"/api/v1/executions/{placed(id)}/why", answer=Why))
+
+    def list_run_audit(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
+        """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/executions/{placed(id)}/audit",
+                answer=Listing[AuditEntry],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
 
     def list_run_tasks(self, id: UUID | str) -> list[HumanTask]:
         """The questions of a run to people, answered ones included."""
@@ -3008,6 +3021,33 @@ class Calls:
                 method="GET",
                 path="/api/v1/audit/refusals",
                 answer=Listing[RefusedRequest],
+                query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
+            )
+        )
+
+    def list_audit_changes(
+        self, *, cursor: str = "", limit: int = 100, subject: str = "", name: str = "", actor: str = ""
+    ) -> Listing[Change]:
+        """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path="/api/v1/audit/changes",
+                answer=Listing[Change],
+                query=said(
+                    {"cursor": cursor, "limit": limit, "subject": subject, "name": name, "actor": actor},
+                    {"cursor": "", "limit": 100, "subject": "", "name": "", "actor": ""},
+                ),
+            )
+        )
+
+    def list_acts(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
+        """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
+        return self._line.ask(
+            Request(
+                method="GET",
+                path=f"/api/v1/audit/instances/{placed(id)}",
+                answer=Listing[AuditEntry],
                 query=said({"cursor": cursor, "limit": limit}, {"cursor": "", "limit": 100}),
             )
         )

@@ -65,7 +65,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
     """When the token or the session ends; None for keys, which the engine looks up."""
 
-    def context(self, trace: str, needs: str = "") -> RequestContext:
+    def context(self, trace: str, needs: str = "", *, reason: str = "") -> RequestContext:
         """The request as the engine is told it; `needs` is the permission that it takes, which the commit checks too."""
         kind, _, session = self.credential.partition(":")
         return RequestContext(
@@ -74,6 +74,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
             actor=self.actor,
             brought=self.brought,
             trace=trace,
+            reason=reason,
             session=session if kind == "session" else "",
             expires_at=self.expires_at,
             needs=frozenset({needs} - {""}),

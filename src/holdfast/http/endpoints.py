@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 from starlette.datastructures import QueryParams
@@ -34,6 +35,7 @@ _log = logging.getLogger("holdfast.http")
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _PROCESSES: Final = "/ui/"
 _SERVER_FAULT: Final = 500
+_LONGEST_REASON: Final = 1000
 _JSON = re.compile(r"application/json\s*(?:;.*)?", re.IGNORECASE)
 _NOBODY = Identity(tenant="default", partition="", actor=Actor(id="nobody"), credential="")
 
@@ -131,9 +133,10 @@ class Endpoint:
             raise EdgeError(EdgeCode.CONDITION_UNSUPPORTED, told)
         query = _query(route, request.query_params)
         raw = await read_body(request, self._server.options) if route.method != "GET" else b""
+        context = identity.context(trace.parent, route.permission, reason=_reason(request))
         return Call(
             server=self._server,
-            calls=self._server.engine.aio.acting(identity.context(trace.parent, route.permission)),
+            calls=self._server.engine.aio.acting(context),
             identity=identity,
             path=request.path_params,
             query=query,
@@ -245,6 +248,16 @@ def _placed(headers: Mapping[str, str], route: Route, request: Request) -> dict[
 def _knows(request: Request, tag: str) -> bool:
     known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
     return tag in known or "*" in known
+
+
+def _reason(request: Request) -> str:
+    """Why somebody asks, in the header `Holdfast-Reason`, as UTF-8 that is escaped as in addresses; empty if it is not there."""
+    given = request.headers.get("holdfast-reason", "")
+    reason = unquote(given, errors="replace")
+    if not given.isascii() or len(reason) > _LONGEST_REASON or not reason.isprintable() or "\ufffd" in reason:
+        told = f"Holdfast-Reason is one line of at most {_LONGEST_REASON} characters, with all that is not ASCII escaped as %C3%BC"
+        raise EdgeError(EdgeCode.BAD_HEADER, told)
+    return reason
 
 
 def _query(route: Route, given: QueryParams) -> object:

@@ -73,6 +73,8 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """What the token of the request says of the actor, for resolvers of capabilities; it is never stored."""
     trace: str = ""
     """Names the request in logs and traces (a W3C `traceparent`, or any text); kept with every event that follows from it."""
+    reason: str = ""
+    """Why, in the actor's words, for calls that are given no reason of their own: the history and the audit keep it."""
     session: str = ""
     """Id of the session of a browser that the request came with; one that has ended lets nobody act."""
     expires_at: datetime | None = None

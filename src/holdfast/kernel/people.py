@@ -92,6 +92,10 @@ class DirectoryChange(msgspec.Struct, frozen=True, kw_only=True):
     """What was done: the name of the call, such as `grant`."""
     details: Mapping[str, object]
     """What is so since then."""
+    before: Mapping[str, object] = {}
+    """What was so before, as far as it is something else now."""
+    reason: str = ""
+    """Why, in the words of who did it."""
     actor: str
     """Who did it."""
     on_behalf_of: str = ""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, TypeVar
+from types import MappingProxyType
+from typing import Final, Literal, TypeVar, cast
 
 from msgspec.structs import replace
 
 from holdfast.errors import ForbiddenError, NotFoundError
 from holdfast.kernel.actor import Actor
+from holdfast.kernel.changes import Change
 from holdfast.kernel.decision import NOT_ALLOWED
-from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.people import Absence, Delegation, Grant, Principal
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.circles import delegation_circle, manager_circle
 from holdfast.people.notices.manners import PREFERENCES
@@ -20,6 +22,7 @@ from holdfast.store.directory import DirectoryUnit
 
 P = TypeVar("P", Grant, Delegation, Absence)
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 CHANGE_DIRECTORY = "directory:change"
 """The capability of whoever keeps the directory. Everybody may delegate what is their own, and say when they are away."""
 
@@ -27,10 +30,12 @@ CHANGE_DIRECTORY = "directory:change"
 class Registrar:
     """Changes the people of one tenant, for one actor, in one transaction: all of a change, or nothing."""
 
-    def __init__(self, unit: DirectoryUnit, actor: Actor, now: datetime) -> None:
+    def __init__(self, unit: DirectoryUnit, actor: Actor, now: datetime, *, told: Change) -> None:
         self._unit = unit
         self._actor = actor
         self._now = now
+        self._told = told
+        """Who changes something, and why; what it is, is filled in."""
 
     def put(self, principal: str, given: Mapping[str, object]) -> Principal:
         """Write somebody: what is not given stays as it is."""
@@ -41,7 +46,8 @@ class Registrar:
             return after
         self._check_manager(principal, after.manager)
         self._unit.put(after)
-        self._note(principal, "put", given)
+        was = {name: getattr(before, name, None) for name in given}
+        self._note(principal, "put", given, before={} if before is None else was)
         return after
 
     def prefer(self, principal: str, wants: Mapping[str, object]) -> Principal:
@@ -51,7 +57,9 @@ class Registrar:
         after = replace(before, attributes={**before.attributes, PREFERENCES: dict(wants)})
         if after != before:
             self._unit.put(after)
-            self._note(principal, "prefer", wants)
+            self._note(
+                principal, "prefer", wants, before=cast("dict[str, object]", before.attributes.get(PREFERENCES, {}))
+            )
         return after
 
     def set_active(self, principal: str, *, is_active: bool) -> None:
@@ -60,7 +68,8 @@ class Registrar:
         before = self._known(principal)
         if before.is_active != is_active:
             self._unit.put(replace(before, is_active=is_active))
-            self._note(principal, "activate" if is_active else "deactivate", {})
+            was, now = ({"is_active": each} for each in (before.is_active, is_active))
+            self._note(principal, "activate" if is_active else "deactivate", now, before=was)
 
     def set_manager(self, principal: str, manager: str) -> None:
         """Say whom somebody reports to; nobody if it is empty."""
@@ -69,7 +78,7 @@ class Registrar:
         if before.manager != manager:
             self._check_manager(principal, manager)
             self._unit.put(replace(before, manager=manager))
-            self._note(principal, "set_manager", {"manager": manager})
+            self._note(principal, "set_manager", {"manager": manager}, before={"manager": before.manager})
 
     def grant(self, grant: Grant) -> None:
         """Give somebody a role, unless they have it for just as long."""
@@ -90,7 +99,8 @@ class Registrar:
         for each in held:
             self._unit.end("grant", each.id, self._now)
         if held:
-            self._note(principal, "revoke", {"role": role})
+            was = {"role": role} | _span(held[0])
+            self._note(principal, "revoke", {"role": role, "ends_at": self._now.isoformat()}, before=was)
         return bool(held)
 
     def delegate(self, delegation: Delegation) -> Delegation:
@@ -112,7 +122,8 @@ class Registrar:
             )
         made = replace(asked, id=self._unit.delegate(asked))
         details = {"to": asked.receiver, "role": asked.role, "definition": asked.definition, "reason": asked.reason}
-        self._note(asked.giver, "delegate", {"delegation": made.id} | _said(details) | _span(asked))
+        told = {"delegation": made.id} | _said(details) | _span(asked)
+        self._note(asked.giver, "delegate", told, reason=asked.reason)
         return made
 
     def end_delegation(self, number: int) -> bool:
@@ -126,7 +137,8 @@ class Registrar:
         self._check_right(asked.principal)
         self._known(asked.principal)
         made = replace(asked, id=self._unit.absent(asked))
-        self._note(asked.principal, "absent", {"absence": made.id} | _said({"reason": asked.reason}) | _span(asked))
+        told = {"absence": made.id} | _said({"reason": asked.reason}) | _span(asked)
+        self._note(asked.principal, "absent", told, reason=asked.reason)
         return made
 
     def end_absence(self, number: int) -> bool:
@@ -147,7 +159,8 @@ class Registrar:
         if found.ends_at is not None and found.ends_at <= self._now:
             return False
         self._unit.end(kind, number, self._now)
-        self._note(principal, f"end_{kind}", {kind: number})
+        was = {"ends_at": None if found.ends_at is None else found.ends_at.isoformat()}
+        self._note(principal, f"end_{kind}", {kind: number, "ends_at": self._now.isoformat()}, before=was)
         return True
 
     def _check_right(self, own: str = "") -> None:
@@ -203,17 +216,18 @@ class Registrar:
             )
         return dated
 
-    def _note(self, principal: str, action: str, details: Mapping[str, object]) -> None:
-        by = self._actor
+    def _note(
+        self,
+        principal: str,
+        action: str,
+        details: Mapping[str, object],
+        *,
+        before: Mapping[str, object] = _NOTHING,
+        reason: str = "",
+    ) -> None:
+        why = reason or self._told.reason
         self._unit.note(
-            DirectoryChange(
-                principal=principal,
-                action=action,
-                details=dict(details),
-                actor=by.id,
-                on_behalf_of=by.on_behalf_of,
-                at=self._now,
-            )
+            replace(self._told, name=principal, action=action, before=dict(before), after=dict(details), reason=why)
         )
 
 

@@ -28,7 +28,7 @@ from holdfast.runtime.commit.facts import Acting
 from holdfast.runtime.commit.joint import Joints, outdate
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
-from holdfast.runtime.commit.submissions import Settled, Submission, View, causes, digest_of, receipted
+from holdfast.runtime.commit.submissions import Settled, Submission, View, causes, digest_of, reasoned, receipted
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
@@ -194,15 +194,16 @@ class Service:
             # With an id from the beginning it is told apart from its neighbours in a batch, and found again after an outage.
             made = identity or InstanceId(self.shared.chance.new_id(self.shared.clock.now()))
             address = msgspec.structs.replace(address, instance=made)
+        given, why = reasoned(command, comment, by.asked)
         submission = Submission(
             address=address,
-            command=command,
+            command=given,
             cause=receipted(self._cause(), receipt),
             settled=settled,
             request=by.asked,
             stands_in=by.stands_in,
             vouched=by.vouched,
-            comment=comment,
+            comment=why,
             receipt=receipt,
             digest=b"" if receipt is None else digest_of(address, command if said is None else said),
             claim=claim,
@@ -385,11 +386,6 @@ class Service:
     def is_here(self) -> bool:
         """Whether the present thread is one of the service's own."""
         return self.committer.is_here() or any(loop.is_here() for loop in self._loops)
-
-    def maintain(self, mode: Maintenance) -> None:
-        """Switch maintenance mode, for all processes; the others hear of it within a second."""
-        self.operate(lambda parts: parts.keeper().maintain(mode), may_repeat=True)
-        self.watch.tell(mode)
 
     @property
     def maintenance(self) -> Maintenance:

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Literal, Protocol
 
-from holdfast.kernel.people import Absence, Delegation, DirectoryChange, DirectoryLook, Grant, Principal
+from holdfast.kernel.changes import Change
+from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 
 
 class DirectoryUnit(DirectoryLook, Protocol):
@@ -40,7 +41,7 @@ class DirectoryUnit(DirectoryLook, Protocol):
         """Have a period end at an instant."""
         ...
 
-    def note(self, change: DirectoryChange) -> None:
+    def note(self, change: Change) -> None:
         """Write down what was changed."""
         ...
 
@@ -54,8 +55,4 @@ class People(Protocol):
 
     def changing(self, tenant: str) -> AbstractContextManager[DirectoryUnit]:
         """A transaction on them: committed at the end of the block, rolled back when it raises."""
-        ...
-
-    def changes(self, tenant: str, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
-        """What was changed, newest first, about one of them if named, before a change if its number is not 0."""
         ...

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.people import Absence, Delegation, Grant, Principal
 
 Row = Sequence[Any]
 
@@ -46,16 +46,3 @@ def delegation(row: Row) -> Delegation:
 def absence(row: Row) -> Absence:
     """Who is away."""
     return Absence(id=row[0], begins_at=row[1], ends_at=row[2], principal=row[3], reason=row[4])
-
-
-def change(row: Row) -> DirectoryChange:
-    """What was changed."""
-    return DirectoryChange(
-        id=row[0],
-        principal=row[1],
-        action=row[2],
-        details=json.loads(row[3]),
-        actor=row[4],
-        on_behalf_of=row[5],
-        at=row[6],
-    )

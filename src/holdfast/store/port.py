@@ -15,6 +15,7 @@ from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.access import Access
 from holdfast.store.backlogs import Backlogs
+from holdfast.store.changes import ChangingParts
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.expiries import ExpiryParts
@@ -365,7 +366,7 @@ class Keeper(Notes, Fading, Backlogs, Protocol):
         ...
 
 
-class Parts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationParts, Protocol):
+class Parts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationParts, ChangingParts, Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
     def writer(self) -> Writer:

@@ -32,6 +32,8 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     executed_at: datetime | None = None
     error_message: str = ""
     """Why it was refused."""
+    on_behalf_of: str = ""
+    """Whom the requester stood in for; empty if they asked for themselves."""
 
 
 class PausedQuery(msgspec.Struct, frozen=True, kw_only=True):

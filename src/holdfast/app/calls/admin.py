@@ -15,7 +15,7 @@ from holdfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingH
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.runtime.replies import Reply
-from holdfast.store.shapes import Maintenance
+from holdfast.store.shapes import SHARED_TENANT, Maintenance
 
 _USE_NOTED = timedelta(minutes=1)
 """A key or a session that was used since then is not noted again."""
@@ -172,11 +172,15 @@ class FutureAdmin:
         return self._desk.read(read)
 
     def _maintain(self, mode: Maintenance) -> Reply[None]:
-        def maintain() -> None:
-            self._desk.keep(lambda keeper: keeper.maintain(mode), may_repeat=True)
-            self._desk.service.watch.tell(mode)
+        service = self._desk.service
 
-        return self._desk.act(maintain)
+        def switch() -> None:
+            before, after = {"mode": service.maintenance}, {"mode": mode}
+            change = self._desk.changed("maintenance", "*", "switch", before=before, after=after, tenant=SHARED_TENANT)
+            self._desk.record(change, lambda parts: parts.keeper().maintain(mode), may_repeat=True)
+            service.watch.tell(mode)
+
+        return self._desk.act(switch)
 
 
 def _without_own(worker: WorkerInfo) -> WorkerInfo:

@@ -343,7 +343,10 @@ class FutureBodies:
                 set_by=desk.request.actor.id,
                 set_at=desk.service.shared.clock.now(),
             )
-            desk.operate(lambda parts: parts.blueprints().set_rule(rule))
+            known = desk.service.survey(lambda parts: parts.blueprints().rule(desk.tenant))
+            before = {"two_person": False if known is None else known.two_person}
+            change = desk.changed("body", "*", "govern", before=before, after={"two_person": rule.two_person})
+            desk.record(change, lambda parts: parts.blueprints().set_rule(rule))
             return PublishingRules(two_person=rule.two_person, set_by=rule.set_by, set_at=rule.set_at)
 
         return self._desk.act(write)

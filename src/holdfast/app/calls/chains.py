@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.app.desk import Desk, checked_key, checked_name, checked_text
+from holdfast.app.editions import publish_edition
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.asks import Stage
@@ -25,7 +26,7 @@ class FutureChains:
         self._desk = desk
 
     def publish(
-        self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = ""
+        self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = "", reason: str = ""
     ) -> Reply[Chain]:
         """Publish a chain, as the version behind the newest one; if that one says the same, it stays the newest.
 
@@ -47,8 +48,8 @@ class FutureChains:
                 published_by=request.actor.id,
                 published_at=now,
             )
-            stored = self._desk.operate(
-                lambda parts: parts.chains().publish(given), may_repeat=True, check=_check_publisher
+            stored = publish_edition(
+                self._desk, "chain", given, lambda parts: parts.chains(), reason=reason, check=_check_publisher
             )
             assert stored is not None, "it replaces whatever there is"
             return chain_of(stored)

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.app.charters import RULES, SETTINGS, KeptRules, body_of
 from holdfast.app.desk import Desk, checked_after, checked_key, checked_text
 from holdfast.app.document_writing import spec_of
+from holdfast.app.editions import publish_edition
 from holdfast.app.in_force import workflow_of
 from holdfast.app.rule_reading import read_rules
 from holdfast.app.step_handlers import plain_data
@@ -132,8 +133,14 @@ class FutureCharters:
             published_at=service.shared.clock.now(),
         )
         expected = None if replaces is None else checked_after(replaces)
-        stored = self._desk.operate(
-            lambda parts: parts.charters().publish(given, replaces=expected), may_repeat=True, check=_check_governor
+        stored = publish_edition(
+            self._desk,
+            "charter",
+            given,
+            lambda parts: parts.charters(),
+            reason=comment,
+            replaces=expected,
+            check=_check_governor,
         )
         if stored is None:
             told = f"{name} is not at version {expected} any more; look at it again"

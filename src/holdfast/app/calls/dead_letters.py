@@ -7,7 +7,7 @@ from typing import Never
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, nothing
+from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, checked_text, nothing
 from holdfast.app.letter_groups import LetterGroups, grouped
 from holdfast.app.masking import DOCUMENTS, Mask, mask_for
 from holdfast.app.operator_views import DeadLetter, dead_letter
@@ -16,6 +16,7 @@ from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
 from holdfast.expressions.suggestions import suggestion
+from holdfast.kernel.changes import Change
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.commit.submissions import Outcome
@@ -120,7 +121,7 @@ class FutureDeadLetters:
             needs_roles=lambda found: _mask(self._desk, found) is not None,
         )
 
-    def requeue(self, letter: LetterLike, input: object = None) -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
+    def requeue(self, letter: LetterLike, input: object = None, *, reason: str = "") -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
         """Put what gave up back to work, with its attempts reset. A step may be given another input to work on, also as JSON."""
 
         def put_back() -> None:
@@ -133,13 +134,14 @@ class FutureDeadLetters:
                         if input is None
                         else plain_data(_read_back(input), "input", limit=self._desk.payload_limit)
                     )
-                    self._repair(found, c.RequeueStep(step=found.number, input=new))
+                    why = checked_text(reason, "reason")
+                    self._repair(found, c.RequeueStep(step=found.number, input=new, reason=why))
                 case "compensation":
                     raise ConflictError(
                         f"dead letter {found.id} is of a compensation, which is not requeued but tried again: use retry_compensation"
                     )
                 case "timer":
-                    self._restore_timer(found)
+                    self._restore_timer(found, reason)
                 case "effect" if found.reason == RECALLED:
                     raise ConflictError(
                         f"dead letter {found.id} is of an effect that nobody wants any more: its instance took it back while it ran; "
@@ -148,15 +150,17 @@ class FutureDeadLetters:
                 case "effect" | "inbox":
                     now = self._desk.service.shared.clock.now()
                     ageing = self._desk.service.shared.settings.ageing_rate
-                    if not self._desk.keep(
-                        lambda keeper: keeper.requeue(found, now=now, ageing=ageing), check=check_repairer
+                    if not self._desk.record(
+                        self._change(found, "requeue", reason),
+                        lambda parts: parts.keeper().requeue(found, now=now, ageing=ageing),
+                        check=check_repairer,
                     ):
                         _not_found(found.id)
                     self._desk.service.hint()
 
         return self._desk.act(put_back)
 
-    def retry_compensation(self, letter: LetterLike) -> Reply[None]:
+    def retry_compensation(self, letter: LetterLike, *, reason: str = "") -> Reply[None]:
         """Try again to undo a step that could not be undone, and go on with the rollback from there."""
 
         def retry() -> None:
@@ -166,11 +170,11 @@ class FutureDeadLetters:
                 raise ConflictError(
                     f"dead letter {found.id} is of a {found.source}, not of a compensation; use requeue"
                 )
-            self._repair(found, c.RetryCompensation(step=found.number))
+            self._repair(found, c.RetryCompensation(step=found.number, reason=checked_text(reason, "reason")))
 
         return self._desk.act(retry)
 
-    def discard(self, letter: LetterLike) -> Reply[None]:
+    def discard(self, letter: LetterLike, *, reason: str = "") -> Reply[None]:
         """Forget a dead letter. That of a step goes with its workflow: requeue it, or cancel or abort the workflow."""
 
         def forget() -> None:
@@ -180,8 +184,10 @@ class FutureDeadLetters:
                 raise ConflictError(
                     f"dead letter {found.id} is of a step that its workflow waits for: requeue it, or end the workflow; why() tells how"
                 )
-            if not self._desk.keep(
-                lambda keeper: keeper.discard(found.id, tenant=self._desk.tenant), check=check_repairer
+            if not self._desk.record(
+                self._change(found, "discard", reason),
+                lambda parts: parts.keeper().discard(found.id, tenant=self._desk.tenant),
+                check=check_repairer,
             ):
                 _not_found(found.id)
 
@@ -202,10 +208,16 @@ class FutureDeadLetters:
         found = self._desk.reader.dead_letter(number)
         return found if found is not None else _not_found(number)
 
-    def _restore_timer(self, found: shapes.DeadLetter) -> None:
+    def _change(self, found: shapes.DeadLetter, action: str, reason: str) -> Change:
+        """What is done to a letter that no history tells of, because it is of an effect or a message."""
+        of = "" if found.instance is None else str(found.instance)
+        before = {"letter": found.id, "source": found.source, "handler": found.name, "error": found.error}
+        return self._desk.changed("letter", of or found.key, action, before=before, after={}, reason=reason)
+
+    def _restore_timer(self, found: shapes.DeadLetter, reason: str) -> None:
         """Put a timer back by a command, so that whoever remembers its instance notices; the letter goes in the same commit."""
         address = self._desk.address(instance=found.instance)
-        told = self._desk.command(address, found, _is_found, claim=found.claim, may_create=False)
+        told = self._desk.command(address, found, _is_found, comment=reason, claim=found.claim, may_create=False)
         if not told.result():  # Somebody else was faster.
             _not_found(found.id)
         self._desk.service.hint()

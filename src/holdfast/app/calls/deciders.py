@@ -236,7 +236,7 @@ class FutureDeciders:
             data=encoded.data,
             command_id=checked_key(command_id, "command id", may_be_empty=True),
             actor=self._desk.request.actor.id,
-            comment=comment,
+            comment=comment or self._desk.request.reason,
             context=self._context(),
         )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
 
 from holdfast.app.calls.start import check_input
 from holdfast.app.comparing import compared, compared_words
@@ -22,6 +23,7 @@ from holdfast.app.definition_files import (
     taken,
     words_of,
 )
+from holdfast.app.definitions import Storing, Writing
 from holdfast.app.desk import Desk, checked_flag, checked_text
 from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo, shown
 from holdfast.app.pause_points import PausePoint, PauseTrigger, pause_points
@@ -33,14 +35,28 @@ from holdfast.authoring.definition import Definition, TypedDefinition, definitio
 from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import ConfigurationError, DefinitionError, NotFoundError
 from holdfast.kernel.actor import RequestContext
+from holdfast.kernel.changes import Change
 from holdfast.machine.graphs.compiler import copy_graph, graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.replies import Reply
-from holdfast.store import definitions as stored
 from holdfast.store.findings import Archiving
-from holdfast.store.shapes import SHARED_TENANT
+from holdfast.store.port import Parts
+from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
-T = TypeVar("T")
+
+class _Stored(NamedTuple):
+    """Definitions that were stored before a publication, and after it."""
+
+    known: list[StoredDefinition]
+    stored: list[StoredDefinition]
+    at: datetime
+
+
+class _SetAside(NamedTuple):
+    """What an archival found."""
+
+    was_archived: bool
+    is_there: bool
 
 
 class FutureDefinitions:
@@ -51,7 +67,9 @@ class FutureDefinitions:
         self._owner = owner
         """For whom workflows are published; None if for all tenants."""
 
-    def publish(self, definition: Mapping[str, object] | str | bytes | Definition) -> Reply[DefinitionInfo]:
+    def publish(
+        self, definition: Mapping[str, object] | str | bytes | Definition, *, reason: str = ""
+    ) -> Reply[DefinitionInfo]:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `data` gives.
 
         It is checked like one that was built; its handlers are registered with `engine.handle`. What the engine itself publishes all
@@ -63,16 +81,12 @@ class FutureDefinitions:
             made = definition if isinstance(definition, Definition) else definition_of(definition)
             self._desk.registry.check_free(made.graph)
             library = self._desk.registry.library
-            library.publish(made, request=self._owner, through=self._through)
+            library.publish(made, request=self._owner, write=self._writing(reason))
             found = [each for each in library.listed(self._desk.tenant) if each.name == made.name]
             own = [each for each in found if each.version == made.version]
             return shown(own[-1], DefinitionInfo)
 
         return self._desk.act(write)
-
-    def _through(self, work: Callable[[stored.Definitions], T]) -> T:
-        """Write in one transaction with a look at who may."""
-        return self._desk.operate(lambda parts: work(parts.definitions()))
 
     def validate(self, definition: Mapping[str, object] | str | bytes) -> Reply[DefinitionCheck]:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
@@ -89,7 +103,9 @@ class FutureDefinitions:
 
         return self._desk.read(check)
 
-    def publish_file(self, text: str | bytes, *, name: str = "the file", check: bool = False) -> Reply[FilePublication]:
+    def publish_file(
+        self, text: str | bytes, *, name: str = "the file", check: bool = False, reason: str = ""
+    ) -> Reply[FilePublication]:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
 
         With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
@@ -105,7 +121,7 @@ class FutureDefinitions:
                 raise refused_file(name, prospects)
             for each in found:
                 self._desk.registry.check_free(each.graph)
-            self._desk.registry.library.publish_all(found, request=self._owner, through=self._through)
+            self._desk.registry.library.publish_all(found, request=self._owner, write=self._writing(reason))
             return FilePublication(is_published=True, workflows=prospects)
 
         return self._desk.act(write)
@@ -145,9 +161,9 @@ class FutureDefinitions:
         """
         return self._set_aside(definition, version, is_archived=True, reason=reason)
 
-    def restore(self, definition: DefinitionLike, version: str | int) -> Reply[None]:
+    def restore(self, definition: DefinitionLike, version: str | int, *, reason: str = "") -> Reply[None]:
         """Take a version that was archived into use again."""
-        return self._set_aside(definition, version, is_archived=False)
+        return self._set_aside(definition, version, is_archived=False, reason=reason)
 
     def archived(self) -> Reply[builtins.list[ArchivedDefinition]]:
         """The versions that are out of use, by name, each oldest first."""
@@ -165,11 +181,55 @@ class FutureDefinitions:
             told = Archiving(by, now, checked_text(reason, "reason")) if is_archived else None
             name, pinned = checked_definition(definition, version)
             owner = SHARED_TENANT if self._owner is None else self._owner.tenant
-            library = self._desk.registry.library
-            if not pinned or not library.archive(owner, name, pinned, told, through=self._through):
+
+            def set_aside(parts: Parts) -> _SetAside:
+                stored = parts.definitions()
+                was_archived = (owner, name, pinned) in {each.key for each in stored.archived()}
+                return _SetAside(was_archived, stored.archive(owner, name, pinned, told))
+
+            def change(done: _SetAside) -> Change | None:
+                if not done.is_there or done.was_archived == is_archived:
+                    return None
+                action, before = "archive" if is_archived else "restore", {"is_archived": done.was_archived}
+                after = {"version": pinned, "is_archived": is_archived}
+                return self._desk.changed(
+                    "definition", name, action, before=before, after=after, reason=reason, tenant=owner
+                )
+
+            is_there = bool(pinned) and self._desk.record(change, set_aside).is_there
+            self._desk.registry.library.refresh_archived()
+            if not is_there:
                 raise NotFoundError("version of a workflow", f"{name} {pinned}".strip(), hint="name one of your own")
 
         return self._desk.act(write)
+
+    def _writing(self, reason: str) -> Writing:
+        """Store definitions with an audit entry for each new one; a version that exists already stays as it is and gets none."""
+
+        def change(done: _Stored) -> builtins.list[Change]:
+            # Another process may have stored the same since the first look.
+            new = [each for each in done.stored if each not in done.known and each.published_at == done.at]
+            return [
+                self._desk.changed(
+                    "definition",
+                    each.name,
+                    "publish",
+                    after={"version": each.version, "hash": each.hash},
+                    reason=reason,
+                    tenant=each.tenant,
+                )
+                for each in new
+            ]
+
+        def write(work: Storing, asked: Sequence[StoredDefinition], now: datetime) -> builtins.list[StoredDefinition]:
+            def store(parts: Parts) -> _Stored:
+                side = parts.definitions()
+                known = [side.get(each.tenant, each.name, each.version) for each in asked]
+                return _Stored([each for each in known if each is not None], work(side), now)
+
+            return self._desk.record(change, store).stored
+
+        return write
 
     def list(self) -> Reply[builtins.list[DefinitionInfo]]:
         """All published versions of all workflows, by name, each oldest first."""

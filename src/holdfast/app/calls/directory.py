@@ -24,6 +24,7 @@ from holdfast.app.rights import check_unbound
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_views import HumanTask, listed_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
+from holdfast.kernel.changes import Change
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal, is_address
 from holdfast.kernel.records import StoredTask, TaskPlace
 from holdfast.machine.graphs.asks import agreement_in_words
@@ -33,12 +34,15 @@ from holdfast.people.registrar import Registrar
 from holdfast.people.stranded import Stranded, stranded
 from holdfast.people.tables import TableDirectory
 from holdfast.runtime.replies import Reply
+from holdfast.store.changes import ChangeQuery
 from holdfast.store.port import Parts
 from holdfast.store.reading import Reader
 from holdfast.store.tasks import Asked, ListedTask, TaskQuery
 
 T = TypeVar("T")
 
+PERSON = "person"
+"""What changes of the directory are about."""
 _MOST_TASKS = 1000
 """Questions that are looked at at once."""
 
@@ -122,13 +126,17 @@ class FutureDirectory:
 
         return self._look(read)
 
-    def deactivate(self, person: str) -> Reply[None]:
+    def deactivate(self, person: str, *, reason: str = "") -> Reply[None]:
         """From now on somebody can neither decide nor be asked. What they did stays, and delegations of theirs hold."""
-        return self._change(lambda registrar: registrar.set_active(checked_key(person, "person"), is_active=False))
+        return self._change(
+            lambda registrar: registrar.set_active(checked_key(person, "person"), is_active=False), reason
+        )
 
-    def activate(self, person: str) -> Reply[None]:
+    def activate(self, person: str, *, reason: str = "") -> Reply[None]:
         """Somebody can decide and be asked again."""
-        return self._change(lambda registrar: registrar.set_active(checked_key(person, "person"), is_active=True))
+        return self._change(
+            lambda registrar: registrar.set_active(checked_key(person, "person"), is_active=True), reason
+        )
 
     def set_manager(self, person: str, manager: str) -> Reply[None]:
         """Say whom somebody reports to; nobody if it is empty. RejectedError if that would be a circle."""
@@ -139,7 +147,13 @@ class FutureDirectory:
         )
 
     def grant(
-        self, person: str, role: str, *, begins_at: datetime | None = None, ends_at: datetime | None = None
+        self,
+        person: str,
+        role: str,
+        *,
+        begins_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        reason: str = "",
     ) -> Reply[None]:
         """Give somebody a role, from now on unless it says when. To give it again changes nothing."""
 
@@ -148,12 +162,12 @@ class FutureDirectory:
             named = checked_key(person, "person")
             registrar.grant(Grant(principal=named, role=_checked_name(role, "role"), begins_at=begin, ends_at=end))
 
-        return self._change(change)
+        return self._change(change, reason)
 
-    def revoke(self, person: str, role: str) -> Reply[bool]:
+    def revoke(self, person: str, role: str, *, reason: str = "") -> Reply[bool]:
         """Take a role from somebody, at once; False if they did not have it."""
         return self._change(
-            lambda registrar: registrar.revoke(checked_key(person, "person"), checked_key(role, "role"))
+            lambda registrar: registrar.revoke(checked_key(person, "person"), checked_key(role, "role")), reason
         )
 
     def delegate(
@@ -280,10 +294,10 @@ class FutureDirectory:
             self._check_tables()
             named = checked_key(person, "person", may_be_empty=True)
             last = before.id if isinstance(before, DirectoryChange) else checked_after(before)
-            most = checked_limit(limit)
-            return service.survey(
-                lambda parts: parts.people().changes(self._desk.tenant, principal=named, before=last, limit=most)
+            query = ChangeQuery(
+                tenant=self._desk.tenant, subject=PERSON, name=named, before=last, limit=checked_limit(limit)
             )
+            return [_shown(each) for each in service.survey(lambda parts: parts.changes().page(query))]
 
         return self._desk.read(read)
 
@@ -296,7 +310,7 @@ class FutureDirectory:
 
         return desk.consult(read)
 
-    def _change(self, change: Callable[[Registrar], T], *, is_own: bool = False) -> Reply[T]:
+    def _change(self, change: Callable[[Registrar], T], reason: str = "", *, is_own: bool = False) -> Reply[T]:
         """Change people, who are those of the whole tenant; `is_own` for what concerns the actor alone."""
         desk = self._desk
         now = desk.service.shared.clock.now()
@@ -305,10 +319,11 @@ class FutureDirectory:
             tables, acting = self._check_tables(), [desk]
             if not is_own:
                 check_unbound(desk, "people")
+            entry = desk.changed(PERSON, "", "change", reason=reason)
 
             def work(parts: Parts) -> T:
                 with parts.people().changing(desk.tenant) as unit:
-                    return change(Registrar(unit, acting[-1].request.actor, now))
+                    return change(Registrar(unit, acting[-1].request.actor, now, told=entry))
 
             try:
                 return desk.operate(work, check=acting.append)
@@ -324,6 +339,20 @@ class FutureDirectory:
                 "or open the engine without `directory`, and they are kept in its database"
             )
         return self._desk.directory
+
+
+def _shown(change: Change) -> DirectoryChange:
+    return DirectoryChange(
+        id=change.id,
+        principal=change.name,
+        action=change.action,
+        details=change.after,
+        before=change.before,
+        reason=change.reason,
+        actor=change.actor,
+        on_behalf_of=change.on_behalf_of,
+        at=change.at,
+    )
 
 
 def _held_up(reader: Reader, named: tuple[Asked, ...], lost: Stranded, after: HumanTask | None) -> Iterator[ListedTask]:

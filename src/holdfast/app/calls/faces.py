@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from holdfast.app.aside import made_aside
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.audit import FutureAudit
 from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.bodies import FutureBodies
 from holdfast.app.calls.chains import FutureChains
@@ -98,6 +99,8 @@ class FutureCalls:
     """API keys."""
     sessions: FutureSessions
     """Sessions of browsers."""
+    audit: FutureAudit
+    """Who changed what, for whom and why."""
     refusals: FutureRefusals
     """Requests that were refused because of who asked."""
     repeats: FutureRepeats
@@ -193,9 +196,12 @@ class FutureCalls:
         """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
         return FutureRun(self._desk, checked_instance(run), object)
 
-    def acting(self, actor: Actor | str) -> FutureCalls:
-        """The calls for the same tenant by another actor. One that is given by id alone has no rights."""
-        return FutureCalls(self._desk.acting_as(checked_actor(actor)))
+    def acting(self, actor: Actor | str, *, reason: str = "") -> FutureCalls:
+        """The calls for the same tenant by another actor. One that is given by id alone has no rights.
+
+        `reason` says why, for calls that are given no reason of their own.
+        """
+        return FutureCalls(self._desk.acting_as(checked_actor(actor), reason))
 
 
 class FutureEngineCalls(FutureCalls):
@@ -213,12 +219,13 @@ class FutureEngineCalls(FutureCalls):
         self.projections = FutureProjections(desk, projecting)
         self.admin = FutureAdmin(desk)
 
-    def acting(self, actor: Actor | str | RequestContext) -> FutureCalls:
+    def acting(self, actor: Actor | str | RequestContext, *, reason: str = "") -> FutureCalls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
 
-        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`.
+        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`. `reason` says why,
+        for calls that are given no reason of their own: the history and the audit keep it.
         """
-        return FutureCalls(self._desk.acting_as(actor))
+        return FutureCalls(self._desk.acting_as(actor, reason))
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> FutureCalls:
         """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""
@@ -249,6 +256,7 @@ _MAKERS: Final[Mapping[str, Callable[[Desk], object]]] = {
     "pauses": FuturePauses,
     "keys": FutureKeys,
     "sessions": FutureSessions,
+    "audit": FutureAudit,
     "refusals": FutureRefusals,
     "repeats": FutureRepeats,
     "schedules": FutureSchedules,

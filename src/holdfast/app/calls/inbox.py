@@ -12,10 +12,12 @@ from holdfast.app.operator_views import InboxMessage, inbox_message
 from holdfast.app.references import MessageLike, checked_message
 from holdfast.app.rights import check_reader, check_repairer
 from holdfast.errors import NotFoundError
+from holdfast.kernel.changes import Change
 from holdfast.runtime.mishaps import GivenUpError
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.work.failures import dead_message
 from holdfast.store.port import Parts
+from holdfast.store.shapes import StoredMessage
 
 
 class FutureInbox:
@@ -54,7 +56,7 @@ class FutureInbox:
             needs_roles=lambda found: any(mask_for(self._desk, DOCUMENTS, each.definition) for each in found),
         )
 
-    def bury(self, message: MessageLike) -> Reply[None]:
+    def bury(self, message: MessageLike, *, reason: str = "") -> Reply[None]:
         """Move a command that waits, for example because no code can read it, to the dead letters: it can be discarded or requeued there."""
 
         def move() -> None:
@@ -62,14 +64,21 @@ class FutureInbox:
             number = checked_message(message)
             now, partition = self._desk.service.shared.clock.now(), self._desk.request.partition
 
-            def bury(parts: Parts) -> bool:
+            def bury(parts: Parts) -> StoredMessage | None:
                 inbox = parts.inbox()
                 found = inbox.waiting(self._desk.tenant, partition=partition, after=number - 1, limit=1)
                 if not found or found[0].id != number:
-                    return False
-                return inbox.bury(found[0].claim, dead_message(found[0], error=GivenUpError(), now=now))
+                    return None
+                gone = inbox.bury(found[0].claim, dead_message(found[0], error=GivenUpError(), now=now))
+                return found[0] if gone else None
 
-            if not self._desk.operate(bury, check=check_repairer):
+            def told(message: StoredMessage | None) -> Change | None:
+                if message is None:
+                    return None
+                before = {"command": message.type, "definition": message.address.definition, "key": message.address.key}
+                return self._desk.changed("message", str(number), "bury", before=before, reason=reason)
+
+            if self._desk.record(told, bury, check=check_repairer) is None:
                 raise NotFoundError("message", number)
             self._desk.service.hint()  # Those behind it need not wait any more.
 

@@ -97,7 +97,7 @@ class FutureInstances:
 
         return self._desk.read(read)
 
-    def delete(self, instance: InstanceLike, *, force: bool = False) -> Reply[None]:
+    def delete(self, instance: InstanceLike, *, force: bool = False, reason: str = "") -> Reply[None]:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
         It takes the capability `execution:repair`.
@@ -105,17 +105,22 @@ class FutureInstances:
         projection has not read its events. `force` deletes it with all that. A run that a saga or a document has called stays until that
         one has ended, also by force: a rollback may have it undone.
         """
-        return self._desk.act(lambda: deleted(self._desk, checked_instance(instance), force=force))
+        return self._desk.act(lambda: deleted(self._desk, checked_instance(instance), force=force, reason=reason))
 
 
-def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
+def deleted(desk: Desk, identity: InstanceId, *, force: bool, reason: str = "") -> None:
     """Delete an instance that has ended, unless it is needed."""
     check_repairer(desk)
-    if desk.request.partition and not desk.reader.headers([identity]):
+    found = next(iter(desk.reader.headers([identity])), None)
+    if desk.request.partition and found is None:
         raise NotFoundError("finished instance", identity)
+    before = {} if found is None else {"definition": found.definition, "key": found.key, "status": found.status}
+    change = desk.changed("instance", str(identity), "delete", before=before, reason=reason)
     try:
-        is_gone = desk.keep(
-            lambda keeper: keeper.delete(identity, tenant=desk.tenant, force=force), check=check_repairer
+        is_gone = desk.record(
+            change,
+            lambda parts: parts.keeper().delete(identity, tenant=desk.tenant, force=force),
+            check=check_repairer,
         )
     except NeededError as error:
         raise ConflictError(_needed(identity, error.remains)) from error

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Literal
 
 from holdfast.app.access_views import ApiKey, NewApiKey, api_key
-from holdfast.app.desk import Desk, checked_instant, checked_key, checked_limit, checked_person, checked_text
+from holdfast.app.desk import Desk, checked_instant, checked_key, checked_limit, checked_person, checked_text, told_at
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
@@ -51,6 +51,7 @@ class FutureKeys:
         capabilities: Collection[str] = (),
         partition: str = "",
         expires_at: datetime | None = None,
+        reason: str = "",
     ) -> Reply[NewApiKey]:
         """Make a key for whoever acts as `actor`, with these roles and capabilities and no others.
 
@@ -89,7 +90,18 @@ class FutureKeys:
                 revoked_at=None,
                 revoked_by="",
             )
-            self._desk.operate(lambda parts: parts.access().add_key(stored), check=check)
+            shown = api_key(stored)
+            given: dict[str, object] = {
+                "name": stored.name,
+                "actor": bearer,
+                "kind": stored.kind,
+                "roles": list(shown.roles),
+                "capabilities": list(shown.capabilities),
+                "partition": where,
+                "expires_at": told_at(stored.expires_at),
+            }
+            change = self._desk.changed("key", identity, "create", after=given, reason=reason)
+            self._desk.record(change, lambda parts: parts.access().add_key(stored), check=check)
             return NewApiKey(key=api_key(stored), secret=f"{_PREFIX}_{identity}_{secret}")
 
         return self._desk.consult(write)
@@ -114,16 +126,21 @@ class FutureKeys:
 
         return self._desk.read(read)
 
-    def revoke(self, key: str | ApiKey) -> Reply[ApiKey]:
+    def revoke(self, key: str | ApiKey, *, reason: str = "") -> Reply[ApiKey]:
         """End a key, at once and for good; one that was revoked stays as it is."""
         service = self._desk.service
         now = service.shared.clock.now()
 
         def write() -> ApiKey:
             maker = _manager(self._desk)
-            identity = self._known(_id_of(key)).id
-            tenant = self._desk.tenant
-            self._desk.operate(
+            known = self._known(_id_of(key))
+            identity, tenant = known.id, self._desk.tenant
+            if known.revoked_at is not None:
+                return api_key(known)
+            before, after = {"revoked_at": None}, {"revoked_at": told_at(now)}
+            change = self._desk.changed("key", identity, "revoke", before=before, after=after, reason=reason)
+            self._desk.record(
+                change,
                 lambda parts: parts.access().revoke(tenant, identity, by=maker.id, at=now),
                 may_repeat=True,
                 check=_check_manager,

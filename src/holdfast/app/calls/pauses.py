@@ -6,7 +6,7 @@ import builtins
 from datetime import datetime, timedelta
 
 from holdfast.app.calls.deciders import AnyKind
-from holdfast.app.desk import Desk, checked_before, checked_key, checked_limit, checked_tenant, checked_text
+from holdfast.app.desk import Desk, checked_before, checked_key, checked_limit, checked_tenant, checked_text, told_at
 from holdfast.app.operator_views import PauseInfo
 from holdfast.app.paused import Paused, check_known, named, permitted
 from holdfast.app.references import DefinitionLike, PauseLike, checked_pause
@@ -16,6 +16,7 @@ from holdfast.errors import ConflictError, PayloadError, RejectedError
 from holdfast.kernel.records import PauseClock
 from holdfast.runtime.replies import Reply
 from holdfast.store.pauses import ALL_TENANTS, Pause, Scope
+from holdfast.store.port import Parts
 
 
 class FuturePauses:
@@ -61,8 +62,20 @@ class FuturePauses:
                 paused_at=now,
                 until=_checked_end(until, now),
             )
-            stands = self._desk.operate(
-                lambda parts: parts.pauses().begin(asked),
+            told = {"clock": asked.clock, "until": told_at(asked.until)}
+            change = self._desk.changed("pause", str(scope), "pause", after=told, reason=reason, tenant=scope.tenant)
+
+            def begun(parts: Parts) -> tuple[set[int], Pause]:
+                pauses = parts.pauses()
+                return {each.id for each in pauses.standing()}, pauses.begin(asked)
+
+            def is_new(known: set[int], made: Pause) -> bool:
+                # Another process may have begun one since the first look.
+                return made.id not in known and _is_same(made, asked, until) and made.paused_at == now
+
+            _, stands = self._desk.record(
+                lambda done: change if is_new(*done) else None,
+                begun,
                 may_repeat=True,
                 check=lambda desk: permitted(desk.request, "pause", tenant),
             )
@@ -102,7 +115,12 @@ class FuturePauses:
             pauses = self._paused().standing()
             stands = next((each for each in pauses if each.scope == scope and number in {None, each.id}), None)
             now = service.shared.clock.now()
-            if stands is None or not self._desk.operate(
+            before, after = {"ended_at": None}, {"ended_at": told_at(now)}
+            change = self._desk.changed(
+                "pause", str(scope), "resume", before=before, after=after, reason=why, tenant=scope.tenant
+            )
+            if stands is None or not self._desk.record(
+                change,
                 lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at)),
                 check=lambda desk: permitted(desk.request, "resume", scope.tenant),
             ):

@@ -6,9 +6,11 @@ import builtins
 
 from holdfast.app.desk import Desk, checked_key
 from holdfast.app.operator_views import ProjectionInfo, shown
+from holdfast.app.sequels import followed
 from holdfast.errors import ConflictError, NotFoundError
 from holdfast.runtime.loops.projections import Projecting
 from holdfast.runtime.replies import Reply
+from holdfast.store.shapes import SHARED_TENANT
 
 _MOST_LAG = 10_000
 """Events that a projection has not read are counted up to here."""
@@ -35,7 +37,13 @@ class FutureProjections:
         """Have a projection forget everything and read all events again; the answer is there when it has forgotten."""
         is_inherited = self._desk.service.is_inherited
         begun = None if is_inherited else self._projecting.rebuild_in_turn(projection)
-        return begun or self._desk.read(lambda: self._projecting.rebuild(projection))
+        begun = begun or self._desk.read(lambda: self._projecting.rebuild(projection))
+        change = self._desk.changed("projection", projection, "rebuild", tenant=SHARED_TENANT)
+
+        def told(_done: None) -> Reply[None]:
+            return self._desk.read(lambda: self._desk.record(change, lambda _parts: None))
+
+        return followed(begun, told, self._desk.reply())
 
     def drop(self, projection: str) -> Reply[None]:
         """Forget how far a projection has read that no process feeds any more: finished instances are not kept for it. Its tables stay."""
@@ -44,7 +52,8 @@ class FutureProjections:
             checked_key(projection, "projection")
             if projection in self._projecting.names():
                 raise ConflictError(f"this process feeds the projection {projection!r}: drop it once no process does")
-            if not self._desk.operate(lambda parts: parts.feed().drop(projection)):
+            change = self._desk.changed("projection", projection, "drop", tenant=SHARED_TENANT)
+            if not self._desk.record(change, lambda parts: parts.feed().drop(projection)):
                 raise NotFoundError("projection", projection)
 
         return self._desk.act(drop)

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from holdfast.app import workflow_views as views
+from holdfast.app.acts import AuditEntry, audit_of, last_act
 from holdfast.app.calls.instances import deleted
 from holdfast.app.desk import (
     Desk,
@@ -17,6 +18,7 @@ from holdfast.app.desk import (
     checked_at,
     checked_flag,
     checked_key,
+    checked_limit,
     checked_span,
     checked_text,
     failed,
@@ -140,6 +142,18 @@ class FutureRun(Handle, Generic[R]):
             return teller.page(reader, header.id, after=start, limit=most)
 
         return self._look_masked(read)
+
+    def audit(self, *, after: AuditEntry | int = 0, limit: int = 100) -> Reply[list[AuditEntry]]:
+        """List what callers did to the run, in order, one entry for each act. Give the last entry as `after` for the next page.
+
+        An entry says who acted, on whose behalf, why, and the values before and after. What the engine did by itself is in the history.
+        """
+
+        def read(reader: Reader) -> list[AuditEntry]:
+            last, most = last_act(after), checked_limit(limit)
+            return audit_of(self._desk, reader, workflow_row(reader, self.id).id, after=last, limit=most)
+
+        return self._look(read)
 
     def tasks(self) -> Reply[list[HumanTask]]:
         """The questions of the run to people, answered ones included."""
@@ -400,9 +414,9 @@ class FutureRun(Handle, Generic[R]):
 
     # -- its end
 
-    def delete(self, *, force: bool = False) -> Reply[None]:
+    def delete(self, *, force: bool = False, reason: str = "") -> Reply[None]:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
-        return self._desk.read(lambda: deleted(self._desk, self.id, force=force))
+        return self._desk.read(lambda: deleted(self._desk, self.id, force=force, reason=reason))
 
     # -- how
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from holdfast.app.access_views import NewSession, Session, session_of
 from holdfast.app.calls.keys import MANAGE_KEYS
-from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text
+from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, told_at
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.runtime.replies import Reply
@@ -103,9 +103,17 @@ class FutureSessions:
         def write() -> Session:
             identity = session.id if isinstance(session, Session) else checked_key(session, "id of a session")
             known = self._known(identity)
-            is_own = known.actor == self._desk.request.actor.id  # Whoever leaves needs no right to do so.
-            operate = service.operate if is_own else self._desk.operate
-            operate(lambda parts: parts.access().end_session(known.tenant, identity, at=now), may_repeat=True)
+            if known.ended_at is not None:
+                return session_of(known)
+            before, after = {"ended_at": None}, {"ended_at": told_at(now), "actor": known.actor}
+            change = self._desk.changed("session", identity, "end", before=before, after=after)
+            self._desk.record(
+                change,
+                lambda parts: parts.access().end_session(known.tenant, identity, at=now),
+                may_repeat=True,
+                # Whoever leaves needs no right to do so.
+                needs_right=known.actor != self._desk.request.actor.id,
+            )
             return session_of(self._known(identity))
 
         return self._desk.act(write)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
+from holdfast.app.acts import AuditEntry
 from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus
 from holdfast.app.blueprint_views import (
     BodyCheck,
@@ -23,6 +24,7 @@ from holdfast.app.blueprint_views import (
     WorkflowSuspension,
 )
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.audit import FutureAudit
 from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.bodies import BodyLike, FutureBodies
 from holdfast.app.calls.chains import FutureChains
@@ -111,6 +113,7 @@ from holdfast.authoring.document import Contract, ContractChange, Difference, Sc
 from holdfast.authoring.rehearsal import DryRun
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.changes import Change
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from holdfast.kernel.records import DeadLetterSource, PauseClock, ResumeTrigger
@@ -152,6 +155,13 @@ class AsyncRun(Handle, Generic[R]):
         Nothing is folded, and an event that this code does not know is shown with its plain data.
         """
         return await self._futures.history(after=after, limit=limit)
+
+    async def audit(self, *, after: AuditEntry | int = 0, limit: int = 100) -> list[AuditEntry]:
+        """List what callers did to the run, in order, one entry for each act. Give the last entry as `after` for the next page.
+
+        An entry says who acted, on whose behalf, why, and the values before and after. What the engine did by itself is in the history.
+        """
+        return await self._futures.audit(after=after, limit=limit)
 
     async def tasks(self) -> list[HumanTask]:
         """The questions of the run to people, answered ones included."""
@@ -311,9 +321,9 @@ class AsyncRun(Handle, Generic[R]):
         """
         return AsyncRun(await self._futures.fork(at, reason=reason, data=data, key=key))
 
-    async def delete(self, *, force: bool = False) -> None:
+    async def delete(self, *, force: bool = False, reason: str = "") -> None:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
-        await self._futures.delete(force=force)
+        await self._futures.delete(force=force, reason=reason)
 
 
 class AsyncRuns:
@@ -1270,27 +1280,33 @@ class AsyncDirectory:
         """Everybody, by id; give the last one as `after` for the next page."""
         return await self._futures.list(after=after, limit=limit)
 
-    async def deactivate(self, person: str) -> None:
+    async def deactivate(self, person: str, *, reason: str = "") -> None:
         """From now on somebody can neither decide nor be asked. What they did stays, and delegations of theirs hold."""
-        await self._futures.deactivate(person)
+        await self._futures.deactivate(person, reason=reason)
 
-    async def activate(self, person: str) -> None:
+    async def activate(self, person: str, *, reason: str = "") -> None:
         """Somebody can decide and be asked again."""
-        await self._futures.activate(person)
+        await self._futures.activate(person, reason=reason)
 
     async def set_manager(self, person: str, manager: str) -> None:
         """Say whom somebody reports to; nobody if it is empty. RejectedError if that would be a circle."""
         await self._futures.set_manager(person, manager)
 
     async def grant(
-        self, person: str, role: str, *, begins_at: datetime | None = None, ends_at: datetime | None = None
+        self,
+        person: str,
+        role: str,
+        *,
+        begins_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        reason: str = "",
     ) -> None:
         """Give somebody a role, from now on unless it says when. To give it again changes nothing."""
-        await self._futures.grant(person, role, begins_at=begins_at, ends_at=ends_at)
+        await self._futures.grant(person, role, begins_at=begins_at, ends_at=ends_at, reason=reason)
 
-    async def revoke(self, person: str, role: str) -> bool:
+    async def revoke(self, person: str, role: str, *, reason: str = "") -> bool:
         """Take a role from somebody, at once; False if they did not have it."""
-        return await self._futures.revoke(person, role)
+        return await self._futures.revoke(person, role, reason=reason)
 
     async def delegate(
         self,
@@ -1368,7 +1384,7 @@ class AsyncChains:
         self._futures = futures
 
     async def publish(
-        self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = ""
+        self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = "", reason: str = ""
     ) -> Chain:
         """Publish a chain, as the version behind the newest one; if that one says the same, it stays the newest.
 
@@ -1376,7 +1392,7 @@ class AsyncChains:
         Questions take the newest version when they are asked, and keep it. RejectedError for a chain without stages, or one whose
         stage asks nobody.
         """
-        return await self._futures.publish(name, stages, description=description)
+        return await self._futures.publish(name, stages, description=description, reason=reason)
 
     async def get(self, name: str, version: int = 0) -> Chain:
         """One version of a chain, the newest if none is given."""
@@ -1545,17 +1561,17 @@ class AsyncDeadLetters:
         """One dead letter."""
         return await self._futures.get(letter)
 
-    async def requeue(self, letter: LetterLike, input: object = None) -> None:
+    async def requeue(self, letter: LetterLike, input: object = None, *, reason: str = "") -> None:
         """Put what gave up back to work, with its attempts reset. A step may be given another input to work on, also as JSON."""
-        await self._futures.requeue(letter, input)
+        await self._futures.requeue(letter, input, reason=reason)
 
-    async def retry_compensation(self, letter: LetterLike) -> None:
+    async def retry_compensation(self, letter: LetterLike, *, reason: str = "") -> None:
         """Try again to undo a step that could not be undone, and go on with the rollback from there."""
-        await self._futures.retry_compensation(letter)
+        await self._futures.retry_compensation(letter, reason=reason)
 
-    async def discard(self, letter: LetterLike) -> None:
+    async def discard(self, letter: LetterLike, *, reason: str = "") -> None:
         """Forget a dead letter. That of a step goes with its workflow: requeue it, or cancel or abort the workflow."""
-        await self._futures.discard(letter)
+        await self._futures.discard(letter, reason=reason)
 
 
 class AsyncDefinitions:
@@ -1564,26 +1580,30 @@ class AsyncDefinitions:
     def __init__(self, futures: FutureDefinitions) -> None:
         self._futures = futures
 
-    async def publish(self, definition: Mapping[str, object] | str | bytes | Definition) -> DefinitionInfo:
+    async def publish(
+        self, definition: Mapping[str, object] | str | bytes | Definition, *, reason: str = ""
+    ) -> DefinitionInfo:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `data` gives.
 
         It is checked like one that was built; its handlers are registered with `engine.handle`. What the engine itself publishes all
         tenants share; what is published on behalf of a request (`acting`, `as_tenant`) belongs to the tenant of that alone, and stands
         before a shared one of its name.
         """
-        return await self._futures.publish(definition)
+        return await self._futures.publish(definition, reason=reason)
 
     async def validate(self, definition: Mapping[str, object] | str | bytes) -> DefinitionCheck:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return await self._futures.validate(definition)
 
-    async def publish_file(self, text: str | bytes, *, name: str = "the file", check: bool = False) -> FilePublication:
+    async def publish_file(
+        self, text: str | bytes, *, name: str = "the file", check: bool = False, reason: str = ""
+    ) -> FilePublication:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
 
         With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
         with another content under a name and version that are published.
         """
-        return await self._futures.publish_file(text, name=name, check=check)
+        return await self._futures.publish_file(text, name=name, check=check, reason=reason)
 
     async def validate_file(self, text: str | bytes, *, name: str = "the file") -> FileCheck:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
@@ -1607,9 +1627,9 @@ class AsyncDefinitions:
         """
         await self._futures.archive(definition, version, reason=reason)
 
-    async def restore(self, definition: DefinitionLike, version: str | int) -> None:
+    async def restore(self, definition: DefinitionLike, version: str | int, *, reason: str = "") -> None:
         """Take a version that was archived into use again."""
-        await self._futures.restore(definition, version)
+        await self._futures.restore(definition, version, reason=reason)
 
     async def archived(self) -> builtins.list[ArchivedDefinition]:
         """The versions that are out of use, by name, each oldest first."""
@@ -1795,7 +1815,7 @@ class AsyncInstances:
         """
         return await self._futures.sent(keys)
 
-    async def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
+    async def delete(self, instance: InstanceLike, *, force: bool = False, reason: str = "") -> None:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
         It takes the capability `execution:repair`.
@@ -1803,7 +1823,7 @@ class AsyncInstances:
         projection has not read its events. `force` deletes it with all that. A run that a saga or a document has called stays until that
         one has ended, also by force: a rollback may have it undone.
         """
-        await self._futures.delete(instance, force=force)
+        await self._futures.delete(instance, force=force, reason=reason)
 
 
 class AsyncInvariants:
@@ -1908,9 +1928,9 @@ class AsyncInbox:
         """Commands that were accepted and wait, in order; give the last id as `after` for the next page. `type` is the name of a command."""
         return await self._futures.list(definition=definition, type=type, after=after, limit=limit)
 
-    async def bury(self, message: MessageLike) -> None:
+    async def bury(self, message: MessageLike, *, reason: str = "") -> None:
         """Move a command that waits, for example because no code can read it, to the dead letters: it can be discarded or requeued there."""
-        await self._futures.bury(message)
+        await self._futures.bury(message, reason=reason)
 
 
 class AsyncPauses:
@@ -1997,6 +2017,7 @@ class AsyncKeys:
         capabilities: Collection[str] = (),
         partition: str = "",
         expires_at: datetime | None = None,
+        reason: str = "",
     ) -> NewApiKey:
         """Make a key for whoever acts as `actor`, with these roles and capabilities and no others.
 
@@ -2011,6 +2032,7 @@ class AsyncKeys:
             capabilities=capabilities,
             partition=partition,
             expires_at=expires_at,
+            reason=reason,
         )
 
     async def list(self, *, after: str | ApiKey = "", limit: int = 100) -> builtins.list[ApiKey]:
@@ -2021,9 +2043,9 @@ class AsyncKeys:
         """One key."""
         return await self._futures.get(key)
 
-    async def revoke(self, key: str | ApiKey) -> ApiKey:
+    async def revoke(self, key: str | ApiKey, *, reason: str = "") -> ApiKey:
         """End a key, at once and for good; one that was revoked stays as it is."""
-        return await self._futures.revoke(key)
+        return await self._futures.revoke(key, reason=reason)
 
 
 class AsyncSessions:
@@ -2047,6 +2069,41 @@ class AsyncSessions:
     async def end(self, session: str | Session) -> Session:
         """End a session, at once and for good; one that has ended stays as it is."""
         return await self._futures.end(session)
+
+
+class AsyncAudit:
+    """The audit of a tenant. Reading it takes the capability `audit:read`."""
+
+    def __init__(self, futures: FutureAudit) -> None:
+        self._futures = futures
+
+    async def changes(
+        self,
+        *,
+        subject: str = "",
+        name: str = "",
+        actor: str = "",
+        is_shared: bool = False,
+        before: Change | int | None = None,
+        limit: int = 100,
+    ) -> builtins.list[Change]:
+        """List changes of people, definitions, keys, rules and pauses, newest first. Give the last one as `before` for the next page.
+
+        `subject` is one kind of thing, such as `person` or `key`, `name` one of them, `actor` who changed it. `is_shared` lists what
+        concerns all tenants; only the engine itself may read that.
+        """
+        return await self._futures.changes(
+            subject=subject, name=name, actor=actor, is_shared=is_shared, before=before, limit=limit
+        )
+
+    async def of(
+        self, instance: InstanceLike, *, after: AuditEntry | int = 0, limit: int = 100
+    ) -> builtins.list[AuditEntry]:
+        """List what callers did to an instance, in order: a run, a document, a schedule or a batch. Give the last entry as `after` for the next page.
+
+        What the engine did by itself is in the history.
+        """
+        return await self._futures.of(instance, after=after, limit=limit)
 
 
 class AsyncRefusals:
@@ -2415,6 +2472,8 @@ class AsyncCalls:
     """API keys."""
     sessions: AsyncSessions
     """Sessions of browsers."""
+    audit: AsyncAudit
+    """Who changed what, for whom and why."""
     refusals: AsyncRefusals
     """Requests that were refused because of who asked."""
     repeats: AsyncRepeats
@@ -2457,6 +2516,7 @@ class AsyncCalls:
                 "pauses": AsyncPauses,
                 "keys": AsyncKeys,
                 "sessions": AsyncSessions,
+                "audit": AsyncAudit,
                 "refusals": AsyncRefusals,
                 "repeats": AsyncRepeats,
                 "schedules": AsyncSchedules,
@@ -2538,9 +2598,12 @@ class AsyncCalls:
         """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
         return AsyncRun(self._futures.run(run))
 
-    def acting(self, actor: Actor | str) -> AsyncCalls:
-        """The calls for the same tenant by another actor. One that is given by id alone has no rights."""
-        return AsyncCalls(self._futures.acting(actor))
+    def acting(self, actor: Actor | str, *, reason: str = "") -> AsyncCalls:
+        """The calls for the same tenant by another actor. One that is given by id alone has no rights.
+
+        `reason` says why, for calls that are given no reason of their own.
+        """
+        return AsyncCalls(self._futures.acting(actor, reason=reason))
 
 
 class AsyncEngineCalls(AsyncCalls):
@@ -2565,12 +2628,13 @@ class AsyncEngineCalls(AsyncCalls):
                 return super().__getattr__(name)
             return subject(self, name, makers, lambda: getattr(self._futures, name))
 
-    def acting(self, actor: Actor | str | RequestContext) -> AsyncCalls:
+    def acting(self, actor: Actor | str | RequestContext, *, reason: str = "") -> AsyncCalls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
 
-        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`.
+        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`. `reason` says why,
+        for calls that are given no reason of their own: the history and the audit keep it.
         """
-        return AsyncCalls(self._futures.acting(actor))
+        return AsyncCalls(self._futures.acting(actor, reason=reason))
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> AsyncCalls:
         """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.access_views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
+from holdfast.app.acts import AuditEntry
 from holdfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus
 from holdfast.app.blueprint_views import (
     BodyCheck,
@@ -23,6 +24,7 @@ from holdfast.app.blueprint_views import (
     WorkflowSuspension,
 )
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.audit import FutureAudit
 from holdfast.app.calls.batches import FutureBatches
 from holdfast.app.calls.bodies import BodyLike, FutureBodies
 from holdfast.app.calls.chains import FutureChains
@@ -111,6 +113,7 @@ from holdfast.authoring.document import Contract, ContractChange, Difference, Sc
 from holdfast.authoring.rehearsal import DryRun
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.changes import Change
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from holdfast.kernel.records import DeadLetterSource, PauseClock, ResumeTrigger
@@ -152,6 +155,13 @@ class Run(Handle, Generic[R]):
         Nothing is folded, and an event that this code does not know is shown with its plain data.
         """
         return self._futures.history(after=after, limit=limit).result()
+
+    def audit(self, *, after: AuditEntry | int = 0, limit: int = 100) -> list[AuditEntry]:
+        """List what callers did to the run, in order, one entry for each act. Give the last entry as `after` for the next page.
+
+        An entry says who acted, on whose behalf, why, and the values before and after. What the engine did by itself is in the history.
+        """
+        return self._futures.audit(after=after, limit=limit).result()
 
     def tasks(self) -> list[HumanTask]:
         """The questions of the run to people, answered ones included."""
@@ -311,9 +321,9 @@ class Run(Handle, Generic[R]):
         """
         return Run(self._futures.fork(at, reason=reason, data=data, key=key).result())
 
-    def delete(self, *, force: bool = False) -> None:
+    def delete(self, *, force: bool = False, reason: str = "") -> None:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
-        self._futures.delete(force=force).result()
+        self._futures.delete(force=force, reason=reason).result()
 
 
 class Runs:
@@ -1266,27 +1276,33 @@ class Directory:
         """Everybody, by id; give the last one as `after` for the next page."""
         return self._futures.list(after=after, limit=limit).result()
 
-    def deactivate(self, person: str) -> None:
+    def deactivate(self, person: str, *, reason: str = "") -> None:
         """From now on somebody can neither decide nor be asked. What they did stays, and delegations of theirs hold."""
-        self._futures.deactivate(person).result()
+        self._futures.deactivate(person, reason=reason).result()
 
-    def activate(self, person: str) -> None:
+    def activate(self, person: str, *, reason: str = "") -> None:
         """Somebody can decide and be asked again."""
-        self._futures.activate(person).result()
+        self._futures.activate(person, reason=reason).result()
 
     def set_manager(self, person: str, manager: str) -> None:
         """Say whom somebody reports to; nobody if it is empty. RejectedError if that would be a circle."""
         self._futures.set_manager(person, manager).result()
 
     def grant(
-        self, person: str, role: str, *, begins_at: datetime | None = None, ends_at: datetime | None = None
+        self,
+        person: str,
+        role: str,
+        *,
+        begins_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        reason: str = "",
     ) -> None:
         """Give somebody a role, from now on unless it says when. To give it again changes nothing."""
-        self._futures.grant(person, role, begins_at=begins_at, ends_at=ends_at).result()
+        self._futures.grant(person, role, begins_at=begins_at, ends_at=ends_at, reason=reason).result()
 
-    def revoke(self, person: str, role: str) -> bool:
+    def revoke(self, person: str, role: str, *, reason: str = "") -> bool:
         """Take a role from somebody, at once; False if they did not have it."""
-        return self._futures.revoke(person, role).result()
+        return self._futures.revoke(person, role, reason=reason).result()
 
     def delegate(
         self,
@@ -1361,14 +1377,16 @@ class Chains:
     def __init__(self, futures: FutureChains) -> None:
         self._futures = futures
 
-    def publish(self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = "") -> Chain:
+    def publish(
+        self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = "", reason: str = ""
+    ) -> Chain:
         """Publish a chain, as the version behind the newest one; if that one says the same, it stays the newest.
 
         A stage is a Stage, or a mapping such as `{"asks": ["manager"]}` or `{"asks": ["role:finance"], "agree": "n", "least": 2}`.
         Questions take the newest version when they are asked, and keep it. RejectedError for a chain without stages, or one whose
         stage asks nobody.
         """
-        return self._futures.publish(name, stages, description=description).result()
+        return self._futures.publish(name, stages, description=description, reason=reason).result()
 
     def get(self, name: str, version: int = 0) -> Chain:
         """One version of a chain, the newest if none is given."""
@@ -1537,17 +1555,17 @@ class DeadLetters:
         """One dead letter."""
         return self._futures.get(letter).result()
 
-    def requeue(self, letter: LetterLike, input: object = None) -> None:
+    def requeue(self, letter: LetterLike, input: object = None, *, reason: str = "") -> None:
         """Put what gave up back to work, with its attempts reset. A step may be given another input to work on, also as JSON."""
-        self._futures.requeue(letter, input).result()
+        self._futures.requeue(letter, input, reason=reason).result()
 
-    def retry_compensation(self, letter: LetterLike) -> None:
+    def retry_compensation(self, letter: LetterLike, *, reason: str = "") -> None:
         """Try again to undo a step that could not be undone, and go on with the rollback from there."""
-        self._futures.retry_compensation(letter).result()
+        self._futures.retry_compensation(letter, reason=reason).result()
 
-    def discard(self, letter: LetterLike) -> None:
+    def discard(self, letter: LetterLike, *, reason: str = "") -> None:
         """Forget a dead letter. That of a step goes with its workflow: requeue it, or cancel or abort the workflow."""
-        self._futures.discard(letter).result()
+        self._futures.discard(letter, reason=reason).result()
 
 
 class Definitions:
@@ -1556,26 +1574,30 @@ class Definitions:
     def __init__(self, futures: FutureDefinitions) -> None:
         self._futures = futures
 
-    def publish(self, definition: Mapping[str, object] | str | bytes | Definition) -> DefinitionInfo:
+    def publish(
+        self, definition: Mapping[str, object] | str | bytes | Definition, *, reason: str = ""
+    ) -> DefinitionInfo:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `data` gives.
 
         It is checked like one that was built; its handlers are registered with `engine.handle`. What the engine itself publishes all
         tenants share; what is published on behalf of a request (`acting`, `as_tenant`) belongs to the tenant of that alone, and stands
         before a shared one of its name.
         """
-        return self._futures.publish(definition).result()
+        return self._futures.publish(definition, reason=reason).result()
 
     def validate(self, definition: Mapping[str, object] | str | bytes) -> DefinitionCheck:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return self._futures.validate(definition).result()
 
-    def publish_file(self, text: str | bytes, *, name: str = "the file", check: bool = False) -> FilePublication:
+    def publish_file(
+        self, text: str | bytes, *, name: str = "the file", check: bool = False, reason: str = ""
+    ) -> FilePublication:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
 
         With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
         with another content under a name and version that are published.
         """
-        return self._futures.publish_file(text, name=name, check=check).result()
+        return self._futures.publish_file(text, name=name, check=check, reason=reason).result()
 
     def validate_file(self, text: str | bytes, *, name: str = "the file") -> FileCheck:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
@@ -1599,9 +1621,9 @@ class Definitions:
         """
         self._futures.archive(definition, version, reason=reason).result()
 
-    def restore(self, definition: DefinitionLike, version: str | int) -> None:
+    def restore(self, definition: DefinitionLike, version: str | int, *, reason: str = "") -> None:
         """Take a version that was archived into use again."""
-        self._futures.restore(definition, version).result()
+        self._futures.restore(definition, version, reason=reason).result()
 
     def archived(self) -> builtins.list[ArchivedDefinition]:
         """The versions that are out of use, by name, each oldest first."""
@@ -1787,7 +1809,7 @@ class Instances:
         """
         return self._futures.sent(keys).result()
 
-    def delete(self, instance: InstanceLike, *, force: bool = False) -> None:
+    def delete(self, instance: InstanceLike, *, force: bool = False, reason: str = "") -> None:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
 
         It takes the capability `execution:repair`.
@@ -1795,7 +1817,7 @@ class Instances:
         projection has not read its events. `force` deletes it with all that. A run that a saga or a document has called stays until that
         one has ended, also by force: a rollback may have it undone.
         """
-        self._futures.delete(instance, force=force).result()
+        self._futures.delete(instance, force=force, reason=reason).result()
 
 
 class Invariants:
@@ -1900,9 +1922,9 @@ class Inbox:
         """Commands that were accepted and wait, in order; give the last id as `after` for the next page. `type` is the name of a command."""
         return self._futures.list(definition=definition, type=type, after=after, limit=limit).result()
 
-    def bury(self, message: MessageLike) -> None:
+    def bury(self, message: MessageLike, *, reason: str = "") -> None:
         """Move a command that waits, for example because no code can read it, to the dead letters: it can be discarded or requeued there."""
-        self._futures.bury(message).result()
+        self._futures.bury(message, reason=reason).result()
 
 
 class Pauses:
@@ -1989,6 +2011,7 @@ class Keys:
         capabilities: Collection[str] = (),
         partition: str = "",
         expires_at: datetime | None = None,
+        reason: str = "",
     ) -> NewApiKey:
         """Make a key for whoever acts as `actor`, with these roles and capabilities and no others.
 
@@ -2003,6 +2026,7 @@ class Keys:
             capabilities=capabilities,
             partition=partition,
             expires_at=expires_at,
+            reason=reason,
         ).result()
 
     def list(self, *, after: str | ApiKey = "", limit: int = 100) -> builtins.list[ApiKey]:
@@ -2013,9 +2037,9 @@ class Keys:
         """One key."""
         return self._futures.get(key).result()
 
-    def revoke(self, key: str | ApiKey) -> ApiKey:
+    def revoke(self, key: str | ApiKey, *, reason: str = "") -> ApiKey:
         """End a key, at once and for good; one that was revoked stays as it is."""
-        return self._futures.revoke(key).result()
+        return self._futures.revoke(key, reason=reason).result()
 
 
 class Sessions:
@@ -2039,6 +2063,39 @@ class Sessions:
     def end(self, session: str | Session) -> Session:
         """End a session, at once and for good; one that has ended stays as it is."""
         return self._futures.end(session).result()
+
+
+class Audit:
+    """The audit of a tenant. Reading it takes the capability `audit:read`."""
+
+    def __init__(self, futures: FutureAudit) -> None:
+        self._futures = futures
+
+    def changes(
+        self,
+        *,
+        subject: str = "",
+        name: str = "",
+        actor: str = "",
+        is_shared: bool = False,
+        before: Change | int | None = None,
+        limit: int = 100,
+    ) -> builtins.list[Change]:
+        """List changes of people, definitions, keys, rules and pauses, newest first. Give the last one as `before` for the next page.
+
+        `subject` is one kind of thing, such as `person` or `key`, `name` one of them, `actor` who changed it. `is_shared` lists what
+        concerns all tenants; only the engine itself may read that.
+        """
+        return self._futures.changes(
+            subject=subject, name=name, actor=actor, is_shared=is_shared, before=before, limit=limit
+        ).result()
+
+    def of(self, instance: InstanceLike, *, after: AuditEntry | int = 0, limit: int = 100) -> builtins.list[AuditEntry]:
+        """List what callers did to an instance, in order: a run, a document, a schedule or a batch. Give the last entry as `after` for the next page.
+
+        What the engine did by itself is in the history.
+        """
+        return self._futures.of(instance, after=after, limit=limit).result()
 
 
 class Refusals:
@@ -2403,6 +2460,8 @@ class Calls:
     """API keys."""
     sessions: Sessions
     """Sessions of browsers."""
+    audit: Audit
+    """Who changed what, for whom and why."""
     refusals: Refusals
     """Requests that were refused because of who asked."""
     repeats: Repeats
@@ -2449,6 +2508,7 @@ class Calls:
                 "pauses": Pauses,
                 "keys": Keys,
                 "sessions": Sessions,
+                "audit": Audit,
                 "refusals": Refusals,
                 "repeats": Repeats,
                 "schedules": Schedules,
@@ -2530,9 +2590,12 @@ class Calls:
         """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
         return Run(self.futures.run(run))
 
-    def acting(self, actor: Actor | str) -> Calls:
-        """The calls for the same tenant by another actor. One that is given by id alone has no rights."""
-        return Calls(self.futures.acting(actor))
+    def acting(self, actor: Actor | str, *, reason: str = "") -> Calls:
+        """The calls for the same tenant by another actor. One that is given by id alone has no rights.
+
+        `reason` says why, for calls that are given no reason of their own.
+        """
+        return Calls(self.futures.acting(actor, reason=reason))
 
 
 class EngineCalls(Calls):
@@ -2561,12 +2624,13 @@ class EngineCalls(Calls):
                 return super().__getattr__(name)
             return subject(self, name, makers, lambda: getattr(self.futures, name))
 
-    def acting(self, actor: Actor | str | RequestContext) -> Calls:
+    def acting(self, actor: Actor | str | RequestContext, *, reason: str = "") -> Calls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
 
-        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`.
+        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`. `reason` says why,
+        for calls that are given no reason of their own: the history and the audit keep it.
         """
-        return Calls(self.futures.acting(actor))
+        return Calls(self.futures.acting(actor, reason=reason))
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> Calls:
         """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""

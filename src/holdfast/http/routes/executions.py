@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.app.acts import AuditEntry
 from holdfast.app.past import PastState
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.reasons import Why
@@ -226,6 +227,12 @@ async def explain(call: Call[NoQuery, None]) -> Why:
     return await call.run.why()
 
 
+async def list_run_audit(call: Call[Paged, None]) -> Listing[AuditEntry]:
+    """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
+    size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
+    return cursors.listing(await call.run.audit(after=last, limit=size + 1), size, lambda each: each.sequence)
+
+
 async def list_run_tasks(call: Call[NoQuery, None]) -> list[HumanTask]:
     """The questions of a run to people, answered ones included."""
     return await call.run.tasks()
@@ -303,6 +310,7 @@ ROUTES: tuple[Route, ...] = (
     _RUN.get("/trace", get_trace, answer=list[Step]),
     _RUN.get("/history", list_history, answer=list[HistoryEntry], query=HistoryQuery),
     _RUN.get("/why", explain, answer=Why),
+    _RUN.get("/audit", list_run_audit, query=Paged, answer=Listing[AuditEntry]),
     _RUN.get("/tasks", list_run_tasks, answer=list[HumanTask]),
     _RUN.get("/diagram", draw_execution, answer=Drawing, query=DiagramQuery),
     _RUN.get("/verification", verify_execution, answer=Verification),

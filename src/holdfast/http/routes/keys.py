@@ -8,10 +8,12 @@ from typing import Literal
 import msgspec
 
 from holdfast.app.access_views import ApiKey, NewApiKey, RefusedRequest
+from holdfast.app.acts import AuditEntry
 from holdfast.http import cursors
 from holdfast.http.credentials import Identity
 from holdfast.http.cursors import Listing
 from holdfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from holdfast.kernel.changes import Change
 
 
 class NewKey(Given, frozen=True, kw_only=True):
@@ -39,6 +41,17 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     roles: list[str]
     capabilities: list[str]
     credential: str
+
+
+class AuditQuery(Paged, frozen=True, kw_only=True):
+    """Which changes are wanted."""
+
+    subject: str = ""
+    """One kind of thing: `person`, `definition`, `key`, `pause`, `charter`."""
+    name: str = ""
+    """One of them; needs `subject`."""
+    actor: str = ""
+    """Who changed it."""
 
 
 async def create_key(call: Call[NoQuery, NewKey]) -> Answer:
@@ -82,6 +95,22 @@ async def list_refusals(call: Call[Paged, None]) -> Listing[RefusedRequest]:
     return cursors.listing(found, size, lambda each: each.id)
 
 
+async def list_audit_changes(call: Call[AuditQuery, None]) -> Listing[Change]:
+    """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
+    asked, size, last = call.query, call.page(call.query.limit), cursors.counted(call.query.cursor)
+    found = await call.calls.audit.changes(
+        subject=asked.subject, name=asked.name, actor=asked.actor, before=last or None, limit=size + 1
+    )
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def list_acts(call: Call[Paged, None]) -> Listing[AuditEntry]:
+    """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
+    size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
+    found = await call.calls.audit.of(call.run_id, after=last, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.sequence)
+
+
 async def tell_me(call: Call[NoQuery, None]) -> Me:
     """Who the caller is, and what they may do."""
     return me(call.identity)
@@ -101,6 +130,7 @@ def me(who: Identity) -> Me:
     )
 
 
+_AUDIT = Subject("access", "/api/v1/audit", "audit:read", "tenant")
 _KEYS = Subject("access", "/api/v1/keys", "keys:manage", "own")
 
 ROUTES: tuple[Route, ...] = (
@@ -116,8 +146,8 @@ ROUTES: tuple[Route, ...] = (
     _KEYS.get("", list_keys, query=Paged, answer=Listing[ApiKey]),
     _KEYS.get("/{key}", get_key, answer=ApiKey),
     _KEYS.post("/{key}/revoke", revoke_key, answer=ApiKey),
-    Subject("access", "/api/v1/audit", "audit:read", "tenant").get(
-        "/refusals", list_refusals, query=Paged, answer=Listing[RefusedRequest]
-    ),
+    _AUDIT.get("/refusals", list_refusals, query=Paged, answer=Listing[RefusedRequest]),
+    _AUDIT.get("/changes", list_audit_changes, query=AuditQuery, answer=Listing[Change]),
+    _AUDIT.get("/instances/{id}", list_acts, reach="run", query=Paged, answer=Listing[AuditEntry]),
     Subject("access", "/api/v1", "", "own").get("/me", tell_me, answer=Me),
 )

@@ -42,7 +42,7 @@ _QUESTIONS = (c.AnswerStep, *TASK_COMMANDS)
 """What is done to questions."""
 _AFTER_END = (c.RetryCompensation, c.EndNotice, c.UndoWorkflow)
 """What may lead on from the end of a run."""
-_OPERATIONS = (
+OPERATIONS = (
     c.CancelWorkflow,
     c.AbortWorkflow,
     c.RequeueStep,
@@ -113,7 +113,7 @@ def _after_end(routes: GraphIndex, state: State, command: c.Command, moment: Mom
         return _late_end(Turn(routes, state, moment, kind_of), command)
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
-    return already_terminal(state.status) if isinstance(command, _OPERATIONS) else LATE
+    return already_terminal(state.status) if isinstance(command, OPERATIONS) else LATE
 
 
 def _unseen(state: State, moment: Moment) -> Rejection:

@@ -36,7 +36,8 @@ def cancel_branch(turn: Turn, command: CancelBranch, *, go_on: Callable[[Turn], 
         return refusal
     within = frozenset({name})
     steps = [step for step in unended(turn) if step.of is None and branch_of(step.token, within)]
-    turn.emit(BranchCancelled(token=name, actor=turn.moment.actor.id, reason=command.reason))
+    actor = turn.moment.actor
+    turn.emit(BranchCancelled(token=name, actor=actor.id, reason=command.reason, on_behalf_of=actor.on_behalf_of))
     gave_up = any(step.number in state.dead for step in steps)
     end_branches(turn, [name], error=f"{_CANCELLED}: {command.reason}")
     if gave_up and go_on is not None and not state.dead:

@@ -207,6 +207,8 @@ class RetryCompensation(_Command, frozen=True, kw_only=True):
 
     step: int
     """Number of the step that could not be undone."""
+    reason: str = ""
+    """Why, in the operator's words."""
 
 
 class EndChild(_Command, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Action, PolicyGate
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.acts import faced_by, is_noted, note
 from holdfast.machine.runs.admission import LATE, REPAIRS, refusal_of
 from holdfast.machine.runs.advancing import advance
 from holdfast.machine.runs.answers import is_within, too_large
@@ -95,9 +96,12 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     if refusal is not None:
         return refusal
     turn = Turn(routes, state, moment, kind_of)
+    before = faced_by(turn, command) if routes.documents is not None and is_noted(turn, command) else None
     answer = _TABLE[type(command)](turn, command)
     if answer is not None:
         return answer
+    if before is not None and turn.has_happened:
+        note(turn, command, before)
     turn.run()
     if state.rollback is not None:
         go_back(turn)

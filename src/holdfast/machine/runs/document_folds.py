@@ -304,6 +304,7 @@ AUDITED: frozenset[type[e.Event]] = frozenset(
         e.StepPaused,
         e.StepSkipped,
         e.BranchCancelled,
+        e.ActNoted,
     }
 )
 """What the audit of a document tells of."""

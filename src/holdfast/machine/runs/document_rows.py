@@ -241,9 +241,38 @@ def _told(view: View, event: e.Event) -> _Told:
         case e.DocumentRedacted():
             changes = {"fields": event.fields}
             return _Told("redact", event.by, event.on_behalf_of, event.reason, 0, "workflow", None, changes)
+        case _:
+            return _of_people(view, event)
+
+
+def _of_people(view: View, event: e.Event) -> _Told:
+    """What people did besides: decisions, and acts that are noted."""
+    match event:
+        case e.StepAnswered() if event.decisions:  # Each of those has a line of its own.
+            return _Told(f"conclude {event.outcome}", event.actor, event.on_behalf_of, event.reason, event.step)
         case e.StepAnswered() | e.TaskDecided():
             return _Told(
                 f"decide {event.outcome}", event.actor, event.on_behalf_of, event.comment, event.step, "workflow"
+            )
+        case e.DecisionWithdrawn():
+            return _Told(
+                f"withdraw {_node(view, event.step)}",
+                event.actor,
+                event.on_behalf_of,
+                event.reason,
+                event.step,
+                "workflow",
+            )
+        case e.ActNoted():
+            names = sorted({*event.before, *event.after})
+            return _Told(
+                f"{event.action} {event.at_node}".strip(),
+                event.actor,
+                event.on_behalf_of,
+                event.reason,
+                event.step,
+                "workflow",
+                changes={name: [event.before.get(name), event.after.get(name)] for name in names},
             )
         case _:
             return _of_way(view, event)
@@ -253,7 +282,8 @@ def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for 
     """What the workflow has done on its way."""
     match event:
         case e.BranchCancelled():
-            return _Told(f"cancel branch {event.token}", event.actor, why=event.reason, kind="workflow")
+            told, whom = f"cancel branch {event.token}", event.on_behalf_of
+            return _Told(told, event.actor, whom, event.reason, kind="workflow")
         case e.ApprovalsVoided():
             return _Told("void approvals", event.by, why=f"{event.why}: {', '.join(event.fields) or 'all'}")
         case e.RulesApplied():
@@ -261,8 +291,8 @@ def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for 
         case e.ApprovalsApplied():
             return _Told("apply approvals", why=event.transition)
         case e.WorkflowSwitched():
-            why = event.reason
-            return _Told(f"switch workflow {event.before} to {event.version}", event.by, why=why, kind="workflow")
+            what = f"switch workflow {event.before} to {event.version}"
+            return _Told(what, event.by, event.on_behalf_of, event.reason, kind="workflow")
         case e.ApprovalsKept():
             return _Told("keep approvals", why=f"steps {', '.join(map(str, event.steps))} of {event.slot}")
         case e.SlotRejected():
@@ -282,9 +312,9 @@ def _of_step(view: View, event: e.Event) -> _Told:
         e.StepFailed: "end",
         e.StepPaused: "fail",
         e.StepSkipped: "skip",
-        e.DecisionWithdrawn: "withdraw",
     }[type(event)]
-    return _Told(f"{word} {node}", why=outcome, step=number)
+    by, for_ = getattr(event, "by", ""), getattr(event, "on_behalf_of", "")
+    return _Told(f"{word} {node}", by, for_, why=outcome, step=number)
 
 
 def _node(view: View, number: int) -> str:

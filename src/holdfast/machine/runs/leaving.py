@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
+from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
 from holdfast.machine.graphs.kinds.join import ABORT, NONE
 from holdfast.machine.runs.answers import fits, is_within, judged, merged, overflow
@@ -40,44 +43,69 @@ May = Callable[[str], bool]
 # -- leaving a node
 
 
-def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None, *, may: May | None = None) -> None:
-    """An open step ended well: its token moves on."""
+def finish(
+    turn: Turn,
+    step: Step,
+    outcome: str = OK,
+    output: object = None,
+    *,
+    may: May | None = None,
+    by: Actor | None = None,
+) -> None:
+    """An open step ended well: its token moves on. `by` is the operator who completed it by hand."""
     token = turn.state.tokens[step.token]
     data = judged(turn.routes, token.data, step.node, output)
     edge, chosen = _choose(turn, token, step.node, outcome, data=data, answer=output, may=may)
-    to, by = chosen
-    turn.emit(StepCompleted(step=step.number, outcome=outcome, output=output, to=to, edge=by))
+    to, by_edge = chosen
+    turn.emit(_by_hand(StepCompleted(step=step.number, outcome=outcome, output=output, to=to, edge=by_edge), by))
     _take(turn, token, edge, node=step.node, outcome=outcome)
 
 
+def _by_hand(event: StepCompleted, by: Actor | None) -> StepCompleted:
+    return event if by is None else replace(event, by=by.id, on_behalf_of=by.on_behalf_of)
+
+
 def pass_through(
-    turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None, may: May | None = None
+    turn: Turn,
+    token: Token,
+    node: Node,
+    outcome: str = OK,
+    *,
+    output: object = None,
+    may: May | None = None,
+    by: Actor | None = None,
 ) -> None:
     """A node that takes no time is done: the token moves on."""
     data = merged(turn.routes, token.data, node.id, output)
     edge, chosen = _choose(turn, token, node.id, outcome, data=data, answer=output, may=may)
-    complete_at_once(turn, token, node, outcome, output=output, chosen=chosen)
+    complete_at_once(turn, token, node, outcome, output=output, chosen=chosen, by=by)
     _take(turn, token, edge, node=node.id, outcome=outcome)
 
 
 def complete_at_once(
-    turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None, chosen: Chosen = NO_CHOICE
+    turn: Turn,
+    token: Token,
+    node: Node,
+    outcome: str = OK,
+    *,
+    output: object = None,
+    chosen: Chosen = NO_CHOICE,
+    by: Actor | None = None,
 ) -> int:
     """A node that takes no time is done, and its token does not move on by itself; the number of the step."""
-    number, (to, by) = turn.next_step, chosen
-    turn.emit(
-        StepCompleted(
-            step=number,
-            outcome=outcome,
-            output=output,
-            to=to,
-            edge=by,
-            node=node.id,
-            token=token.id,
-            visit=token.visits.get(node.id, 0) + 1,
-            retry_of=token.retry_of,
-        )
+    number, (to, by_edge) = turn.next_step, chosen
+    done = StepCompleted(
+        step=number,
+        outcome=outcome,
+        output=output,
+        to=to,
+        edge=by_edge,
+        node=node.id,
+        token=token.id,
+        visit=token.visits.get(node.id, 0) + 1,
+        retry_of=token.retry_of,
     )
+    turn.emit(_by_hand(done, by))
     return number
 
 

@@ -225,7 +225,10 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
     _take_in_hand(turn, step, "skip", command.reason, go_on=go_on)
     edge = way_out(turn, token, node.id, outcome)
     to, by = ("", "") if edge is None else (edge.target, edge.id)
-    skipped = StepSkipped(step=step.number, outcome=outcome, to=to, edge=by)
+    actor = turn.moment.actor
+    skipped = StepSkipped(
+        step=step.number, outcome=outcome, to=to, edge=by, by=actor.id, on_behalf_of=actor.on_behalf_of
+    )
     turn.emit(_instead(turn, token, node, skipped) if is_dead else skipped)
     if edge is None:
         stay_or_end(turn, token, node.id, outcome)
@@ -250,10 +253,11 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
         return no_transition(node.id, OK, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
     _take_in_hand(turn, step, "complete", command.reason, go_on=go_on)
+    actor = turn.moment.actor
     if is_dead:
-        pass_through(turn, token, node, output=command.output)
+        pass_through(turn, token, node, output=command.output, by=actor)
     else:
-        finish(turn, step, output=command.output)
+        finish(turn, step, output=command.output, by=actor)
     return None
 
 
@@ -268,6 +272,8 @@ def _instead(turn: Turn, token: Token, node: Node, skipped: StepSkipped) -> Step
         token=token.id,
         visit=token.visits.get(node.id, 0) + 1,
         retry_of=token.retry_of,
+        by=skipped.by,
+        on_behalf_of=skipped.on_behalf_of,
     )
 
 

@@ -33,6 +33,10 @@ def _step_repaired(_routes: GraphIndex, state: State, event: e.StepRepaired) -> 
     state.open[event.step] = step
 
 
+def _act_noted(_routes: GraphIndex, _state: State, _event: e.ActNoted) -> None:
+    """It is told by the audit, and changes nothing besides."""
+
+
 def _branch_cancelled(_routes: GraphIndex, state: State, _event: e.BranchCancelled) -> None:
     """What an operator brings about is no part of a chain of steps that nobody asked for."""
     state.chain = 0
@@ -93,6 +97,7 @@ def _workflow_forked(_routes: GraphIndex, state: State, event: e.WorkflowForked)
 REPAIRED: dict[type[e.Event], Callable[..., None]] = {
     e.StepRepaired: _step_repaired,
     e.BranchCancelled: _branch_cancelled,
+    e.ActNoted: _act_noted,
     e.StepSkipped: _step_skipped,
     e.DataChanged: _data_changed,
     e.MoveBackStarted: _move_back_started,

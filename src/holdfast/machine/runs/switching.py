@@ -43,6 +43,7 @@ def switch(turn: Turn, command: SwitchWorkflow) -> Answer | None:
             nodes={old: new for old, new in command.nodes.items() if old != new},
             by=turn.moment.actor.id,
             reason=command.reason,
+            on_behalf_of=turn.moment.actor.on_behalf_of,
         )
     )
     turn.follow(target)

@@ -289,7 +289,14 @@ def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | Non
         barred = answer_refusal(turn.routes, turn.state, step, task.actor)
         told = f"{task.actor.id!r} has no decision on {step.node!r} that could be withdrawn"
         return barred or refused(Refusal.NOTHING_DECIDED, told)
-    turn.emit(DecisionWithdrawn(step=step.number, seat=seat, actor=task.actor.id, reason=command.reason))
+    withdrawn = DecisionWithdrawn(
+        step=step.number,
+        seat=seat,
+        actor=task.actor.id,
+        reason=command.reason,
+        on_behalf_of=task.actor.on_behalf_of,
+    )
+    turn.emit(withdrawn)
     return None
 
 

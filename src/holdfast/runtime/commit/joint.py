@@ -13,7 +13,7 @@ from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.facts import Acting
 from holdfast.runtime.commit.queues import CommitQueues
-from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, is_same, receipted
+from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, is_same, reasoned, receipted
 from holdfast.store.port import LostRaceError, Parts, Store, Unit, Writer
 from holdfast.store.shapes import Address, Borrower, ReceiptKey
 
@@ -65,15 +65,16 @@ class Joint:
         definition_version: str = "",
     ) -> Outcome:
         """Decide and write a command; what became of it. Its refusal is raised. `said` is what its caller said of it, by which a repetition is told."""
+        given, why = reasoned(command, comment, by.asked)
         submission = Submission(
             address=address,
-            command=command,
+            command=given,
             cause=receipted(self._next_cause(), receipt),
             settled=_ignore,
             request=by.asked,
             stands_in=by.stands_in,
             vouched=by.vouched,
-            comment=comment,
+            comment=why,
             receipt=receipt,
             digest=b"" if receipt is None else digest_of(address, command if said is None else said),
             may_create=may_create,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
@@ -26,6 +27,10 @@ from holdfast.store.shapes import Address, Claim, Header, ReceiptKey, within
 RECEIPTED: Final = "+"
 """Parts the mark of a receipt from the rest of a cause."""
 _MARK_BYTES: Final = 8
+_MACHINES: Final = "holdfast.machine."
+"""Where the commands of workflows, documents, schedules and batches are defined."""
+_CALL: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[0-9]+(\+|$)")
+"""What `causes` gives for a service; the causes that a transactional handler gives begin with the key of its effect."""
 _VERSION_AT = len(fingerprint())
 _SAID_AT = _VERSION_AT + 2
 
@@ -34,6 +39,24 @@ def causes(name: str) -> Callable[[], str]:
     """Gives commands their ids, which their events carry as their cause: the name of whoever takes them, and a number."""
     numbers = count()
     return lambda: f"{name}.{next(numbers)}"
+
+
+def is_call(cause: str) -> bool:
+    """Tell whether a caller gave the command, in contrast to an effect, a timer, a message or a handler."""
+    return _CALL.match(cause) is not None
+
+
+def reasoned(command: object, comment: str, request: RequestContext) -> tuple[object, str]:
+    """Return a command and its comment with the reason that its caller gave, in whichever of three places: comment, command or request.
+
+    The commands of an application are left as they are.
+    """
+    if not type(command).__module__.startswith(_MACHINES):
+        return command, comment or request.reason
+    own = getattr(command, "reason", None)
+    if own == "" and request.reason:
+        command = msgspec.structs.replace(command, reason=request.reason)  # type: ignore[type-var]  # It is a struct.
+    return command, comment or own or request.reason
 
 
 def receipted(cause: str, receipt: ReceiptKey | None) -> str:

@@ -11,8 +11,10 @@ from typing import Literal, cast
 import msgspec
 from psycopg.types.numeric import Int8
 
-from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.changes import Change
+from holdfast.kernel.people import Absence, Delegation, Grant, Principal
 from holdfast.store import people_rows
+from holdfast.store.postgres.changes import ADD, values_of
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.rows import Row
@@ -33,8 +35,6 @@ class _Sql(msgspec.Struct, frozen=True):
     delegation: str
     absences: str
     absence: str
-    changes: str
-    changes_about: str
     put: str
     grant: str
     delegate: str
@@ -42,7 +42,6 @@ class _Sql(msgspec.Struct, frozen=True):
     end_grant: str
     end_delegation: str
     end_absence: str
-    note: str
 
 
 _sql = read_numbered(_Sql, __package__, "directory.sql")
@@ -69,16 +68,6 @@ class PostgresPeople:
         with self._line.transaction() as connection:
             connection.execute(_sql.hold, [tenant])
             yield PostgresDirectory(connection, tenant)
-
-    def changes(self, tenant: str, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
-        """What was changed, newest first."""
-        page = [tenant, Int8(before or _LAST)]
-        with self._line.use() as connection:
-            if principal:
-                found = connection.execute(_sql.changes_about, [*page, principal, Int8(limit)]).fetchall()
-            else:
-                found = connection.execute(_sql.changes, [*page, Int8(limit)]).fetchall()
-        return [people_rows.change(row) for row in cast("list[Row]", found)]
 
 
 class PostgresDirectory:
@@ -155,10 +144,9 @@ class PostgresDirectory:
         """Have a period end."""
         self._connection.execute(_ENDS[kind], [at, self._tenant, Int8(number)])
 
-    def note(self, change: DirectoryChange) -> None:
+    def note(self, change: Change) -> None:
         """Write down what was changed."""
-        what = (change.principal, change.action, json.dumps(change.details))
-        self._run(_sql.note, *what, change.actor, change.on_behalf_of, change.at)
+        self._connection.execute(ADD, values_of(change))
 
     def _all(self, statement: str, *values: object) -> list[Row]:
         return cast("list[Row]", self._connection.execute(statement, [self._tenant, *values]).fetchall())

@@ -44,6 +44,7 @@ class PostgresResumes:
         values = [
             request.id, request.instance, request.tenant, request.triggered_by, request.triggered_by_id, request.trigger_data,
             request.reason, request.requested_by, request.outcome, request.requested_at, request.error_message,
+            request.on_behalf_of,
         ]  # fmt: skip
         with self._line.use() as connection:
             return connection.execute(_sql.record, values).rowcount == 1
@@ -101,7 +102,9 @@ class PostgresPausedInstances:
 
 
 def _request(row: Row) -> ResumeRequest:
-    identity, instance, tenant, by, by_id, data, reason, requester, requested_at, outcome, executed_at, error = row
+    identity, instance, tenant, by, by_id, data, reason, requester, requested_at, outcome, executed_at, error, for_ = (
+        row
+    )
     return ResumeRequest(
         id=identity,
         instance=InstanceId(instance),
@@ -115,6 +118,7 @@ def _request(row: Row) -> ResumeRequest:
         outcome=outcome,
         executed_at=executed_at,
         error_message=error,
+        on_behalf_of=for_,
     )
 
 

@@ -164,6 +164,28 @@ create table holdfast.chains (
     constraint chains_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.changes (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    subject text not null,
+    name text not null,
+    action text not null,
+    before text not null,
+    after text not null,
+    reason text not null,
+    actor text not null,
+    on_behalf_of text not null,
+    trace text not null,
+    at timestamp with time zone not null,
+    mark text not null,
+    constraint changes_mark_key UNIQUE (mark),
+    constraint changes_pkey PRIMARY KEY (id),
+    constraint changes_action_check CHECK ((action <> ''::text)),
+    constraint changes_actor_check CHECK ((actor <> ''::text)),
+    constraint changes_subject_check CHECK ((subject <> ''::text)),
+    constraint changes_tenant_check CHECK ((tenant <> ''::text))
+);
+
 create table holdfast.charters (
     tenant text not null,
     name text not null,
@@ -252,19 +274,6 @@ create table holdfast.delegations (
     constraint delegations_pkey PRIMARY KEY (id),
     constraint delegations_check CHECK ((receiver <> giver)),
     constraint delegations_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
-);
-
-create table holdfast.directory_changes (
-    id bigint not null generated always as identity,
-    tenant text not null,
-    principal text not null,
-    action text not null,
-    details text not null,
-    actor text not null,
-    on_behalf_of text not null,
-    at timestamp with time zone not null,
-    constraint directory_changes_pkey PRIMARY KEY (id),
-    constraint directory_changes_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
 create table holdfast.document_versions (
@@ -616,6 +625,7 @@ create table holdfast.resume_requests (
     requested_at timestamp with time zone not null,
     executed_at timestamp with time zone,
     error_message text not null default ''::text,
+    on_behalf_of text not null default ''::text,
     constraint resume_requests_pkey PRIMARY KEY (instance, id),
     constraint resume_requests_outcome_check CHECK ((outcome = ANY (ARRAY['open'::text, 'executed'::text, 'refused'::text]))),
     constraint resume_requests_tenant_check CHECK ((tenant <> ''::text)),
@@ -843,12 +853,13 @@ CREATE UNIQUE INDEX blueprints_by_version ON holdfast.blueprints USING btree (te
 CREATE INDEX blueprints_drafts ON holdfast.blueprints USING btree (tenant, type, id) WHERE (status = 'draft'::text);
 CREATE INDEX blueprints_everywhere ON holdfast.blueprints USING btree (type, tenant) WHERE ((kind = 'body'::text) AND (status = 'published'::text));
 CREATE UNIQUE INDEX blueprints_in_force ON holdfast.blueprints USING btree (tenant, type, kind) WHERE ((status = 'published'::text) AND (kind <> 'envelope'::text));
+CREATE INDEX changes_by_actor ON holdfast.changes USING btree (tenant, actor, id);
+CREATE INDEX changes_by_subject ON holdfast.changes USING btree (tenant, subject, name, id);
+CREATE INDEX changes_by_tenant ON holdfast.changes USING btree (tenant, id);
 CREATE INDEX dead_letters_by_instance ON holdfast.dead_letters USING btree (instance, source, number);
 CREATE INDEX dead_letters_by_tenant ON holdfast.dead_letters USING btree (tenant, id);
 CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, giver, id);
 CREATE INDEX delegations_by_receiver ON holdfast.delegations USING btree (tenant, receiver, id);
-CREATE INDEX directory_changes_by_principal ON holdfast.directory_changes USING btree (tenant, principal, id);
-CREATE INDEX directory_changes_by_tenant ON holdfast.directory_changes USING btree (tenant, id);
 CREATE UNIQUE INDEX documents_by_id ON holdfast.documents USING btree (tenant, type, id, partition);
 CREATE INDEX documents_by_requester ON holdfast.documents USING btree (tenant, requester, type, instance);
 CREATE INDEX documents_by_status ON holdfast.documents USING btree (tenant, type, status, instance);
@@ -919,12 +930,12 @@ alter table holdfast.api_sessions enable row level security, force row level sec
 alter table holdfast.audit enable row level security, force row level security;
 alter table holdfast.blueprints enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
+alter table holdfast.changes enable row level security, force row level security;
 alter table holdfast.charters enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
 alter table holdfast.definition_triggers enable row level security, force row level security;
 alter table holdfast.definitions enable row level security, force row level security;
 alter table holdfast.delegations enable row level security, force row level security;
-alter table holdfast.directory_changes enable row level security, force row level security;
 alter table holdfast.document_versions enable row level security, force row level security;
 alter table holdfast.documents enable row level security, force row level security;
 alter table holdfast.effects enable row level security, force row level security;
@@ -976,6 +987,8 @@ create policy shared on holdfast.blueprints as permissive for select to holdfast
 create policy tenant on holdfast.blueprints as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.chains as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.changes as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.changes as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.charters as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.charters as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.dead_letters as permissive for all to holdfast_engine using (true) with check (true);
@@ -987,8 +1000,6 @@ create policy shared on holdfast.definitions as permissive for select to holdfas
 create policy tenant on holdfast.definitions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.delegations as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.delegations as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
-create policy engine on holdfast.directory_changes as permissive for all to holdfast_engine using (true) with check (true);
-create policy tenant on holdfast.directory_changes as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.document_versions as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.document_versions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.documents as permissive for all to holdfast_engine using (true) with check (true);
@@ -1224,11 +1235,11 @@ CREATE TRIGGER blueprints_drafted BEFORE UPDATE OF id, tenant, type, kind, is_de
 CREATE TRIGGER blueprints_frozen BEFORE UPDATE ON holdfast.blueprints FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((old.status <> 'published'::text) OR (new.status <> 'archived'::text) OR (new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.type <> old.type) OR (new.kind <> old.kind) OR (new.version <> old.version) OR (new.is_default <> old.is_default) OR (new.name <> old.name) OR (new.envelope_version <> old.envelope_version) OR (new.content <> old.content) OR (new.hash <> old.hash) OR (new.skeleton IS DISTINCT FROM old.skeleton) OR (new.header IS DISTINCT FROM old.header) OR (new.compiler IS DISTINCT FROM old.compiler) OR (new.graph_hash IS DISTINCT FROM old.graph_hash) OR (new.workflow IS DISTINCT FROM old.workflow) OR (new.envelope IS DISTINCT FROM old.envelope) OR (new.body IS DISTINCT FROM old.body) OR (new.replaces IS DISTINCT FROM old.replaces) OR (new.revision <> old.revision) OR (new.drafted_by <> old.drafted_by) OR (new.comment <> old.comment) OR (new.created_by <> old.created_by) OR (new.created_at <> old.created_at) OR (new.updated_by <> old.updated_by) OR (new.updated_at <> old.updated_at) OR (new.published_by IS DISTINCT FROM old.published_by) OR (new.published_at IS DISTINCT FROM old.published_at)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER blueprints_never_go BEFORE DELETE ON holdfast.blueprints FOR EACH ROW WHEN ((old.status <> 'draft'::text)) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never goes');
 CREATE TRIGGER chains_never_change BEFORE DELETE OR UPDATE ON holdfast.chains FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER changes_never_change BEFORE DELETE OR UPDATE ON holdfast.changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed is never rewritten');
 CREATE TRIGGER charters_fact AFTER INSERT ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('charters');
 CREATE TRIGGER charters_never_change BEFORE DELETE OR UPDATE ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER delegations_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.delegations FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
-CREATE TRIGGER directory_changes_never_change BEFORE DELETE OR UPDATE ON holdfast.directory_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed in the directory is never rewritten');
 CREATE TRIGGER document_versions_never_change BEFORE UPDATE ON holdfast.document_versions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
 CREATE TRIGGER document_versions_never_go BEFORE DELETE ON holdfast.document_versions FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
 CREATE TRIGGER documents_final BEFORE UPDATE ON holdfast.documents FOR EACH ROW WHEN ((old.superseded_by <> ''::text)) EXECUTE FUNCTION holdfast.refuse('HF132', 'a document that another one has taken the place of never changes');
@@ -1266,12 +1277,12 @@ grant usage on sequence holdfast.absences_id_seq to holdfast_engine;
 grant usage on sequence holdfast.absences_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.api_refusals_id_seq to holdfast_engine;
 grant usage on sequence holdfast.api_refusals_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.changes_id_seq to holdfast_engine;
+grant usage on sequence holdfast.changes_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_engine;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.delegations_id_seq to holdfast_engine;
 grant usage on sequence holdfast.delegations_id_seq to holdfast_tenant;
-grant usage on sequence holdfast.directory_changes_id_seq to holdfast_engine;
-grant usage on sequence holdfast.directory_changes_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.inbox_id_seq to holdfast_engine;
 grant usage on sequence holdfast.inbox_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.notifications_id_seq to holdfast_engine;
@@ -1294,6 +1305,8 @@ grant delete, insert, select, update on table holdfast.blueprints to holdfast_en
 grant select on table holdfast.blueprints to holdfast_tenant;
 grant insert, select on table holdfast.chains to holdfast_engine;
 grant select on table holdfast.chains to holdfast_tenant;
+grant insert, select on table holdfast.changes to holdfast_engine;
+grant select on table holdfast.changes to holdfast_tenant;
 grant insert, select on table holdfast.charters to holdfast_engine;
 grant select on table holdfast.charters to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;
@@ -1303,8 +1316,6 @@ grant delete, insert, select, update on table holdfast.definitions to holdfast_e
 grant select on table holdfast.definitions to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.delegations to holdfast_engine;
 grant select on table holdfast.delegations to holdfast_tenant;
-grant insert, select on table holdfast.directory_changes to holdfast_engine;
-grant select on table holdfast.directory_changes to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.document_versions to holdfast_engine;
 grant select on table holdfast.document_versions to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.documents to holdfast_engine;

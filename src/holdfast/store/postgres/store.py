@@ -18,6 +18,7 @@ from holdfast.store.postgres.access import PostgresAccess
 from holdfast.store.postgres.blueprints import PostgresBlueprints
 from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.calls import accept_within
+from holdfast.store.postgres.changes import PostgresChanges
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresWriter
 from holdfast.store.postgres.connections import (
@@ -115,6 +116,10 @@ class PostgresParts:
     def people(self) -> PostgresPeople:
         """For whoever asks who is asked."""
         return PostgresPeople(self._next_line())
+
+    def changes(self) -> PostgresChanges:
+        """For whoever changes something, and for auditors."""
+        return PostgresChanges(self._next_line())
 
     def chains(self) -> PostgresEditions:
         """For whoever resolves approval chains."""

@@ -11,8 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.changes import Change
+from holdfast.kernel.people import Absence, Delegation, Grant, Principal
 from holdfast.store import people_rows
+from holdfast.store.sqlite.changes import ADD, values_of
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import Row, instant, instant_or_none, text, text_or_none
 from holdfast.store.statements import read_statements
@@ -31,8 +33,6 @@ class _Sql(msgspec.Struct, frozen=True):
     delegation: str
     absences: str
     absence: str
-    changes: str
-    changes_about: str
     put: str
     grant: str
     delegate: str
@@ -40,7 +40,6 @@ class _Sql(msgspec.Struct, frozen=True):
     end_grant: str
     end_delegation: str
     end_absence: str
-    note: str
 
 
 _sql = read_statements(_Sql, __package__, "directory.sql")
@@ -66,16 +65,6 @@ class SQLitePeople:
         """A transaction on them; the file has one writer."""
         with self._database.writing() as connection:
             yield SQLiteDirectory(connection, tenant)
-
-    def changes(self, tenant: str, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
-        """What was changed, newest first."""
-        page = (tenant, before or _LAST)
-        with self._database.reading() as connection:
-            if principal:
-                found = connection.execute(_sql.changes_about, (*page, principal, limit)).fetchall()
-            else:
-                found = connection.execute(_sql.changes, (*page, limit)).fetchall()
-        return [people_rows.change((*row[:6], instant(row[6]))) for row in found]
 
 
 class SQLiteDirectory:
@@ -159,10 +148,9 @@ class SQLiteDirectory:
         """Have a period end."""
         self._run(_ENDS[kind], (text(at), self._tenant, number))
 
-    def note(self, change: DirectoryChange) -> None:
+    def note(self, change: Change) -> None:
         """Write down what was changed."""
-        what = (change.principal, change.action, json.dumps(change.details))
-        self._run(_sql.note, (self._tenant, *what, change.actor, change.on_behalf_of, text(change.at)))
+        self._run(ADD, values_of(change))
 
     def _of(self, ids: Sequence[str], at: datetime) -> tuple[str, str, str]:
         return self._tenant, json.dumps(list(ids)), text(at)

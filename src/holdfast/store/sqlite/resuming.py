@@ -108,7 +108,9 @@ class SQLitePausedInstances:
 
 
 def _request(row: Row) -> ResumeRequest:
-    identity, instance, tenant, by, by_id, data, reason, requester, requested_at, outcome, executed_at, error = row
+    identity, instance, tenant, by, by_id, data, reason, requester, requested_at, outcome, executed_at, error, for_ = (
+        row
+    )
     return ResumeRequest(
         id=UUID(identity),
         instance=instance_id(instance),
@@ -122,6 +124,7 @@ def _request(row: Row) -> ResumeRequest:
         outcome=outcome,
         executed_at=instant_or_none(executed_at),
         error_message=error,
+        on_behalf_of=for_,
     )
 
 

@@ -139,6 +139,22 @@ CREATE TABLE chains (
     primary key (tenant, name, version)
 ) strict, without rowid;
 
+CREATE TABLE changes (
+    id           integer primary key autoincrement,
+    tenant       text not null check (tenant <> ''),
+    subject      text not null check (subject <> ''),
+    name         text not null,
+    action       text not null check (action <> ''),
+    before       text not null,
+    after        text not null,
+    reason       text not null,
+    actor        text not null check (actor <> ''),
+    on_behalf_of text not null,
+    trace        text not null,
+    at           text not null,
+    mark         text not null unique
+) strict;
+
 CREATE TABLE charters (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
     name         text not null check (name <> ''),
@@ -216,17 +232,6 @@ CREATE TABLE delegations (
     reason     text not null,
     begins_at  text not null,
     ends_at    text
-) strict;
-
-CREATE TABLE directory_changes (
-    id           integer primary key autoincrement,
-    tenant       text not null check (tenant <> '' and tenant <> '*'),
-    principal    text not null,
-    action       text not null,
-    details      text not null,
-    actor        text not null,
-    on_behalf_of text not null,
-    at           text not null
 ) strict;
 
 CREATE TABLE document_versions (
@@ -538,6 +543,7 @@ CREATE TABLE resume_requests (
     requested_at    text not null,
     executed_at     text,
     error_message   text not null default '',
+    on_behalf_of    text not null default '',
     primary key (instance, id)
 ) strict, without rowid;
 
@@ -753,15 +759,17 @@ CREATE INDEX blueprints_everywhere on blueprints (type, tenant) where kind = 'bo
 
 CREATE UNIQUE INDEX blueprints_in_force on blueprints (tenant, type, kind) where status = 'published' and kind <> 'envelope';
 
+CREATE INDEX changes_by_actor on changes (tenant, actor, id);
+
+CREATE INDEX changes_by_subject on changes (tenant, subject, name, id);
+
+CREATE INDEX changes_by_tenant on changes (tenant, id);
+
 CREATE INDEX dead_letters_by_instance on dead_letters (instance, source, number);
 
 CREATE INDEX delegations_by_giver on delegations (tenant, giver, id);
 
 CREATE INDEX delegations_by_receiver on delegations (tenant, receiver, id);
-
-CREATE INDEX directory_changes_by_principal on directory_changes (tenant, principal, id);
-
-CREATE INDEX directory_changes_by_tenant on directory_changes (tenant, id);
 
 CREATE UNIQUE INDEX documents_by_id on documents (tenant, type, id, partition);
 
@@ -951,6 +959,12 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 CREATE TRIGGER chains_never_go before delete on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
+CREATE TRIGGER changes_never_change before update on changes
+begin select raise(abort, 'HF120 what was changed is never rewritten'); end;
+
+CREATE TRIGGER changes_never_go before delete on changes
+begin select raise(abort, 'HF120 what was changed is never rewritten'); end;
+
 CREATE TRIGGER charters_fact_added after insert on charters
 begin
     insert into fact_versions (tenant, kind, version) values (new.tenant, 'charters', 1)
@@ -988,12 +1002,6 @@ begin
     insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
     on conflict (tenant, kind) do update set version = version + 1;
 end;
-
-CREATE TRIGGER directory_changes_never_change before update on directory_changes
-begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
-
-CREATE TRIGGER directory_changes_never_go before delete on directory_changes
-begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
 
 CREATE TRIGGER document_versions_never_change before update on document_versions
 begin select raise(abort, 'HF134 a version of a document never changes'); end;

@@ -17,6 +17,7 @@ from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.access import SQLiteAccess
 from holdfast.store.sqlite.blueprints import SQLiteBlueprints
 from holdfast.store.sqlite.borrowing import borrowed
+from holdfast.store.sqlite.changes import SQLiteChanges
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
 from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_within
 from holdfast.store.sqlite.database import Database
@@ -103,6 +104,10 @@ class SQLiteParts:
     def people(self) -> SQLitePeople:
         """For whoever asks who is asked."""
         return SQLitePeople(self._database)
+
+    def changes(self) -> SQLiteChanges:
+        """For whoever changes something, and for auditors."""
+        return SQLiteChanges(self._database)
 
     def chains(self) -> SQLiteEditions:
         """For whoever resolves approval chains."""

@@ -41,6 +41,7 @@ from holdfast.machine.runs.events.pause import (
     WorkflowResumed,
 )
 from holdfast.machine.runs.events.repair import (
+    ActNoted,
     BranchCancelled,
     DataChanged,
     MoveBackStarted,
@@ -105,6 +106,7 @@ from holdfast.machine.runs.events.token import (
 
 __all__ = [
     "AbortStarted",
+    "ActNoted",
     "ApprovalsApplied",
     "ApprovalsKept",
     "ApprovalsVoided",
@@ -362,6 +364,7 @@ Event: TypeAlias = (
     | MoveBackStarted
     | MovedBack
     | WorkflowForked
+    | ActNoted
     | TaskReminded
     | TaskEscalated
     | NotificationsSent

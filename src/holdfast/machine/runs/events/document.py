@@ -216,6 +216,7 @@ class WorkflowSwitched(Happening, frozen=True, kw_only=True):
     """What nodes are called now that were called otherwise."""
     by: str = ""
     reason: str = ""
+    on_behalf_of: str = ""
 
 
 @message(name="document_redacted")

@@ -38,6 +38,9 @@ class StepSkipped(Happening, frozen=True, kw_only=True):
     visit: int = 1
     retry_of: int | None = None
     """Of a step that stands for one that gave up, these say where that was."""
+    by: str = ""
+    """The operator who skipped it."""
+    on_behalf_of: str = ""
 
 
 @message(name="branch_cancelled")
@@ -47,6 +50,7 @@ class BranchCancelled(Happening, frozen=True, kw_only=True):
     token: str
     actor: str
     reason: str
+    on_behalf_of: str = ""
 
 
 @message(name="data_changed")
@@ -78,6 +82,24 @@ class MovedBack(Happening, frozen=True, kw_only=True):
     """What was done behind the save point is undone; the run goes on from there."""
 
     step: int
+
+
+@message(name="act_noted")
+class ActNoted(Happening, frozen=True, kw_only=True):
+    """Somebody did something to a document that changes neither its content nor its status; its audit tells it by this alone."""
+
+    action: str
+    """What, in a word or two: `pause`, `reassign`."""
+    actor: str
+    on_behalf_of: str = ""
+    reason: str = ""
+    step: int = 0
+    """The step that it was done to; 0 if it was done to the whole."""
+    at_node: str = ""
+    """The node of that step."""
+    before: Data = {}  # noqa: RUF012 - every struct gets one of its own
+    """What was so before, as far as it is something else now."""
+    after: Data = {}  # noqa: RUF012 - every struct gets one of its own
 
 
 @message(name="workflow_forked")

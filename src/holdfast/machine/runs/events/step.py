@@ -45,6 +45,9 @@ class StepCompleted(Happening, frozen=True, kw_only=True):
     token: str = ""
     visit: int = 1
     retry_of: int | None = None
+    by: str = ""
+    """The operator who completed it by hand; empty if nobody did."""
+    on_behalf_of: str = ""
 
 
 @message(name="step_retry")

@@ -80,6 +80,7 @@ class DecisionWithdrawn(Happening, frozen=True, kw_only=True):
     seat: int
     actor: str
     reason: str = ""
+    on_behalf_of: str = ""
 
 
 @message(name="task_stage_passed")

@@ -655,6 +655,7 @@ create table holdfast.resume_requests (
     requested_at    timestamptz not null,
     executed_at     timestamptz,
     error_message   text not null default '',
+    on_behalf_of    text not null default '',
     primary key (instance, id)
 );
 create index resume_requests_open on holdfast.resume_requests (requested_at, instance) where outcome = 'open';
@@ -719,7 +720,7 @@ create table holdfast.notification_reads (
 );
 
 -- People. `principals` are never deleted, they are deactivated; a grant, a delegation or an absence is never deleted either, its period
--- ends. `directory_changes` says who changed what and when; it is written with the change itself. `chains` are templates of approvals:
+-- ends. `chains` are templates of approvals:
 -- a version never changes.
 
 create table holdfast.principals (
@@ -770,20 +771,29 @@ create table holdfast.absences (
 );
 create index absences_by_principal on holdfast.absences (tenant, principal, id);
 
-create table holdfast.directory_changes (
+-- Who changed what that is no instance: people, definitions, keys, rules, pauses. Written in the transaction of the change; `mark` names the
+-- call, so that one that is repeated is one change. The tenant `*` stands for what all tenants share. Instances tell by their events.
+
+create table holdfast.changes (
     id           bigint generated always as identity primary key,
-    tenant       text not null check (tenant <> '' and tenant <> '*'),
-    principal    text not null,
-    action       text not null,
-    details      text not null,
-    actor        text not null,
+    tenant       text not null check (tenant <> ''),
+    subject      text not null check (subject <> ''),
+    name         text not null,
+    action       text not null check (action <> ''),
+    before       text not null,
+    after        text not null,
+    reason       text not null,
+    actor        text not null check (actor <> ''),
     on_behalf_of text not null,
-    at           timestamptz not null
+    trace        text not null,
+    at           timestamptz not null,
+    mark         text not null unique
 );
-create index directory_changes_by_tenant on holdfast.directory_changes (tenant, id);
-create index directory_changes_by_principal on holdfast.directory_changes (tenant, principal, id);
-create trigger directory_changes_never_change before update or delete on holdfast.directory_changes for each row
-execute function holdfast.refuse('HF120', 'what was changed in the directory is never rewritten');
+create index changes_by_tenant on holdfast.changes (tenant, id);
+create index changes_by_subject on holdfast.changes (tenant, subject, name, id);
+create index changes_by_actor on holdfast.changes (tenant, actor, id);
+create trigger changes_never_change before update or delete on holdfast.changes for each row
+execute function holdfast.refuse('HF120', 'what was changed is never rewritten');
 
 create table holdfast.chains (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
@@ -1184,13 +1194,13 @@ declare
     name text;
 begin
     foreach name in array array[
-        'principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains', 'charters', 'seals', 'blueprints', 'publishing_rules', 'suspensions'
+        'principals', 'role_grants', 'delegations', 'absences', 'changes', 'chains', 'charters', 'seals', 'blueprints', 'publishing_rules', 'suspensions'
     ] loop
         perform holdfast.wall_off(name);
         execute format('grant select on holdfast.%I to holdfast_tenant', name);
     end loop;
 end $$;
-revoke update, delete on holdfast.directory_changes, holdfast.chains, holdfast.charters, holdfast.seals, holdfast.publishing_rules, holdfast.suspensions from holdfast_engine;
+revoke update, delete on holdfast.changes, holdfast.chains, holdfast.charters, holdfast.seals, holdfast.publishing_rules, holdfast.suspensions from holdfast_engine;
 -- Shared contracts serve all tenants.
 create policy shared on holdfast.blueprints for select to holdfast_tenant using (tenant = '*');
 

@@ -53,14 +53,6 @@ select found.* from unnest(?::text[]) as u (name) cross join lateral (
 -- name: absence
 select id, begins_at, ends_at, principal, reason from holdfast.absences where tenant = ?::text and id = ?::bigint
 
--- name: changes
-select id, principal, action, details, actor, on_behalf_of, at
-from holdfast.directory_changes where tenant = ?::text and id < ?::bigint order by id desc limit ?::bigint
-
--- name: changes_about
-select id, principal, action, details, actor, on_behalf_of, at from holdfast.directory_changes
-where tenant = ?::text and id < ?::bigint and principal = ?::text order by id desc limit ?::bigint
-
 -- name: put
 insert into holdfast.principals (tenant, id, kind, name, email, is_active, manager, attributes)
 values (?::text, ?::text, ?::text, ?::text, ?::text, ?::boolean, ?::text, ?::text)
@@ -87,7 +79,3 @@ update holdfast.delegations set ends_at = ?::timestamptz where tenant = ?::text 
 
 -- name: end_absence
 update holdfast.absences set ends_at = ?::timestamptz where tenant = ?::text and id = ?::bigint
-
--- name: note
-insert into holdfast.directory_changes (tenant, principal, action, details, actor, on_behalf_of, at)
-values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz)

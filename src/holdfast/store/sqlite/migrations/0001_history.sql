@@ -610,6 +610,7 @@ create table resume_requests (
     requested_at    text not null,
     executed_at     text,
     error_message   text not null default '',
+    on_behalf_of    text not null default '',
     primary key (instance, id)
 ) strict, without rowid;
 create index resume_requests_open on resume_requests (requested_at, instance) where outcome = 'open';
@@ -674,7 +675,7 @@ create table notification_reads (
 ) strict, without rowid;
 
 -- People. `principals` are never deleted, they are deactivated; a grant, a delegation or an absence is never deleted either, its period
--- ends. `directory_changes` says who changed what and when; it is written with the change itself. `chains` are templates of approvals:
+-- ends. `chains` are templates of approvals:
 -- a version never changes.
 
 create table principals (
@@ -725,22 +726,31 @@ create table absences (
 ) strict;
 create index absences_by_principal on absences (tenant, principal, id);
 
-create table directory_changes (
+-- Who changed what that is no instance: people, definitions, keys, rules, pauses. Written in the transaction of the change; `mark` names the
+-- call, so that one that is repeated is one change. The tenant `*` stands for what all tenants share. Instances tell by their events.
+
+create table changes (
     id           integer primary key autoincrement,
-    tenant       text not null check (tenant <> '' and tenant <> '*'),
-    principal    text not null,
-    action       text not null,
-    details      text not null,
-    actor        text not null,
+    tenant       text not null check (tenant <> ''),
+    subject      text not null check (subject <> ''),
+    name         text not null,
+    action       text not null check (action <> ''),
+    before       text not null,
+    after        text not null,
+    reason       text not null,
+    actor        text not null check (actor <> ''),
     on_behalf_of text not null,
-    at           text not null
+    trace        text not null,
+    at           text not null,
+    mark         text not null unique
 ) strict;
-create index directory_changes_by_tenant on directory_changes (tenant, id);
-create index directory_changes_by_principal on directory_changes (tenant, principal, id);
-create trigger directory_changes_never_change before update on directory_changes
-begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
-create trigger directory_changes_never_go before delete on directory_changes
-begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
+create index changes_by_tenant on changes (tenant, id);
+create index changes_by_subject on changes (tenant, subject, name, id);
+create index changes_by_actor on changes (tenant, actor, id);
+create trigger changes_never_change before update on changes
+begin select raise(abort, 'HF120 what was changed is never rewritten'); end;
+create trigger changes_never_go before delete on changes
+begin select raise(abort, 'HF120 what was changed is never rewritten'); end;
 
 create table chains (
     tenant       text not null check (tenant <> '' and tenant <> '*'),

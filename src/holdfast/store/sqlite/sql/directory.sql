@@ -44,14 +44,6 @@ where a.ends_at is null or a.ends_at > ?3 order by a.id;
 -- name: absence
 select id, begins_at, ends_at, principal, reason from absences where tenant = ? and id = ?;
 
--- name: changes
-select id, principal, action, details, actor, on_behalf_of, at
-from directory_changes where tenant = ? and id < ? order by id desc limit ?;
-
--- name: changes_about
-select id, principal, action, details, actor, on_behalf_of, at
-from directory_changes where tenant = ? and id < ? and principal = ? order by id desc limit ?;
-
 -- name: put
 insert into principals (tenant, id, kind, name, email, is_active, manager, attributes) values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (tenant, id) do update set kind = excluded.kind, name = excluded.name, email = excluded.email,
@@ -75,6 +67,3 @@ update delegations set ends_at = ? where tenant = ? and id = ?;
 
 -- name: end_absence
 update absences set ends_at = ? where tenant = ? and id = ?;
-
--- name: note
-insert into directory_changes (tenant, principal, action, details, actor, on_behalf_of, at) values (?, ?, ?, ?, ?, ?, ?);

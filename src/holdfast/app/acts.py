@@ -1,0 +1,226 @@
+"""The audit of an instance: one entry for each command that a caller gave, made from the history.
+
+Each event names its actor, principal, reason and command. So nothing else has to be stored, and no command can be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby, islice
+from typing import Final, cast
+
+import msgspec
+
+from holdfast.app import views
+from holdfast.app.desk import Desk, checked_span
+from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.acts import facts_of
+from holdfast.machine.runs.state import State
+from holdfast.runtime.commit.submissions import is_call
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Header
+
+Data = dict[str, object]
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One act on an instance, by a person or by a program that called the engine."""
+
+    sequence: int
+    """Number of the first event that it led to."""
+    at: datetime
+    actor: str
+    """Who did it; `system` for a call that named no actor."""
+    on_behalf_of: str
+    """Whom the actor stood in for; empty if the actor acted for themselves."""
+    action: str
+    """What was done, such as `pause`, `decide confirmed` or `reassign`; the name of the event where there is no word for it."""
+    step: int | None
+    """Number of the step that it was done to; None if it was done to the whole instance."""
+    reason: str
+    """Why, in the actor's words."""
+    before: Data
+    """The values before the act that are different since."""
+    after: Data
+    """The same values after it."""
+    trace: str
+    """Trace of the request; empty if it had none."""
+
+
+_SAID: Final[Mapping[str, Callable[[Data], str]]] = {
+    "act_noted": lambda data: str(data.get("action", "")),
+    "task_decided": lambda data: f"decide {data.get('outcome')}",
+    "step_answered": lambda data: "withdraw" if data.get("outcome") == "withdrawn" else f"decide {data.get('outcome')}",
+    "step_repaired": lambda data: str(data.get("repair", "")),
+    "step_requeued": lambda _: "requeue",
+    "task_decision_withdrawn": lambda _: "withdraw decision",
+    "task_claimed": lambda _: "claim",
+    "task_released": lambda _: "release",
+    "task_delegated": lambda _: "delegate",
+    "task_reassigned": lambda _: "reassign",
+    "task_approver_added": lambda _: "add approver",
+    "task_commented": lambda data: "ask back" if data.get("is_question") else "comment",
+    "task_escalated": lambda _: "escalate",
+    "branch_cancelled": lambda _: "cancel branch",
+    "data_changed": lambda _: "change data",
+    "move_back_started": lambda _: "move back",
+    "rollback_started": lambda _: "fail",
+    "cancellation_started": lambda _: "cancel",
+    "abort_started": lambda _: "abort",
+    "workflow_paused": lambda _: "pause",
+    "document_created": lambda data: str(data.get("action", "")),
+    "document_changed": lambda data: str(data.get("action", "")),
+    "transition_requested": lambda data: f"request {data.get('transition')}",
+    "document_superseded": lambda _: "supersede",
+    "document_redacted": lambda _: "redact",
+    "workflow_switched": lambda _: "switch workflow",
+    "workflow_forked": lambda _: "fork",
+    "workflow_started": lambda _: "start",
+    "signal_received": lambda data: f"signal {data.get('name')}",
+    "workflow_resumed": lambda _: "resume",
+}
+"""The words for events by which people act, those that say most first: of several that one command led to, the first one here tells what was done."""
+_VALUES: Final[Mapping[str, Callable[[Data], tuple[Data, Data]]]] = {
+    "document_redacted": lambda data: ({}, {"redacted": data.get("fields")}),
+    "workflow_switched": lambda data: ({"workflow": data.get("before")}, {"workflow": data.get("version")}),
+}
+"""Events that name values before and after themselves, besides what the state shows."""
+_RANK: Final = {name: place for place, name in enumerate(_SAID)}
+_UNDOING: Final = frozenset({"compensation_started", "compensation_retry", "step_rolled_back"})
+_REBUILT: Final = "$rows_rebuilt"
+_STRETCH: Final = 1000
+"""Events are read so many at a time."""
+
+
+def last_act(given: AuditEntry | int) -> int:
+    """The sequence after which a page of acts begins."""
+    return checked_span(given.sequence if isinstance(given, AuditEntry) else given, None)[0]
+
+
+def audit_of(desk: Desk, reader: Reader, identity: InstanceId, *, after: int, limit: int) -> list[AuditEntry]:
+    """Return a page of what callers did to an instance, in order: the acts whose first event comes after a sequence."""
+    header = next(iter(reader.headers([identity])), None)
+    if header is None:
+        raise NotFoundError("instance", identity)
+    try:
+        fold: _Blind = _States(desk.registry.get(header.tenant, header.definition, header.definition_version))
+    except HoldfastError:
+        fold = _Blind(desk.registry.library.speaker)
+    found = (each for each in _entries(fold, header, _events(reader, identity)) if each.sequence > after)
+    return list(islice(found, limit))
+
+
+def _events(reader: Reader, identity: InstanceId) -> Iterator[StoredEvent]:
+    last = 0
+    while page := reader.events(identity, after=last, limit=_STRETCH):
+        yield from page
+        last = page[-1].sequence
+
+
+class _Blind:
+    """An instance whose workflow this code does not know: its events are shown, and nothing of its state."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def seen(self, step: int | None) -> Data:
+        """What an auditor sees of the state."""
+        del step
+        return {}
+
+    def fold(self, events: Sequence[StoredEvent]) -> None:
+        """Go on to the state behind some events."""
+
+
+class _States(_Blind):
+    """The states of an instance, one after the other."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._state = program.initial()
+        self._is_readable = True
+
+    def seen(self, step: int | None) -> Data:
+        return _seen(self.program, self._state, step) if self._is_readable else {}
+
+    def fold(self, events: Sequence[StoredEvent]) -> None:
+        if self._is_readable:
+            try:
+                self._state = self.program.replay(self._state, events)
+            except HoldfastError:  # Written by newer code: who did what is still there.
+                self._is_readable = False
+
+
+def _entries(fold: _Blind, header: Header, events: Iterable[StoredEvent]) -> Iterator[AuditEntry]:
+    for (cause, actor), group in groupby(events, key=lambda each: (each.cause, each.actor)):
+        together = list(group)
+        if actor == SYSTEM.id and not is_call(cause):
+            fold.fold(together)
+            continue
+        facts = [_data(fold.program, each) for each in together]
+        first, (told, data) = together[0], _telling(together, facts)
+        number = data.get("step")
+        step = number if isinstance(number, int) and number > 0 else None
+        old, new = _VALUES[told.type](data) if told.type in _VALUES else ({}, {})
+        before = fold.seen(step) | old
+        fold.fold(together)
+        after = fold.seen(step) | new
+        changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        yield AuditEntry(
+            sequence=first.sequence,
+            at=first.at,
+            actor=first.actor,
+            on_behalf_of=first.on_behalf_of,
+            action=_word(told, data, header),
+            step=step,
+            reason=first.comment or str(data.get("reason") or data.get("comment") or data.get("text") or ""),
+            before={name: before[name] for name in sorted(changed & before.keys())},
+            after={name: after[name] for name in sorted(changed & after.keys())},
+            trace=first.trace,
+        )
+
+
+def _telling(events: Sequence[StoredEvent], facts: Sequence[Data]) -> tuple[StoredEvent, Data]:
+    """The event that says what was done: the one that has most to say, or the first."""
+    ranked = [(_RANK.get(each.type, len(_RANK)), place) for place, each in enumerate(events)]
+    place = min(ranked)[1]
+    return events[place], facts[place]
+
+
+def _word(event: StoredEvent, data: Data, header: Header) -> str:
+    if event.type in _SAID:
+        return _SAID[event.type](data)
+    if event.type in _UNDOING:
+        return "retry compensation"
+    return "rebuild rows" if event.type == _REBUILT else event.type.removeprefix(f"{header.definition}_")
+
+
+def _data(program: Program, event: StoredEvent) -> Data:
+    said, _ = views.told(event, program)
+    if isinstance(said, msgspec.Struct):  # Fields that have their default are not written.
+        return {name: msgspec.to_builtins(getattr(said, name)) for name in said.__struct_fields__}
+    plain = msgspec.to_builtins(said)
+    return plain if isinstance(plain, dict) else {"data": plain}
+
+
+def _seen(program: Program, state: object, step: int | None) -> Data:
+    """What an auditor sees of a state: of a workflow how it stands and its data, of another instance all of it. The content of a document is told by its versions."""
+    if isinstance(program.decider, GraphMachine) and isinstance(state, State):
+        if state.status == "new":
+            return {}
+        found = facts_of(program.decider.routes_of(state), state, step or 0)
+        if state.document is not None:
+            return {**found, "version": state.document.version, "document": state.document.status}
+        tokens = (*state.tokens.values(), *state.parked.values())
+        return found | {f"data.{each.id}.{name}": value for each in tokens for name, value in each.data.items()}
+    try:
+        plain = msgspec.json.decode(program.snapshot(state))
+    except (HoldfastError, msgspec.MsgspecError):
+        return {}  # It is written in another way than as JSON: that something was done is told all the same.
+    return cast("Data", plain) if isinstance(plain, dict) else {"state": plain}
