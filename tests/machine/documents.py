@@ -35,11 +35,11 @@ GIVEN: dict[str, object] = {"vendor": "acme", "total": 500}
 class Case:
     """One document, from its creation on."""
 
-    def __init__(self, graph: Graph, **given: object) -> None:
+    def __init__(self, graph: Graph, *, amends: str = "", **given: object) -> None:
         self.host = Host(graph)
         self.host.key = "INV-1"
         self._history = History(self.host)
-        self.created = self.tell(CreateDocument(data={**GIVEN, **given}), BOB)
+        self.created = self.tell(CreateDocument(data={**GIVEN, **given}, amended_from=amends), BOB)
 
     def tell(
         self,

@@ -348,14 +348,20 @@ def test_an_action_may_ask_for_a_payload_of_its_own() -> None:
 @pytest.mark.row("E-112", "EH-05")
 @pytest.mark.parametrize(
     ("status", "legal"),
-    [("draft", {"submit", "cancel"}), ("submitted", {"approve", "cancel", "recall"}), ("active", {"cancel"})],
+    [
+        ("draft", {"submit", "cancel"}),
+        ("submitted", {"approve", "cancel", "recall"}),
+        ("active", {"cancel"}),
+        ("amended", {"submit", "cancel"}),
+    ],
 )
 def test_only_what_the_lifecycle_has_leads_on(status: str, legal: set[str]) -> None:
     """From each status exactly its own transitions can be asked for; the refusal lists them."""
     for transition in ("submit", "approve", "cancel", "recall"):
-        case = Case(invoice())
-        for before in {"draft": [], "submitted": ["submit"], "active": ["submit", "approve"]}[status]:
+        case = Case(invoice(), amends="INV-0" if status == "amended" else "")
+        for before in {"submitted": ["submit"], "active": ["submit", "approve"]}.get(status, []):
             case.ask(before)
+        assert case.document.status == status
         answer = case.tell(RequestTransition(transition=transition))
         if transition in legal:
             assert not isinstance(answer, Rejection)
@@ -454,6 +460,11 @@ def test_an_approval_is_pinned_to_the_version_that_was_seen() -> None:
     assert case.document.approvals[case.step("first").number].version == 2
     for version in ("1", "3", ""):
         assert case.decide("first", ANN, version=version) == "APPROVAL_VERSION_STALE"
+        late = c.AnswerStep(step=case.step("first").number, outcome="approved", document_version=version)
+        answer = case.tell(late, ANN)
+        assert isinstance(answer, Rejection)
+        assert "asks about version 2 of the document" in answer.message
+        assert (f"decide on {version!r}" if version else "you do not say so") in answer.message
     assert case.decide("first", ANN, version="2") == ""
 
 
@@ -802,6 +813,10 @@ def test_an_action_of_the_workflow_writes_where_people_may_not() -> None:
     ]
     assert case.applied == [True, True]
     assert case.edit(total=1) == "WORKFLOW_EDIT_LOCKED"
+    for person in (BOB, Actor(id="root", capabilities=frozenset({"*"}))):
+        same = Mutate(action="post", payload={"note": "X"})
+        assert case.code(case.tell(same, person)) == "WORKFLOW_EDIT_LOCKED"
+    assert (case.document.version, case.document.data.get("note")) == (2, None)
 
 
 @pytest.mark.row("E-751")
@@ -872,6 +887,8 @@ def test_scripts_and_conditions_read_the_document() -> None:
         edges=[Edge(source="s", target="c"), Edge(source="c", target="first", on=g.TRUE)],
     )
     assert submitted({APPROVE_SLOT: body}).at == ["first"]
+    small = Case(invoice({APPROVE_SLOT: body}), total=300)
+    assert (small.ask("submit"), small.document.status) == ("", "active")
     odd = Body(
         nodes=(Node(id="c", op=g.Condition(expression=when("entity.note == 'x'"))), ask),
         first="c",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from holdfast.authoring.document import words as document
 from holdfast.authoring.process import words as process
 from holdfast.authoring.rules import words as rules
 from holdfast.authoring.saga import words as saga
 from holdfast.authoring.words import Words
 
-_BY_KIND: Final[dict[str, Words]] = {"saga": saga, "rules": rules, "process": process}
+_BY_KIND: Final[dict[str, Words]] = {"saga": saga, "rules": rules, "process": process, "envelope": document}
 
 
 def words_of(kind: str) -> Words:

@@ -13,6 +13,7 @@ from app.documents.walls import (
     BUD_ASKED,
     CONTRACT,
     FIN,
+    GIVEN,
     OPERATOR,
     POST,
     PUBLISHER,
@@ -35,6 +36,7 @@ from holdfast.machine.runs import slots
 from holdfast.machine.runs.nodes import action
 from holdfast.testing import ManualEngine
 from support.engines import Place
+from support.ruining import Ruin
 
 ASKED = patch("asking", "{id: a, type: approval, approvers: [{user: fin}]}")
 
@@ -138,6 +140,52 @@ def test_a_branch_that_is_cancelled_does_nothing_any_more(place: Place, losers: 
         answer(engine, task, BUD, "rejected")
     assert stands(engine) == ("active", 100, "running", "round_completed")
     assert violations(engine) == []
+
+
+BRANCHES_OF_THREE = """
+{id: sp, type: parallel_split}, {id: a, type: approval, approvers: [{user: fin}]}, {id: j, type: parallel_join, mode: any, losers: stop},
+{id: b, type: parallel_split}, {id: c, type: wait_event, event: ext, key: go, timeout: 2h}, {id: d, type: wait_timer, duration: 3h},
+{id: k, type: parallel_join}, {id: e, type: webhook_out, url: "https://example.com/"}
+""".strip()
+WAYS_OF_THREE = """
+{from: sp, to: a}, {from: sp, to: b}, {from: sp, to: e}, {from: a, to: j}, {from: e, to: j}, {from: b, to: c}, {from: b, to: d},
+{from: c, to: k, on: event}, {from: c, to: k, on: timeout}, {from: d, to: k}, {from: k, to: j}
+""".strip()
+
+
+@pytest.mark.row("E-552", "E-553", "E-556", "E-916", "E-937")
+def test_the_losers_of_a_join_are_cancelled_with_all_that_they_wait_for(place: Place) -> None:
+    """Of three branches one wins; the steps of the others, also of a split inside one, are cancelled, and their timers, waits and requests are gone."""
+    engine, ruin = opened(place.engine(), patch("asking", BRANCHES_OF_THREE, WAYS_OF_THREE)), Ruin(place.store)
+    acting(engine, ANN).documents.create("invoice", GIVEN, id="I-1")
+    acting(engine, ANN).documents.transition(
+        "invoice", "I-1", "submit"
+    )  # The request is not sent before the next look.
+    run = acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance)
+    (task,) = open_tasks(engine).values()
+    acting(engine, FIN).tasks.decide(task, "approved", document_version=task.document_version, comment="because")
+    left = ("timers", "subscriptions", "effects where handler <> '$engine'")
+    assert [ruin.rows(f"select count(*) from {{}}{each}")[0][0] for each in left] == [0, 0, 0]
+    ended = {each.name.rpartition(":")[2]: each.status for each in run.steps()}
+    assert {name: ended.get(name) for name in "abcdekj"} == {
+        "a": "completed", "b": "completed", "c": "cancelled", "d": "cancelled", "e": "cancelled", "k": None, "j": "completed",
+    }  # fmt: skip
+    told = run.history()
+    stopped = {each.step_name.rpartition(":")[2]: each.status for each in told if each.event_type == "step_failed"}
+    assert stopped == dict.fromkeys("cde", "cancelled")
+    (met,) = [each for each in told if each.event_type == "branches_met"]
+    assert (met.data["completed"], met.data["failed"]) == (["usr:slot:asking:a"], [])
+    gone = [
+        each.data["token"] for each in told if each.event_type == "token_ended" and each.data["reason"] == "cancelled"
+    ]
+    losers = {each.token for each in run.steps() if each.status == "cancelled"}
+    assert losers < set(gone)
+    engine.drain()  # Tells that the request was not begun.
+    before = run.history()
+    acting(engine, OPERATOR).publish("ext", "go")
+    engine.advance(timedelta(hours=4))
+    assert run.history()[len(before) :] == []
+    assert (stands(engine)[0], violations(engine)) == ("active", [])
 
 
 @pytest.mark.row("E-686")

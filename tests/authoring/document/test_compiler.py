@@ -48,6 +48,7 @@ from holdfast.authoring.document import (
 from holdfast.authoring.document.parts import Edge
 from holdfast.authoring.document.proof import prove_gates
 from holdfast.diagrams.languages import in_mermaid
+from holdfast.kernel.canonical import canonical_hash
 
 Plain = dict[str, object]
 
@@ -380,10 +381,25 @@ def test_what_was_changed_is_not_read() -> None:
         read_effective(b"{}")
 
 
+@pytest.mark.row("E-173")
+def test_every_node_is_mapped_to_its_slot() -> None:
+    """The nodes of a patch, their policy gates and the two proxies of its slot belong to that slot, all others to the envelope."""
+    made = compiled(RICH)
+    assert set(made.slot_map) == set(made.nodes_by_id)
+    for name, slot in made.slot_map.items():
+        _, _, inside = name.partition("slot:")
+        assert slot == (f"slot:{inside.partition(':')[0]}" if inside else "envelope"), name
+    assert set(made.slot_map.values()) == {"envelope", SUBMIT, APPROVE, ACTIVE}
+
+
 @pytest.mark.row("E-312")
 def test_the_header_matches() -> None:
-    """Figures that can be judged without the artifact."""
+    """Figures that can be judged without the artifact, and a hash that tells where each node lies."""
     made = compiled(RICH)
+    assert made.header.slot_map_hash == canonical_hash(made.slot_map)
+    moved = {**RICH, SUBMIT: patch([ask("check")], ["check out approved"])}
+    del moved[ACTIVE]
+    assert compiled(moved).header.slot_map_hash != made.header.slot_map_hash
     assert (made.header.nodes, made.header.edges, made.header.order) == (
         len(made.nodes_by_id),
         len(made.edges_by_id),
