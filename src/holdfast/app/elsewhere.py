@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.app.desk import Desk, checked_key
 from holdfast.app.document_writing import address_of, called, changes_of, judge, looks_up, made_id, spec_of
 from holdfast.app.documents import Found, known_from
 from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.errors import ConfigurationError, HoldfastError, NotFoundError, PayloadError, RejectedError
-from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext, late_request
 from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.document import DocumentAction
 from holdfast.machine.graphs.document_checks import actions_of
@@ -32,6 +33,8 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor
     reason: str
     origin: str = ""
+    asked: str = ""
+    """The request of the actor, if they have asked for the transition: what they may do now is looked up by it."""
 
 
 class Elsewhere:
@@ -48,10 +51,11 @@ class Elsewhere:
             return CompleteStep(step=body.step)  # It had failed, and so had changed nothing.
         errand = msgspec.convert(body.input, settled(Errand))
         actor = SYSTEM if errand.actor.kind == "system" else errand.actor
+        request = late_request(errand.asked) if errand.asked else RequestContext(actor=actor)
         desk = self._desk.acting(
-            RequestContext(
+            replace(
+                request,
                 tenant=context.tenant,
-                actor=actor,
                 trace=context.trace,
                 partition=context.partition,
                 is_late=actor.kind == "user",

@@ -15,7 +15,10 @@ import msgspec
 
 from holdfast.app.charters import RULES, SETTINGS, Charters, Data, KeptRules, body_of
 from holdfast.app.step_handlers import plain_data
-from holdfast.kernel.facts import DocumentFact, Fact, FactKey, FactsNeeded
+from holdfast.errors import ForbiddenError
+from holdfast.kernel.actor import late_request
+from holdfast.kernel.facts import DocumentFact, Fact, FactKey, FactsNeeded, RightsFact
+from holdfast.kernel.people import DirectoryLook
 from holdfast.people.access import Access, Accesses, UnreadError
 from holdfast.people.authorizing import authorize
 from holdfast.runtime.commit.facts import Asking, Authorised, Place, Read
@@ -24,7 +27,10 @@ from holdfast.store.facts import FactLook, FoundDocument, Gate
 
 _MOST_DOCUMENTS: Final = 1_000
 _MOST_TENANTS: Final = 1_000
+_PAGE_OF_PEOPLE: Final = 1_000
 _decode = msgspec.json.Decoder(dict[str, object]).decode
+
+_OF_PEOPLE: Final = frozenset({"person", "rights", "services"})
 
 Body = KeptRules | Data | None
 
@@ -48,9 +54,9 @@ class EngineFacts:
 
     def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
         """Returns a fact from memory; None if it must be read."""
-        if key.kind == "person":
+        if key.kind in _OF_PEOPLE:
             access = self.accesses.known(place.tenant)
-            return None if access is None else _remembered(access, key, now)
+            return None if access is None else self._remembered(access, place, key, now)
         if key.kind == "document":
             return self._kept.document(place, key)
         found = self._kept.charter(place.tenant, _charter_of(key))
@@ -62,8 +68,9 @@ class EngineFacts:
         """Reads facts, each behind its version."""
         found: dict[FactKey, Read] = {}
         for key in keys:
-            if key.kind == "person":
-                found[key] = _person(self.accesses.read(look, place.tenant, may_remember=may_remember), key, now)
+            if key.kind in _OF_PEOPLE:
+                access = self.accesses.read(look, place.tenant, may_remember=may_remember)
+                found[key] = self._of_people(access, look, place, key, now=now)
             elif key.kind == "document":
                 found[key] = self._document(look, place, key, may_remember=may_remember)
             else:
@@ -86,6 +93,47 @@ class EngineFacts:
 
     def _authorised(self, access: Access, asking: Asking, now: datetime) -> Authorised:
         return Authorised(authorize(access, asking, self.accesses.resolvers, now), (access.gate,))
+
+    def _remembered(self, access: Access, place: Place, key: FactKey, now: datetime) -> Read | None:
+        try:
+            return self._of_people(access, None, place, key, now=now)
+        except UnreadError:
+            return None
+
+    def _of_people(self, access: Access, look: FactLook | None, place: Place, key: FactKey, *, now: datetime) -> Read:
+        match key.kind:
+            case "rights":
+                value: object = self._rights(access, place, key, now)
+            case "services":
+                value = self._has_services(access, look, place.tenant)
+            case _:
+                value = access.fact(key.name, now)
+        return Read(Fact(value, access.version), (access.gate,))
+
+    def _rights(self, access: Access, place: Place, key: FactKey, now: datetime) -> RightsFact:
+        asking = Asking(request=late_request(key.name), tenant=place.tenant)
+        try:
+            actor = authorize(access, asking, self.accesses.resolvers, now).actor
+        except ForbiddenError as error:
+            return RightsFact(
+                actor=None, refusal=str(error).removesuffix(f" [{error.reason}]"), is_elsewhere=access.is_elsewhere
+            )
+        return RightsFact(actor=actor, is_elsewhere=access.is_elsewhere)
+
+    def _has_services(self, access: Access, look: FactLook | None, tenant: str) -> bool:
+        known = self._kept.services.get(tenant)
+        if known is not None and known[0] == access.version:
+            return known[1]
+        if access.is_elsewhere:
+            return False
+        if look is None:
+            raise UnreadError("services")
+        directory = self.accesses.directory
+        with look.people(tenant) if directory.has_versions else directory.looking(tenant) as rows:
+            found = bool(services_in(rows))
+        if directory.has_versions:
+            self._kept.keep_services(tenant, access.version, found)
+        return found
 
     def _document(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
         row = look.document(*place, key.of, key.name)
@@ -151,7 +199,15 @@ class _Kept:
     def __init__(self) -> None:
         self._documents: OrderedDict[tuple[Place, FactKey], Read] = OrderedDict()
         self._charters: OrderedDict[str, tuple[int, dict[str, _Charter]]] = OrderedDict()
+        self.services: dict[str, tuple[int, bool]] = {}
+        """Whether the directory of a tenant has service accounts, at a version."""
         self._guard = threading.Lock()
+
+    def keep_services(self, tenant: str, version: int, found: bool) -> None:  # noqa: FBT001 - what is kept
+        with self._guard:
+            if len(self.services) >= _MOST_TENANTS:
+                self.services = {}
+            self.services[tenant] = (version, found)
 
     def document(self, place: Place, key: FactKey) -> Read | None:
         return self._documents.get((place, key))
@@ -178,17 +234,6 @@ class _Kept:
                 self._charters.popitem(last=False)
 
 
-def _remembered(access: Access, key: FactKey, now: datetime) -> Read | None:
-    try:
-        return _person(access, key, now)
-    except UnreadError:
-        return None
-
-
-def _person(access: Access, key: FactKey, now: datetime) -> Read:
-    return Read(Fact(access.fact(key.name, now), access.version), (access.gate,))
-
-
 def _charter_of(key: FactKey) -> str:
     """Returns the name of the charter that a fact stands in."""
     return SETTINGS if key.kind == "settings" else f"{RULES}{key.of}"
@@ -204,3 +249,14 @@ def _document_fact(found: FoundDocument | None) -> Fact:
 
 def _gate(place: Place, key: FactKey, version: int) -> Gate:
     return Gate("instance", place.tenant, version, place.partition, key.of, key.name)
+
+
+def services_in(rows: DirectoryLook) -> list[str]:
+    """The service accounts that the directory knows, as many as a suggestion needs."""
+    after = ""
+    while page := rows.page(after=after, limit=_PAGE_OF_PEOPLE):
+        found = [each.id for each in page if each.kind == "service"]
+        if found:
+            return found
+        after = page[-1].id
+    return []

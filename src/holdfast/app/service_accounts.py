@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.app.desk import Desk
+from holdfast.app.fact_source import services_in
 from holdfast.authoring.document import Body, Problem
 from holdfast.authoring.document.body_format import Action
 from holdfast.authoring.document.ids import prefix_of
 from holdfast.authoring.document.node_checks import SERVICE
 from holdfast.errors import Diagnostic
 from holdfast.expressions.suggestions import suggestion
-from holdfast.kernel.people import DirectoryLook
-
-_PAGE = 1000
 
 
 def account_problems(desk: Desk, body: Body) -> tuple[list[Problem], list[Diagnostic]]:
@@ -24,7 +22,7 @@ def account_problems(desk: Desk, body: Body) -> tuple[list[Problem], list[Diagno
     with desk.directory.looking(desk.tenant) as rows:
         known = {each.id: each for each in rows.principals(sorted({account for *_, account in named}))}
         is_lacking = any(account not in known for *_, account in named)
-        services = _services(rows) if is_lacking else []
+        services = services_in(rows) if is_lacking else []
     problems, warnings = list[Problem](), list[Diagnostic]()
     for slot, node, account in named:
         found = known.get(account)
@@ -46,14 +44,3 @@ def _named(body: Body) -> Iterator[tuple[str, str, str]]:
         for node in patch.nodes or ():
             if isinstance(node, Action) and node.run_as.startswith(SERVICE):
                 yield slot, f"{prefix_of(slot)}{node.id}", node.run_as.removeprefix(SERVICE).strip()
-
-
-def _services(rows: DirectoryLook) -> list[str]:
-    """The service accounts that the directory knows, as many as a suggestion needs."""
-    after = ""
-    while page := rows.page(after=after, limit=_PAGE):
-        found = [each.id for each in page if each.kind == "service"]
-        if found:
-            return found
-        after = page[-1].id
-    return []

@@ -141,6 +141,42 @@ def request_of(context: bytes | None) -> RequestContext:
     )
 
 
+class _Late(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What is kept of a request for what is done later in its actor's name."""
+
+    actor: Actor
+    partition: str = ""
+    role_capabilities: dict[str, frozenset[str]] = {}
+
+
+_decode_late = msgspec.json.Decoder(_Late).decode
+
+
+def late_text(request: RequestContext, roles: frozenset[str]) -> str:
+    """Returns a request as text, for what is done later in its actor's name; empty if that is the engine itself.
+
+    Of what roles stand for at the front end only that of `roles` is kept. What was looked up for the request is not kept.
+    """
+    actor = request.brought or request.actor
+    if actor.kind == "system":
+        return ""
+    if actor.until is None and request.expires_at is not None:
+        actor = msgspec.structs.replace(actor, until=request.expires_at)
+    theirs = {name: each for name, each in request.role_capabilities.items() if name in roles}
+    return _encode(_Late(actor, request.partition, theirs)).decode()
+
+
+def late_request(text: str) -> RequestContext:
+    """Returns the request of a text that `late_text` has made."""
+    try:
+        kept = _decode_late(text)
+    except msgspec.MsgspecError:  # Something other than the engine wrote it: whoever asks so may do nothing.
+        return _NOBODY
+    return RequestContext(
+        actor=kept.actor, partition=kept.partition, role_capabilities=kept.role_capabilities, is_late=True
+    )
+
+
 def partition_of(context: bytes | None) -> str:
     """The part of the tenant that something is done for."""
     return "" if context is None else request_of(context).partition

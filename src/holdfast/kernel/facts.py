@@ -12,7 +12,9 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
-FactKind = Literal["person", "rules", "settings", "document"]
+from holdfast.kernel.actor import Actor, late_request
+
+FactKind = Literal["person", "rights", "services", "rules", "settings", "document"]
 
 
 class FactKey(NamedTuple):
@@ -22,16 +24,26 @@ class FactKey(NamedTuple):
     of: str = ""
     """The type of a document, or of those that rules are for; empty for others."""
     name: str = ""
-    """Id of a person or a document, or the action or transition that rules are for; empty for settings."""
+    """Id of a person or a document, or the action or transition that rules are for, or a request as text; empty for settings."""
 
     def __str__(self) -> str:
         """Returns the key as histories write it, such as `person:ann` or `document:invoice/I-1`."""
-        named = "/".join(filter(None, (self.of, self.name)))
+        name = late_request(self.name).actor.id if self.kind == "rights" else self.name
+        named = "/".join(filter(None, (self.of, name)))
         return f"{self.kind}:{named}" if named else self.kind
 
 
 SETTINGS_FACT: Final = FactKey("settings")
 """The settings of the organisation. The value is a dict."""
+
+
+SERVICES_FACT: Final = FactKey("services")
+"""Whether the directory has service accounts. The value is a bool."""
+
+
+def rights_fact(asked: str) -> FactKey:
+    """Names what the actor of an earlier request may do now. The request is given as `late_text`; the value is a `RightsFact`."""
+    return FactKey("rights", "", asked)
 
 
 def person_fact(name: str) -> FactKey:
@@ -54,7 +66,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 
     value: object
     version: int
-    """Of a person the access version of the tenant, of rules and settings how often they were published, of a document its number of events; 0 if there is none."""
+    """Of a person, rights and service accounts the access version of the tenant, of rules and settings how often they were published, of a document its number of events; 0 if there is none."""
 
 
 class PersonFact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -78,6 +90,17 @@ class PersonFact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether there are capability resolvers, so that `capabilities` is the whole of what they may do."""
     stand_ins: tuple[Deputy, ...] = ()
     """Who may decide in their place now."""
+
+
+class RightsFact(msgspec.Struct, frozen=True, kw_only=True):
+    """What the actor of an earlier request may do at the time of the commit."""
+
+    actor: Actor | None
+    """With the roles and capabilities of now; None if they may not act."""
+    refusal: str = ""
+    """Why they may not act."""
+    is_elsewhere: bool = False
+    """Whether the people are in a directory of the host, which no commit can ask: then nothing was looked up. A step asks it by an effect."""
 
 
 class Deputy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -151,6 +174,10 @@ def _nothing(key: FactKey) -> object:
     match key.kind:
         case "person":
             return PersonFact(id=key.name)
+        case "rights":
+            return RightsFact(actor=late_request(key.name).actor)
+        case "services":
+            return False
         case "rules":
             return []
         case "settings":

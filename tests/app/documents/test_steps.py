@@ -236,4 +236,4 @@ def test_nothing_is_done_in_the_name_of_somebody_who_is_deactivated(place: Place
     assert (stood(engine)[:2], called) == (("submitted", "paused"), [])
     run = engine.run(engine.documents.get("sales_order", "O-1").instance)
     (failed,) = [each for each in run.steps() if each.error]
-    assert "'sam' may not act any more: they are deactivated" in failed.error
+    assert "'sam' is deactivated and cannot act" in failed.error

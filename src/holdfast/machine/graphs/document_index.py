@@ -10,7 +10,7 @@ from holdfast.expressions import Expression
 from holdfast.machine.graphs.document import WINDOWS, DocumentPolicy, DocumentSpec, Region, Transition, Window
 from holdfast.machine.graphs.document_checks import actions_of, in_order
 from holdfast.machine.graphs.forms import Form
-from holdfast.machine.graphs.graph import Graph, Proxy, State
+from holdfast.machine.graphs.graph import Graph, PolicyGate, Proxy, State
 from holdfast.machine.graphs.reads import Reads, reads_of
 
 MOST_RULES = 1000
@@ -70,6 +70,10 @@ class DocumentIndex:
         self.state_of = {node.op.status: node.id for node in nodes if isinstance(node.op, State)}
         """The node where a document stays that has a status."""
         self._proxies = {(node.op.slot, node.op.side): node.id for node in nodes if isinstance(node.op, Proxy)}
+        self.gated = frozenset(
+            node.op.action for node in nodes if isinstance(node.op, PolicyGate) and node.op.of in {"", spec.entity_type}
+        )
+        """The actions that a policy gate stands before."""
         self._payloads = {name: Form(each.payload) for name, each in self.actions.items() if each.payload is not None}
         self._rules: dict[str, tuple[Expression, Reads | None]] = {}
         conditions = (Expression.from_data(each.when) for each in spec.policies if each.when is not None)

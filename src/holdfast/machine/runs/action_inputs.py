@@ -79,6 +79,7 @@ def _elsewhere(turn: Turn, node: Node, action: str, *, target: str, payload: Dat
             "capabilities": sorted(actor.capabilities),
             "on_behalf_of": actor.on_behalf_of,
         },
+        "asked": "" if node.run_as or document.intent is None else document.intent.asked,
         "reason": f"{document.type}/{document.id} at {node.id}",
         "origin": f"{document.type}/{document.id}",
     }

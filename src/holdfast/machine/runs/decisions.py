@@ -12,7 +12,7 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Message
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
-from holdfast.machine.graphs.graph import Action, PolicyGate
+from holdfast.machine.graphs.graph import Action, Gate, PolicyGate
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.acts import faced_by, is_noted, note
@@ -380,7 +380,7 @@ def _note_undone(turn: Turn, caller: Executed | Step) -> None:
 
 def _people_found(turn: Turn, command: c.PeopleFound) -> Answer | None:
     step = turn.state.open.get(command.step)
-    if step is None or not isinstance(turn.routes.node(step.node).op, PolicyGate):
+    if step is None or not isinstance(turn.routes.node(step.node).op, Gate | PolicyGate):
         return people_found(turn, command)
     actor_found(turn, step, command)
     return None

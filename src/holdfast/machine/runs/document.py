@@ -31,6 +31,8 @@ class Intent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     reason: str = ""
     is_pending: bool = True
     """Whether the state has not been left by it yet."""
+    asked: str = ""
+    """The request with which they asked: what they may do later is looked up by it."""
     before: list[str] = []
     """Those who asked for it before this actor did, because the way was denied to them: they do not approve it either."""
 

@@ -46,6 +46,7 @@ def _first_intent(event: e.DocumentCreated) -> Intent | None:
         on_behalf_of=event.on_behalf_of,
         roles=event.roles,
         capabilities=event.capabilities,
+        asked=event.asked,
         is_pending=False,
     )
 
@@ -101,6 +102,7 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
         on_behalf_of=event.on_behalf_of,
         roles=event.roles,
         capabilities=event.capabilities,
+        asked=event.asked,
         reason=event.reason,
         is_pending=not event.again,
         before=[] if known is None else _asked_before(known),

@@ -51,6 +51,17 @@ def judged(index: DocumentIndex, name: str, actor: Actor, asked: Data, *, is_len
     return Judgement(objection="; ".join(notes))
 
 
+def allowed(turn: Turn, name: str, actor: Actor, *, is_lent: bool) -> tuple[Data | None, str]:
+    """By which policy an actor may do something to the document, and why they may not."""
+    index = index_of(turn.routes)
+    action = index.actions[name]
+    judgement = judged(index, name, actor, asked_of(turn, name, actor), is_lent=is_lent)
+    if actor.may(action.capability) and not judgement.objection:
+        return {POLICY: judgement.policy} if judgement.policy else None, ""
+    why = judgement.objection or f"that needs the capability {action.capability!r}"
+    return None, f"{actor.id!r} may not do {name!r}: {why}"
+
+
 def policy_refusal(turn: Turn, name: str, actor: Actor, *, content: Data | None = None) -> Rejection | None:
     """Why the policies do not let somebody do something to the document, or give it a content."""
     judgement = judged(index_of(turn.routes), name, actor, asked_of(turn, name, actor, content=content))

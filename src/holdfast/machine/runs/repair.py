@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import OK, Condition, Human, Node, PolicyGate, SavePoint, Split
+from holdfast.machine.graphs.graph import OK, Condition, Gate, Human, Node, PolicyGate, SavePoint, Split
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.acting import take_over
@@ -149,7 +149,7 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
         return protected(node)
     if data is not None and not is_within(turn.routes, data):
         return too_large(turn.routes, "the input")
-    if isinstance(node.op, PolicyGate) and may_take_over(turn, node):
+    if isinstance(node.op, Gate | PolicyGate) and may_take_over(turn, node):
         take_over(turn)
     turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason))
     turn.move(step.token, step.node, is_asked=True)

@@ -72,7 +72,7 @@ def release(turn: Turn) -> bool:
     if not isinstance(node.op, Gate | Proxy):
         return False
     step = next((each for each in state.open.values() if each.token == ROOT and each.of is None), None)
-    if step is None:
+    if step is None or step.asked_at:  # It waits for a directory that is asked, and not for others.
         return False
     if _is_unfinished(turn, node):
         _tell_of_halt(turn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.actor import late_text
 from holdfast.kernel.decision import Answer, Rejection
 from holdfast.machine.graphs.document import DocumentAction, Transition
 from holdfast.machine.graphs.document_index import DocumentIndex
@@ -78,6 +79,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             kind=actor.kind,
             roles=sorted(actor.roles),
             capabilities=sorted(actor.capabilities),
+            asked=late_text(turn.moment.asked, actor.roles),
             on_behalf_of=actor.on_behalf_of,
             reason=command.reason,
             warnings=draft.warnings,
@@ -262,6 +264,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str], *, again: 
             on_behalf_of=actor.on_behalf_of,
             roles=sorted(actor.roles),
             capabilities=sorted(actor.capabilities),
+            asked=late_text(turn.moment.asked, actor.roles),
             reason=command.reason,
             warnings=warnings,
             again=again,

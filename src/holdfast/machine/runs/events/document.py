@@ -46,6 +46,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     """Those who wrote the document that it amends."""
     wrote: dict[str, list[str]] = {}  # noqa: RUF012 - every struct gets one of its own
     """The fields that each of them wrote."""
+    asked: str = ""
+    """The request of whoever created it: what they may do later is looked up by it. Empty if that was not kept, or it was the engine."""
     is_by_field: bool = False
     """Whether its author counts as the author of these fields alone. Events of before do not say, and their authors count for all fields."""
 
@@ -86,6 +88,8 @@ class DocumentMoved(Happening, frozen=True, kw_only=True):
     by: str = ""
     on_behalf_of: str = ""
     reason: str = ""
+    access_version: int = 0
+    """The version of the directory by which whoever asked for it may still do so; 0 if they asked in the same commit, or it was the engine."""
 
 
 @message(name="transition_requested")
@@ -104,6 +108,8 @@ class TransitionRequested(Happening, frozen=True, kw_only=True):
     warnings: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     related: dict[str, Data] | None = None
     """What steps read of the documents that it refers to; None if that is as it was."""
+    asked: str = ""
+    """The request of whoever asked: what they may do when a step acts is looked up by it. Empty if that was not kept, or it was the engine."""
     again: bool = False
     """Whether its way is under way already and was denied: the way goes on in the name of this actor, and does not begin anew."""
 

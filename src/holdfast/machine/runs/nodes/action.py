@@ -10,7 +10,7 @@ from __future__ import annotations
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Action, Node
-from holdfast.machine.runs.acting import acting
+from holdfast.machine.runs.acting import acting, present
 from holdfast.machine.runs.action_inputs import target_of
 from holdfast.machine.runs.document import ALL_FIELDS
 from holdfast.machine.runs.failures import take_answer
@@ -19,6 +19,7 @@ from holdfast.machine.runs.leaving import pass_through
 from holdfast.machine.runs.mutations import Author, Draft, change, drafted, invalid
 from holdfast.machine.runs.nodes.task import TaskKind
 from holdfast.machine.runs.plain import plain
+from holdfast.machine.runs.policies import allowed
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import undone
 from holdfast.machine.runs.state import Data, Step, Token
@@ -43,8 +44,10 @@ class ActionKind(TaskKind):
             super().enter(turn, token, node)
             return
         form = index_of(turn.routes).payload(node.op.action)
-        wrong = invalid(f"what {node.id!r} is given", [] if form is None else form.faults(payload)) or _closed(
-            turn, node
+        wrong = (
+            invalid(f"what {node.id!r} is given", [] if form is None else form.faults(payload))
+            or _closed(turn, node)
+            or _not_allowed(turn, node)
         )
         if wrong is not None:
             self.fail(turn, token, node, wrong.message)
@@ -73,7 +76,7 @@ def completed(turn: Turn, step: Step, output: object) -> Rejection | None:
         turn.cancel_step_timer(step)
         take_answer(turn, step, output)
         return None
-    draft = _computed(turn, node, step, output)
+    draft = _not_allowed(turn, node) or _computed(turn, node, step, output)
     if not isinstance(draft, Draft):
         return draft
     turn.cancel_step_timer(step)
@@ -100,6 +103,16 @@ def _computed(turn: Turn, node: Node, step: Step, output: object) -> Draft | Rej
         told = f"the handler of {step.node!r} gives changes by field, or nothing; it gave {output!r:.200}"
         return refused(Refusal.INVALID_DOCUMENT, told)
     return _drafted(turn, node, output or {}, step.number)
+
+
+def _not_allowed(turn: Turn, node: Node) -> Rejection | None:
+    """Why whoever the step acts as may not do it in this commit. What a policy gate has judged before is judged again."""
+    assert isinstance(node.op, Action)
+    now = present(turn, node.run_as)
+    told = now.objection
+    if not told and node.op.action in index_of(turn.routes).gated:
+        _, told = allowed(turn, node.op.action, now.actor, is_lent=bool(node.run_as))
+    return refused(Refusal.NOT_ALLOWED, told) if told else None
 
 
 def _closed(turn: Turn, node: Node) -> Rejection | None:

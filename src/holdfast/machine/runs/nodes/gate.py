@@ -1,7 +1,7 @@
 """A gate performs a transition; a policy gate asks whether an action may be done.
 
-Entered when: a token arrives; a gate waits there while another branch of the document is under way. May do: a gate uses up the approvals of the way to it and moves the document; a policy gate has it looked up whether
-somebody who is not there just now, and in whose name the action is done, is still active. A gate that a rule of the organisation
+Entered when: a token arrives; a gate waits there while another branch of the document is under way. May do: a gate uses up the approvals of the way to it and moves the document. Both judge by the rights of
+the moment whoever they act for; where a directory of the host has the people, it is asked whether somebody who is not there just now is still active. A gate that a rule of the organisation
 stands against has failed. Left when: at once: a gate by `reject` if its slot was left by a
 rejection, by `again` if an approval is void, else by `pass`; a policy gate by `ok` or `denied`, once that is known. On compensation: nothing to undo: no
 rollback goes back through a gate.
@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.asks import USER, Ask
+from holdfast.machine.graphs.document import Transition
 from holdfast.machine.graphs.graph import AGAIN, DENIED, OK, PASS, REJECT, DocumentRule, Gate, Node, PolicyGate
-from holdfast.machine.runs.acting import acting
+from holdfast.machine.runs.acting import Present, acting, present
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople
 from holdfast.machine.runs.events import ApprovalsApplied, DocumentMoved
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.policies import POLICY, asked_of, judged
+from holdfast.machine.runs.policies import allowed, policy_refusal
 from holdfast.machine.runs.rules import follow, judge, rules_for
 from holdfast.machine.runs.slots import has_void, hold, void
 from holdfast.machine.runs.state import Data, Step, Token
@@ -37,57 +38,87 @@ class GateKind(Kind):
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Look at the way to it, use up its approvals, and move the document."""
-        assert isinstance(node.op, Gate)
-        document = document_of(turn.state)
-        transition = index_of(turn.routes).transitions[node.op.transition]
-        if document.refused is not None:
+        if document_of(turn.state).refused is not None:
             pass_through(turn, token, node, REJECT)
+        elif hold(turn, token, node):
             return
-        if hold(turn, token, node):
-            return
-        if has_void(turn, node.id):
+        elif has_void(turn, node.id):
             pass_through(turn, token, node, AGAIN)
-            return
-        if document.status not in transition.sources:
-            legal = ", ".join(map(repr, transition.sources))
-            told = f"{transition.name!r} leads on from {legal}, and the document is {document.status!r}"
+        elif told := gate_objection(turn, node):
             self.fail(turn, token, node, told)
-            return
-        rules = rules_for(turn, transition.name)
-        held, objection = _ruled(turn, transition.name, rules)
-        if objection:
-            self.fail(turn, token, node, objection)
-            return
-        void(turn, [step for step, each in document.approvals.items() if each.is_kept], "entered_again")
-        applied = [step for step, each in document.approvals.items() if each.verdict == "approved"]
-        if applied:
-            turn.emit(ApprovalsApplied(steps=applied, transition=transition.name))
-        intent = document.intent if document.intent is not None and document.intent.transition else None
-        turn.emit(
-            DocumentMoved(
-                status=transition.target,
-                how="passed",
-                transition=transition.name,
-                by=turn.moment.actor.id if intent is None else intent.by,
-                on_behalf_of="" if intent is None else intent.on_behalf_of,
-                reason="" if intent is None or intent.transition != transition.name else intent.reason,
-            )
-        )
-        if intent is None or intent.transition != transition.name:  # No request was made, so no notice was sent yet.
-            follow(turn, transition.name, rules, before=held, actor=acting(turn, ""))
-        pass_through(turn, token, node, PASS)
+        elif absent := _absent(turn, ""):
+            step = turn.open_step(token, node, asked_at=turn.moment.now.isoformat())
+            _seek(turn, step, absent)
+        elif told := _perform(turn, node):
+            self.fail(turn, token, node, told)
+        else:
+            pass_through(turn, token, node, PASS)
 
 
-def _ruled(turn: Turn, transition: str, rules: Sequence[DocumentRule]) -> tuple[list[str], str]:
+def gate_objection(turn: Turn, node: Node) -> str:
+    """Why a gate does not perform its transition, rules of the organisation apart: the document is not where it leads on from, or whoever asked for it may not any more."""
+    transition, document = _transition(turn, node), document_of(turn.state)
+    if document.status not in transition.sources:
+        legal = ", ".join(map(repr, transition.sources))
+        return f"{transition.name!r} leads on from {legal}, and the document is {document.status!r}"
+    return _unentitled(turn, transition, present(turn, ""))
+
+
+def _unentitled(turn: Turn, transition: Transition, now: Present) -> str:
+    """Why whoever the gate acts for may not have it perform the transition now. Whoever asked for an earlier one needs no right to what follows by itself."""
+    intent, actor = document_of(turn.state).intent, now.actor
+    if now.objection or intent is None or intent.transition != transition.name:
+        return now.objection
+    if not actor.may(transition.capability):
+        told = f"{actor.id!r} may not ask for {transition.name!r} any more: that needs the capability {transition.capability!r}"
+        return f"{told}; have somebody else ask for it"
+    barred = policy_refusal(turn, transition.name, actor)
+    return "" if barred is None else f"{barred.message}; have somebody else ask for it"
+
+
+def _transition(turn: Turn, node: Node) -> Transition:
+    assert isinstance(node.op, Gate)
+    return index_of(turn.routes).transitions[node.op.transition]
+
+
+def _ruled(turn: Turn, name: str, rules: Sequence[DocumentRule], actor: Actor) -> tuple[list[str], str]:
     """The rules that have an effect on a transition in this commit, and why one of them does not let it be."""
-    instead = f"change what it objects to, or the rule; then ask for {transition!r} again, or retry the step"
+    instead = f"change what it objects to, or the rule; then ask for {name!r} again, or retry the step"
     try:
-        judged_ = judge(turn, document_of(turn.state).data, rules, actor=acting(turn, ""), may_set=False)
+        found = judge(turn, document_of(turn.state).data, rules, actor=actor, may_set=False)
     except ExpressionError as error:
-        return [], f"a rule cannot be judged at {transition!r}: {error}; {instead}"
-    if judged_.blocked:
-        return [], f"a rule of the organisation stands against {transition!r}: {judged_.blocked}; {instead}"
-    return judged_.held, ""
+        return [], f"a rule cannot be judged at {name!r}: {error}; {instead}"
+    if found.blocked:
+        return [], f"a rule of the organisation stands against {name!r}: {found.blocked}; {instead}"
+    return found.held, ""
+
+
+def _perform(turn: Turn, node: Node) -> str:
+    """Use up the approvals, and move the document, unless a rule stands against it; why not."""
+    document, transition, now = document_of(turn.state), _transition(turn, node), present(turn, "")
+    rules = rules_for(turn, transition.name)
+    held, told = _ruled(turn, transition.name, rules, now.actor)
+    if told:
+        return told
+    void(turn, [step for step, each in document.approvals.items() if each.is_kept], "entered_again")
+    applied = [step for step, each in document.approvals.items() if each.verdict == "approved"]
+    if applied:
+        turn.emit(ApprovalsApplied(steps=applied, transition=transition.name))
+    intent = document.intent if document.intent is not None and document.intent.transition else None
+    turn.emit(
+        DocumentMoved(
+            status=transition.target,
+            how="passed",
+            transition=transition.name,
+            by=turn.moment.actor.id if intent is None else intent.by,
+            on_behalf_of="" if intent is None else intent.on_behalf_of,
+            reason="" if intent is None or intent.transition != transition.name else intent.reason,
+            access_version=0 if intent is None else now.version,
+        )
+    )
+    if intent is None or intent.transition != transition.name:  # No request was made, so no notice was sent yet.
+        follow(turn, transition.name, rules, before=held, actor=now.actor)
+    return ""
 
 
 class PolicyGateKind(Kind):
@@ -97,10 +128,9 @@ class PolicyGateKind(Kind):
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Ask; without a way for those who may not the step has failed."""
-        absent = _absent(turn, node)
+        absent = _absent(turn, node.run_as)
         if absent:
-            step = turn.open_step(token, node)
-            turn.send_out(FindPeople(step=step.number, node=node.id, asks=[Ask(by=USER, of=absent)], in_person=True))
+            _seek(turn, turn.open_step(token, node), absent)
             return
         policy, objection = _judged(turn, node)
         if not objection:
@@ -111,44 +141,68 @@ class PolicyGateKind(Kind):
             self.fail(turn, token, node, objection)
 
 
+def _seek(turn: Turn, step: Step, name: str) -> None:
+    """Have a directory of the host asked whether somebody is active."""
+    turn.send_out(FindPeople(step=step.number, node=step.node, asks=[Ask(by=USER, of=name)], in_person=True))
+
+
 def actor_found(turn: Turn, step: Step, command: PeopleFound) -> None:
     """It was looked up whether somebody is active: who is not may do nothing any more, and nor may who could not be looked up."""
     node = turn.routes.node(step.node)
-    policy, objection = _judged(turn, node)
+    lost = ""
     if not command.people:
         why = command.error or "they are deactivated; have somebody else ask for it"
-        objection = f"{acting(turn, node.run_as).id!r} may not act any more: {why}"
-    if not objection:
+        lost = f"{acting(turn, node.run_as).id!r} may not act any more: {why}"
+    if isinstance(node.op, Gate):
+        _asked_at_gate(turn, step, node, lost)
+        return
+    policy, objection = _judged(turn, node)
+    if not (lost or objection):
         finish(turn, step, OK, policy)
     elif turn.routes.ways(node.id, DENIED):
         finish(turn, step, DENIED)
     else:
-        give_up(turn, step, objection)
+        give_up(turn, step, lost or objection)
 
 
-def _absent(turn: Turn, node: Node) -> str:
-    """In whose name a step acts, if it is to be looked up whether they still may: whoever asks now was let in just now."""
-    if node.run_as or not turn.state.looks_up:
+def _asked_at_gate(turn: Turn, step: Step, node: Node, lost: str) -> None:
+    """Go on at a gate; what was looked at before is looked at again, because others may have changed it meanwhile."""
+    if has_void(turn, node.id):
+        finish(turn, step, AGAIN)
+    elif told := lost or gate_objection(turn, node) or _perform(turn, node):
+        give_up(turn, step, told)
+    else:
+        finish(turn, step, PASS)
+
+
+def _absent(turn: Turn, run_as: str) -> str:
+    """In whose name a step acts, if only a directory of the host can tell whether they still may: whoever asks now was let in just now."""
+    if run_as or not turn.state.looks_up:
         return ""
-    actor = acting(turn, node.run_as)
-    return actor.id if actor.kind == "user" and actor.id != turn.moment.actor.id else ""
+    now = present(turn, run_as)
+    is_to_be_sought = now.is_elsewhere and now.actor.kind == "user" and now.actor.id != turn.moment.actor.id
+    return now.actor.id if is_to_be_sought else ""
 
 
 def may_take_over(turn: Turn, node: Node) -> bool:
-    """Whether whoever acts now may do what a policy gate denies to whoever asked for the transition. The engine takes nothing over."""
+    """Whether whoever acts now may do what a gate denies to whoever asked for the transition. The engine takes nothing over."""
     actor = turn.moment.actor
-    return not node.run_as and actor.kind != "system" and not _judged(turn, node, actor)[1]
+    if node.run_as or actor.kind == "system":
+        return False
+    if isinstance(node.op, PolicyGate):
+        return not _judged(turn, node, actor)[1]
+    transition = _transition(turn, node)
+    is_denied = bool(_unentitled(turn, transition, present(turn, "")))
+    return is_denied and actor.may(transition.capability) and policy_refusal(turn, transition.name, actor) is None
 
 
 def _judged(turn: Turn, node: Node, actor: Actor | None = None) -> tuple[Data | None, str]:
     """By which policy an action may be done, and why it may not: by whoever asked for the transition, unless another one is meant."""
     assert isinstance(node.op, PolicyGate)
+    now = present(turn, node.run_as) if actor is None else Present(actor)
+    if now.objection:
+        return None, now.objection
     index = index_of(turn.routes)
     if node.op.of and node.op.of != index.spec.entity_type:
         return None, ""
-    action, actor = index.actions[node.op.action], actor or acting(turn, node.run_as)
-    judgement = judged(index, action.name, actor, asked_of(turn, action.name, actor), is_lent=bool(node.run_as))
-    if actor.may(action.capability) and not judgement.objection:
-        return {POLICY: judgement.policy} if judgement.policy else None, ""
-    why = judgement.objection or f"that needs the capability {action.capability!r}"
-    return None, f"{actor.id!r} may not do {action.name!r}: {why}"
+    return allowed(turn, node.op.action, now.actor, is_lent=bool(node.run_as))
