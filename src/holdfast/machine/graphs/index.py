@@ -88,22 +88,7 @@ class GraphIndex:
         self.audiences = Audiences(graph, self._formulas)
         """Who may see what its expressions read."""
         self._lists = {name: _place(each["items"]) for name, each in self._formulas.items() if "items" in each}
-        self._answering = frozenset(node.id for node in graph.nodes.values() if node.op.is_answering)
-        self._named = frozenset(
-            node.id
-            for node in graph.nodes.values()
-            if node.op.is_named and not (isinstance(node.op, Human) and node.op.lays_over)
-        )
-        self._answers = {
-            node.id: node.op.split if node.op.split in self._lists else node.op.answer or node.id
-            for node in graph.nodes.values()
-            if isinstance(node.op, Join)
-        }
-        self._answers |= {
-            node.id: node.op.into
-            for node in graph.nodes.values()
-            if isinstance(node.op, Script | Call) and node.op.into
-        }
+        self._look_at_answers(graph)
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
         self._forms: dict[str, Form] = {}
         self.questions: dict[str, object] = {}
@@ -120,6 +105,24 @@ class GraphIndex:
         self._look_at_people(graph)
         self._look_at_ways(graph)
         self._reads = {} if self.documents is None else self._found_reads(graph, self.documents)
+
+    def _look_at_answers(self, graph: Graph) -> None:
+        self._answering = frozenset(node.id for node in graph.nodes.values() if node.op.is_answering)
+        self._named = frozenset(
+            node.id
+            for node in graph.nodes.values()
+            if node.op.is_named and not (isinstance(node.op, Human) and node.op.lays_over)
+        )
+        self._answers = {
+            node.id: node.op.split if node.op.split in self._lists else node.op.answer or node.id
+            for node in graph.nodes.values()
+            if isinstance(node.op, Join)
+        }
+        self._answers |= {
+            node.id: node.op.into
+            for node in graph.nodes.values()
+            if isinstance(node.op, Script | Call) and node.op.into
+        }
 
     def _look_at_tasks(self, graph: Graph) -> None:
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
