@@ -340,7 +340,7 @@ def test_data_that_is_too_deep_is_not_taken(place: Place, levels: int) -> None:
 
 
 def test_what_children_answer_grows_no_deeper_than_it_may(place: Place) -> None:
-    """Each call lays the answer of its child one level deeper; the one that finds it too deep is undone and tells so to the one above."""
+    """Each call lays the answer of its child one level deeper; the one that finds it too deep is undone, its child too, and tells so to the one above."""
     stage = Stage()
     stage.does("leaf", nested(DEEPEST - 2))
     engine = place.engine().register(Saga("L0").step("leaf", stage.does("leaf")).build())
@@ -350,6 +350,6 @@ def test_what_children_answer_grows_no_deeper_than_it_may(place: Place) -> None:
         engine.register(saga.call(f"k{number}", before).build())
     top = run(engine, "L4")
     assert status(engine, top) == "failed"
-    assert stage.calls == ["r4", "r3", "r2", "r1", "leaf", "ur2", "ur3", "ur4"]
+    assert stage.calls == ["r4", "r3", "r2", "r1", "leaf", "ur1", "ur2", "ur3", "ur4"]
     assert engine.dead_letters.list() == []
     assert engine.admin.inbox_depth() == 0

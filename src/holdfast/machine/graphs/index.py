@@ -93,6 +93,13 @@ class GraphIndex:
         self._forms: dict[str, Form] = {}
         self.questions: dict[str, object] = {}
         """Questions that nothing has happened to, by node, made once for all who only look at one."""
+        self._look_at_undoing(graph)
+        self._look_at_tasks(graph)
+        self._look_at_people(graph)
+        self._look_at_ways(graph)
+        self._reads = {} if self.documents is None else self._found_reads(graph, self.documents)
+
+    def _look_at_undoing(self, graph: Graph) -> None:
         may_undo = graph.kind not in LOOPING and graph.document is None
         regions = () if graph.document is None else graph.document.regions
         given_back = {each.id for each in regions if each.on_reject == "compensate"}
@@ -101,10 +108,6 @@ class GraphIndex:
             for node in graph.nodes.values()
         )
         """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
-        self._look_at_tasks(graph)
-        self._look_at_people(graph)
-        self._look_at_ways(graph)
-        self._reads = {} if self.documents is None else self._found_reads(graph, self.documents)
 
     def _look_at_answers(self, graph: Graph) -> None:
         self._answering = frozenset(node.id for node in graph.nodes.values() if node.op.is_answering)
