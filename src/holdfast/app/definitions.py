@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias, TypedDict
 
@@ -143,6 +143,7 @@ class Library:
         DefinitionError if it calls what is not there.
         """
         graph = definition.graph
+        self.check_name(tenant, graph)
         self.check_calls(tenant, graph)
         compiled = graph_bytes(graph)
         program = self._program_of(read_graph(compiled))
@@ -346,6 +347,21 @@ class Library:
                 kept[tenant, name] = version
             self._newest = kept
 
+    def check_name(self, tenant: str, graph: Graph) -> None:
+        """Refuse a tenant's workflow under the name of one that all tenants share, unless that allows it and the other asks for the same capabilities.
+
+        The same content under the same version is no other workflow.
+        """
+        if tenant == SHARED_TENANT:
+            return
+        newest = max(self._stored.versions(SHARED_TENANT, graph.name), key=version_age, default="")
+        known = self._stored.get(SHARED_TENANT, graph.name, graph.version) if newest else None
+        if not newest or (known is not None and known.hash == graph.hash):
+            return
+        problems = list(replacing_findings(self.graph(SHARED_TENANT, graph.name, newest), graph))
+        if problems:
+            raise DefinitionError(graph.name, problems)
+
     def check_calls(self, tenant: str, graph: Graph) -> None:
         """Children must exist before their parents, so that no running workflow ever asks for one that does not."""
         missing = [
@@ -383,6 +399,29 @@ def _clash(known: StoredDefinition) -> ConfigurationError:
         f"{known.name!r} version {known.version} was published before with another content; "
         "a published definition never changes: give the new one another version"
     )
+
+
+def replacing_findings(shared: Graph, own: Graph) -> Iterator[Diagnostic]:
+    """Why a tenant's workflow may not stand before the shared one of its name: it may ask for more, and never for less."""
+    if not shared.rights.replaceable:
+        told = (
+            f"all tenants share a workflow {shared.name!r}, which tenants may not replace; give this one another name"
+        )
+        yield Diagnostic("shared_name", f"{told}, or have the shared one published with `replaceable`", "name")
+        return
+    before, after = shared.rights, own.rights
+    asked = [
+        ("start", "to start it", before.start, after.start),
+        ("cancel", "to cancel it", before.cancel or before.start, after.cancel or after.start),
+    ]
+    both = [(node, own.nodes[name]) for name, node in shared.nodes.items() if name in own.nodes]
+    asked += [(one.id, f"in {one.id!r}", one.capability, other.capability) for one, other in both]
+    for place, where, wanted, given in asked:
+        if wanted and given != wanted:
+            told = (
+                f"the shared workflow {shared.name!r} asks for the capability {wanted!r} {where}; ask for it here too"
+            )
+            yield Diagnostic("fewer_rights", told, place)
 
 
 def graph_of(program: Program) -> Graph:

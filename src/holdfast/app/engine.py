@@ -134,6 +134,7 @@ class Engine(EngineCalls):
                 has_threads=threads,
             )
             self._named = NamedHandlers(self.service.shared.handlers, self._codec)
+            self.registry.required = self._named.required
             self._invocations = Invocations(self.settings, self.service.shared.clock.now, self._named, invokers)
             self.errands = Errands(self.service.shared.handlers, self.settings)
             """Who does what runs have the engine itself do."""
@@ -259,12 +260,16 @@ class Engine(EngineCalls):
         *,
         concurrency: int | None = None,
         timeout: timedelta | None = None,
+        capability: str = "",
     ) -> Self:
         """Register a handler by the name that steps, or effects of deciders, know it by: a function, plain or async, or an object.
 
         For a step it may ask for the context, for the data as a whole, or for values of it by name; an object has `execute`. For an
         effect it takes context and effect, as one that is registered with its decider; an object has `handle`. A process without the
         handler leaves the work to others.
+
+        With a `capability` it is called only for steps that ask the starter of the run for it. Steps that name the handler and do not
+        ask have failed, whoever published them.
         """
         self._check_open()
         if not name:
@@ -273,14 +278,14 @@ class Engine(EngineCalls):
             raise ConfigurationError(
                 f"the handler's name {name!r} begins with '$', which is kept for the engine; take another"
             )
-        self._named.add(name, function, concurrency=concurrency, timeout=timeout)
+        self._named.add(name, function, concurrency=concurrency, timeout=timeout, capability=capability)
         return self
 
-    def handler(self, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
-        """Decorator: register a function as the handler that steps name; its own name if none is given."""
+    def handler(self, name: str = "", *, capability: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Decorator: register a function as the handler that steps name; its own name if none is given. See `handle`."""
 
         def add(function: Callable[P, T]) -> Callable[P, T]:
-            self.handle(name or handler_name(function), function)
+            self.handle(name or handler_name(function), function, capability=capability)
             return function
 
         return add

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Protocol, TypeAlias, TypeVar
 
 from holdfast.app.step_handlers import named_handler
-from holdfast.authoring.saga.options import NAME_IT
+from holdfast.authoring.saga.options import NAME_IT, required_by
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.codecs import Codec
 from holdfast.runtime.handlers import EffectContext, Handlers
@@ -40,16 +40,30 @@ class NamedHandlers:
         self._codec = codec
         self._given: dict[str, object] = {}
         """As they were given, by name."""
+        self.required: dict[str, str] = {}
+        """The capability that a handler requires, by name; most require none."""
 
     def add(
-        self, name: str, function: object, *, concurrency: int | None = None, timeout: timedelta | None = None
+        self,
+        name: str,
+        function: object,
+        *,
+        concurrency: int | None = None,
+        timeout: timedelta | None = None,
+        capability: str = "",
     ) -> None:
         """Register one; the same again changes nothing."""
         before = self._given.get(name)
+        required = capability or required_by(function)
+        if before is not None and required != self.required.get(name, ""):
+            told = f"the handler {name!r} was registered before with the capability {self.required.get(name, '')!r}"
+            raise ConfigurationError(f"{told}, not {required!r}; register it once")
         # A bound method is equal to itself, but another object each time.
         if before is not None and before != function:
             raise ConfigurationError(f"there is already another handler {name!r}; {NAME_IT}")
         if before is None:
-            made = named_handler(function, name, self._codec)
+            made = named_handler(function, name, self._codec, required)
             self._handlers.register(name, made, concurrency=concurrency, timeout=timeout)
             self._given[name] = function
+            if required:
+                self.required[name] = required

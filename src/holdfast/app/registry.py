@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from holdfast.app.charters import Charters
@@ -18,7 +18,7 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX, Vocabulary
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GRAPH_LANGUAGE
-from holdfast.store.shapes import Word
+from holdfast.store.shapes import SHARED_TENANT, Word
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -43,6 +43,8 @@ class Registry:
         """What organisations say about their documents."""
         self.rate: WorkflowRate | None = None
         """How much tenants may ask of workflows; None means that nobody counts."""
+        self.required: Mapping[str, str] = {}
+        """The capability that a handler of this process requires, by name."""
         graphs = self.library.speaker
         self._commands, self._effects = _words(graphs, graphs.commands), _words(graphs, graphs.effects)
 
@@ -89,8 +91,12 @@ class Registry:
         """Whether a definition is a decider of the code."""
         return name in self._deciders
 
-    def check_free(self, graph: Graph) -> None:
-        """Refuse a workflow whose name, or that of a handler of its steps, belongs to a decider, before anything of it is stored."""
+    def check_free(self, graph: Graph, tenant: str = SHARED_TENANT) -> None:
+        """Refuse a workflow of a tenant before anything of it is stored.
+
+        Its name, or that of a handler of its steps, may belong to a decider, or its name to a shared workflow; or a step does not ask for
+        what its handler requires.
+        """
         if graph.name.startswith(SYSTEM_PREFIX) and not self.is_decider(graph.name):
             told = f"the name {graph.name!r} begins with '$', which Holdfast keeps for itself; give it another one"
             raise DefinitionError(graph.name, [Diagnostic("reserved_name", told, "name")])
@@ -98,6 +104,19 @@ class Registry:
             raise ConfigurationError(f"there is already a decider of type {graph.name!r}")
         for handler in sorted(graph.handlers & self.handled):
             raise shared_handler(graph.name, handler)
+        problems = list(self._unasked(graph))
+        if problems:
+            raise DefinitionError(graph.name, problems)
+        self.library.check_name(tenant, graph)
+
+    def _unasked(self, graph: Graph) -> Iterator[Diagnostic]:
+        """Steps that name a handler of this process without asking the starter of the run for what it requires."""
+        for node in graph.nodes.values() if self.required else ():
+            for work in filter(None, (node.op.call, node.compensation)):
+                wanted = self.required.get(work.handler, "")
+                if wanted and work.capability != wanted:
+                    told = f"the handler {work.handler!r} of {node.id!r} requires the capability {wanted!r}"
+                    yield Diagnostic("handler_capability", f"{told}; name it in the step", node.id)
 
     def kinds(self) -> set[str]:
         """What the instances of the deciders of this code are called in lists; those of the engine's own are not for lists."""

@@ -78,7 +78,8 @@ def _later_refusal(desk: Desk, reader: Reader, request: resuming.ResumeRequest) 
     """Why the worker could not let the run go on, as it stands now, because somebody else has to decide first."""
     tracked, told = folded_workflow(desk, reader, request.instance), _requested(request)
     header, now = tracked.header, desk.service.shared.clock.now()
-    moment = Moment(now=now, instance=header.id, actor=told.request.actor, version=header.version)
+    actor, facts = told.request.actor, desk.facts(header)
+    moment = Moment(now=now, instance=header.id, actor=actor, version=header.version, facts=facts)
     answer = tracked.program.answer(tracked.state, told.command, moment)
     is_barred = isinstance(answer, Rejection) and answer.code in {Refusal.NOT_ALLOWED, Refusal.PROTECTED}
     return cast("Rejection", answer) if is_barred else None

@@ -160,8 +160,11 @@ class StepContext:
         return self._call.logger
 
 
-def named_handler(function: object, name: str, codec: Codec) -> Function:
-    """What a worker calls for a handler that was registered by name. What arrives says how: steps by names, effects of deciders by place."""
+def named_handler(function: object, name: str, codec: Codec, capability: str = "") -> Function:
+    """What a worker calls for a handler that was registered by name. What arrives says how: steps by names, effects of deciders by place.
+
+    With a capability it is called only for steps whose starter was asked for that very one.
+    """
     prove = None if isinstance(codec, JsonCodec) else codec.encode  # What is plain data is JSON already.
     for_effects = _for_effects(function, name)
     try:
@@ -184,6 +187,7 @@ def named_handler(function: object, name: str, codec: Codec) -> Function:
         async def call_async(context: EffectContext, effect: object) -> object:
             if not isinstance(effect, RunStep):
                 return await cast("Awaitable[object]", effect_handler(effect)(context, effect))
+            _check_asked(effect, name, capability)
             output = await cast("Awaitable[object]", step(**arguments(context, effect)))
             return _answered(effect, output, name, prove)
 
@@ -192,10 +196,18 @@ def named_handler(function: object, name: str, codec: Codec) -> Function:
     def call(context: EffectContext, effect: object) -> object:
         if not isinstance(effect, RunStep):
             return effect_handler(effect)(context, effect)
+        _check_asked(effect, name, capability)
         output = step(**arguments(context, effect))
         return _answered(effect, output, name, prove)
 
     return call
+
+
+def _check_asked(effect: RunStep, handler: str, capability: str) -> None:
+    """Refuse a step that names a handler without asking the starter of the run for what the handler requires."""
+    if capability and effect.capability != capability:
+        told = f"the handler {handler!r} requires the capability {capability!r}, which {effect.node!r} does not ask the starter of the run for"
+        raise UncalledError(f"{told}; publish another version whose step names that capability")
 
 
 def _answered(effect: RunStep, output: object, handler: str, prove: Callable[[object], bytes] | None) -> CompleteStep:

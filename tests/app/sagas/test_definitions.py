@@ -435,7 +435,7 @@ RIVAL = RequestContext(tenant="rival", actor=Actor(id="eve"))
 
 def data(name: str, step: str, version: int = 1) -> dict[str, object]:
     """A workflow of one step, as data."""
-    return graph_data(Saga(name, version).step(step, "work").build().graph)
+    return graph_data(Saga(name, version, replaceable=True).step(step, "work").build().graph)
 
 
 def test_a_tenants_own_definition_stands_before_the_shared_one(place: Place) -> None:

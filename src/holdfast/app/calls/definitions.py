@@ -73,13 +73,13 @@ class FutureDefinitions:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `data` gives.
 
         It is checked like one that was built; its handlers are registered with `engine.handle`. What the engine itself publishes all
-        tenants share; what is published on behalf of a request (`acting`, `as_tenant`) belongs to the tenant of that alone, and stands
-        before a shared one of its name.
+        tenants share; what is published on behalf of a request (`acting`, `as_tenant`) belongs to the tenant of that alone. It may have
+        the name of a shared one only if that is `replaceable`, and then it asks for the same capabilities and stands before it.
         """
 
         def write() -> DefinitionInfo:
             made = definition if isinstance(definition, Definition) else definition_of(definition)
-            self._desk.registry.check_free(made.graph)
+            self._check_free(made.graph)
             library = self._desk.registry.library
             library.publish(made, request=self._owner, write=self._writing(reason))
             found = [each for each in library.listed(self._desk.tenant) if each.name == made.name]
@@ -94,7 +94,7 @@ class FutureDefinitions:
         def check() -> DefinitionCheck:
             try:
                 made = definition_of(definition)
-                self._desk.registry.check_free(made.graph)
+                self._check_free(made.graph)
             except DefinitionError as error:
                 return DefinitionCheck(name="", version="", is_valid=False, findings=list(error.diagnostics))
             except ConfigurationError as error:
@@ -120,7 +120,7 @@ class FutureDefinitions:
             if any(each.what == "refused" for each in prospects):
                 raise refused_file(name, prospects)
             for each in found:
-                self._desk.registry.check_free(each.graph)
+                self._check_free(each.graph)
             self._desk.registry.library.publish_all(found, request=self._owner, write=self._writing(reason))
             return FilePublication(is_published=True, workflows=prospects)
 
@@ -128,8 +128,7 @@ class FutureDefinitions:
 
     def validate_file(self, text: str | bytes, *, name: str = "the file") -> Reply[FileCheck]:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
-        check = self._desk.registry.check_free
-        return self._desk.read(lambda: file_check(checked_file(text), checked_text(name, "name"), check))
+        return self._desk.read(lambda: file_check(checked_file(text), checked_text(name, "name"), self._check_free))
 
     def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> Reply[FileChanges]:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
@@ -337,6 +336,9 @@ class FutureDefinitions:
             )
 
         return self._desk.play(play)
+
+    def _check_free(self, graph: Graph) -> None:
+        self._desk.registry.check_free(graph, SHARED_TENANT if self._owner is None else self._owner.tenant)
 
     def _tried_out(self, graph: Graph, given: object, supposition: Mapping[str, object]) -> DryRun:
         desk = self._desk

@@ -1586,8 +1586,8 @@ class AsyncDefinitions:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `data` gives.
 
         It is checked like one that was built; its handlers are registered with `engine.handle`. What the engine itself publishes all
-        tenants share; what is published on behalf of a request (`acting`, `as_tenant`) belongs to the tenant of that alone, and stands
-        before a shared one of its name.
+        tenants share; what is published on behalf of a request (`acting`, `as_tenant`) belongs to the tenant of that alone. It may have
+        the name of a shared one only if that is `replaceable`, and then it asks for the same capabilities and stands before it.
         """
         return await self._futures.publish(definition, reason=reason)
 

@@ -316,6 +316,10 @@ class Task(_Node, frozen=True, kw_only=True, tag="task"):
     ] = None
     timeout: Annotated[Duration | None, Meta(description="How long one call may take.")] = None
     into: Annotated[Context | None, Meta(description="The name under context. that keeps its answer.")] = None
+    capability: Annotated[
+        Name | None,
+        Meta(description="What whoever asked for the transition needs for the call; a handler may require it."),
+    ] = None
 
 
 class Call(_Node, frozen=True, kw_only=True, tag="call"):

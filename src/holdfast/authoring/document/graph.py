@@ -244,7 +244,12 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
         case _:
             assert isinstance(written, b.Task)
             retry = written.retry or (None if written.attempts is None else b.Retry(attempts=written.attempts))
-            work = g.Work(handler=written.handler, retry=_retry(retry), timeout_ms=milliseconds(written.timeout))
+            work = g.Work(
+                handler=written.handler,
+                retry=_retry(retry),
+                timeout_ms=milliseconds(written.timeout),
+                capability=written.capability or "",
+            )
             return g.Task(work=work, input=_under(node, "input."), output=_kept(written.into))
 
 

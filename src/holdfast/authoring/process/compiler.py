@@ -94,7 +94,7 @@ class _Compiler:
                 on_deadline=on_deadline,
                 chain_limit=workflow.chain_limit,
             ),
-            rights=g.Rights(start=rights.start or "", cancel=rights.cancel or ""),
+            rights=g.Rights(start=rights.start or "", cancel=rights.cancel or "", replaceable=workflow.replaceable),
             triggers=[_trigger(each) for each in workflow.triggers],
         )
 
@@ -236,7 +236,12 @@ def _task(
     timeout: int | None = None,
 ) -> g.Task:
     return g.Task(
-        work=g.Work(handler=handler_of(operation), retry=_retry(retry), timeout_ms=timeout),
+        work=g.Work(
+            handler=handler_of(operation),
+            retry=_retry(retry),
+            timeout_ms=timeout,
+            capability=(operation.capability or "") if isinstance(operation, Operation) else "",
+        ),
         input={name: f.mapping_of(value, "given") for name, value in given.items()},
         output={name: f.mapping_of(value, "kept") for name, value in kept.items()},
     )

@@ -41,6 +41,10 @@ class Operation(_Part, frozen=True, kw_only=True):
     arguments: Annotated[
         dict[str, str | int | bool | None], Meta(description="What the invoker needs to know besides, as it is.")
     ] = {}
+    capability: Annotated[
+        Name | None,
+        Meta(description="What the starter of the process needs for the call; a handler may require it."),
+    ] = None
 
 
 class Retry(_Part, frozen=True, kw_only=True):
@@ -287,6 +291,9 @@ class Workflow(_Part, frozen=True, kw_only=True):
         None
     )
     capabilities: Annotated[Capabilities, Meta(description="Who may start and cancel it.")] = Capabilities()
+    replaceable: Annotated[
+        bool, Meta(description="Whether a tenant may publish its own under this name, if all tenants share this one.")
+    ] = False
     triggers: Annotated[list[Trigger], Meta(description="Events that start it.")] = []
     chain_limit: Annotated[int, Meta(ge=1, le=1000, description="Automatic steps in a row before it is suspended.")] = (
         10

@@ -224,7 +224,10 @@ class _Compiler:
         if isinstance(entry, s.Notify):
             return self._notice(name, entry)
         work = Work(
-            handler=entry.handler, retry=Retry(max_calls=entry.attempts), timeout_ms=_milliseconds(entry.timeout)
+            handler=entry.handler,
+            retry=Retry(max_calls=entry.attempts),
+            timeout_ms=_milliseconds(entry.timeout),
+            capability=entry.capability,
         )
         return Task(work=work)
 

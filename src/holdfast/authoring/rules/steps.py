@@ -31,6 +31,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     handler: str
     attempts: int = 3
     timeout: timedelta | None = None
+    capability: str = ""
+    """What the starter of the run needs for the call; a handler may require it."""
 
 
 Entry: TypeAlias = Notify | Call
@@ -381,7 +383,7 @@ class Reader:
         )
 
     def _call(self, fields: Fields, place: str) -> Call:
-        self._check_names(fields, ("type", "handler", "attempts", "timeout"), "'call'", place)
+        self._check_names(fields, ("type", "handler", "attempts", "timeout", "capability"), "'call'", place)
         attempts = fields.get("attempts", 3)
         if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:
             self._find("attempts", f"`attempts` is a whole number from 1, not {attempts!r}", place)
@@ -390,6 +392,7 @@ class Reader:
             handler=self._text(fields, "handler", place, required=True),
             attempts=attempts,
             timeout=self._duration(fields, "timeout", place),
+            capability=self._text(fields, "capability", place),
         )
 
     # -- values

@@ -469,6 +469,7 @@ class Saga(Branch):
         stop_grace: Duration = 30,
         capability: str = "",
         cancel_capability: str = "",
+        replaceable: bool = False,
     ) -> None:
         super().__init__(Parts(f"{name}-v{version}"))
         self._name = name
@@ -476,7 +477,7 @@ class Saga(Branch):
         is_patient: object = dlq  # What a caller without types gave.
         if not isinstance(is_patient, bool):
             self._parts.find("dlq", f"dlq of {name!r} is {dlq!r}; give True or False")
-        self._rights = Rights(start=capability, cancel=cancel_capability)
+        self._rights = Rights(start=capability, cancel=cancel_capability, replaceable=replaceable)
         self._policies = Policies(
             on_failure="dlq" if dlq is True else "compensate",
             deadline_ms=None if deadline is None else milliseconds(deadline),

@@ -29,6 +29,7 @@ NAME_IT = "name one of them with @handler('…'), or give steps a text and regis
 """What to do about two functions of one name."""
 
 _NAME = "__holdfast_handler__"
+_CAPABILITY = "__holdfast_capability__"
 _LAMBDA = "<lambda>"
 
 
@@ -62,14 +63,20 @@ class StepOptions(TypedDict, total=False):
     """0 to 100; higher is called earlier."""
     metadata: dict[str, Plain]
     """Anything; the handler sees it."""
+    capability: str
+    """What the starter of the run must be allowed to do for the step to be entered; that of the handler, if it requires one."""
 
 
-def handler(name: str) -> Callable[[F], F]:
-    """Decorator: the name under which workers know a handler. Default: the name of the function."""
+def handler(name: str, *, capability: str = "") -> Callable[[F], F]:
+    """Decorator: the name under which workers know a handler. Default: the name of the function.
+
+    With a `capability` the handler is called only for runs whose starter has it.
+    """
 
     def mark(function: F) -> F:
         try:
             setattr(function, _NAME, name)
+            setattr(function, _CAPABILITY, capability)
         except AttributeError:  # A bound method, or something built in.
             raise ConfigurationError(
                 f"{function!r} cannot be marked with a name; give its steps the text {name!r} and register it with engine.handle({name!r}, …)"
@@ -87,6 +94,11 @@ def handler_name(function: Function | str, *, default: str = "") -> str:
     if named is None or named == _LAMBDA:
         return default or type(function).__name__
     return str(named)
+
+
+def required_by(function: object) -> str:
+    """The capability that a function was marked with; empty if none."""
+    return str(getattr(function, _CAPABILITY, ""))
 
 
 def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
@@ -108,6 +120,7 @@ def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
         transactional=options.get("transactional", False),
         timeout_ms=None if timeout is None else milliseconds(timeout),
         start_after_ms=milliseconds(options.get("start_after", 0)),
+        capability=options.get("capability", required_by(function)),
     )
 
 

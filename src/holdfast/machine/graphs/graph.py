@@ -205,9 +205,11 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """What an actor must be allowed to do to act on a whole run."""
 
     start: str = ""
-    """The capability to start one; empty means that none is needed. A workflow that calls this one is not asked for it."""
+    """The capability to start one; empty means that none is needed. If a workflow calls this one, its starter is asked for it."""
     cancel: str = ""
     """The capability to cancel or abort one; empty means the same as to start one."""
+    replaceable: bool = False
+    """Whether a tenant may publish a definition of its own under the name, if all tenants share this one. It must ask for the same capabilities."""
 
 
 class Trigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

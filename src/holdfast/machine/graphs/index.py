@@ -94,6 +94,7 @@ class GraphIndex:
         self.questions: dict[str, object] = {}
         """Questions that nothing has happened to, by node, made once for all who only look at one."""
         self._look_at_undoing(graph)
+        self._look_at_starters(graph)
         self._look_at_tasks(graph)
         self._look_at_people(graph)
         self._look_at_ways(graph)
@@ -126,6 +127,12 @@ class GraphIndex:
             for node in graph.nodes.values()
             if isinstance(node.op, Script | Call) and node.op.into
         }
+
+    def _look_at_starters(self, graph: Graph) -> None:
+        self.demands = {name: found for name, node in graph.nodes.items() if (found := _demanded(node))}
+        """What the starter of a run needs for a node to be entered, by node; most need nothing."""
+        self.asks_starter = bool(self.demands) or any(isinstance(node.op, Call) for node in graph.nodes.values())
+        """Whether a run has to know what its starter may do."""
 
     def _look_at_tasks(self, graph: Graph) -> None:
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
@@ -302,6 +309,12 @@ class GraphIndex:
         """The expressions of a node whose names begin so, by the rest of their names."""
         formulas = self._formulas[node]
         return {name.removeprefix(prefix): formulas[name] for name in formulas if name.startswith(prefix)}
+
+
+def _demanded(node: Node) -> tuple[str, ...]:
+    """What the starter of a run needs for what a node calls, and for what undoes it: that is not asked for again when it is undone."""
+    works = (node.op.call, node.compensation)
+    return tuple(dict.fromkeys(each.capability for each in works if each is not None and each.capability))
 
 
 def _flat(expressions: Mapping[str, Mapping[str, Expression]]) -> Iterator[Expression]:

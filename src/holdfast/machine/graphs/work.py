@@ -34,3 +34,5 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     timeout_ms: int | None = None
     start_after_ms: int = 0
     """How long the first call waits."""
+    capability: str = ""
+    """What the starter of the run must be allowed to do for the step to be entered; a handler that requires one is called by no other step."""

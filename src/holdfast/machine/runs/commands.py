@@ -40,6 +40,10 @@ class StartWorkflow(_Command, frozen=True, kw_only=True):
     """Whether a question that nobody decides in time is put to whom the definition names for that, before the time counts."""
     looks_up: bool = False
     """Whether the engine looks up those whom the definition names before they are waited for: roles without holders are found out."""
+    starter: str = ""
+    """Who started the run that starts this one; empty if the engine did. If no run does, that is the actor."""
+    may: list[str] = []
+    """Their capabilities."""
 
 
 class BeginWorkflow(_Command, frozen=True, kw_only=True):
@@ -450,6 +454,8 @@ class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     metadata: Data = {}
     is_detached: bool = False
     """Whether its step was left before the call: nobody waits for what comes of it, and its retries are those of the effect."""
+    capability: str = ""
+    """What the starter of the run was asked for when the step was entered; empty if nothing."""
 
     @property
     def last_answer(self) -> object:

@@ -38,6 +38,7 @@ from holdfast.machine.runs.events import (
     HandlerMissing,
     StepRolledBack,
     WorkflowCompleted,
+    WorkflowFailed,
     WorkflowResumed,
     WorkflowStarted,
 )
@@ -77,6 +78,7 @@ from holdfast.machine.runs.rollback import (
     work_of,
 )
 from holdfast.machine.runs.slots import release
+from holdfast.machine.runs.starters import lack_of
 from holdfast.machine.runs.state import ROOT, Executed, State, Step
 from holdfast.machine.runs.switching import switch
 from holdfast.machine.runs.task_times import escalate, remind
@@ -166,6 +168,10 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
         return refused(Refusal.NO_DOCUMENT, told)
     if not command.parent and not is_within(turn.routes, command.input):
         return too_large(turn.routes, "the input")
+    actor = turn.moment.actor
+    is_own = actor.kind == "system"
+    starter, may = (command.starter, command.may) if is_own else (actor.id, sorted(actor.capabilities))
+    keeps = turn.routes.asks_starter
     turn.emit(
         WorkflowStarted(
             input=command.input,
@@ -177,8 +183,14 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             wait_ms=command.wait_ms,
             escalates=command.escalates,
             looks_up=command.looks_up,
+            starter=starter if keeps else "",
+            may=may if keeps else [],
         )
     )
+    lack = _lack_of_part(turn, command)
+    if lack:
+        turn.emit(WorkflowFailed(error=lack, reason=Refusal.NOT_ALLOWED.value))
+        return None
     deadline = turn.routes.policies.deadline_ms
     if deadline is not None:
         turn.set_timer(DEADLINE, command.delay_ms + deadline, c.PassDeadline())
@@ -187,6 +199,14 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
     else:
         _enter(turn)
     return None
+
+
+def _lack_of_part(turn: Turn, command: c.StartWorkflow) -> str:
+    """Why the starter of the run that starts this one may not do so; empty if they may. Nothing is done then, and the caller is told."""
+    if not command.parent or not command.starter:
+        return ""
+    graph, starter = turn.routes.graph, Actor(id=command.starter, capabilities=frozenset(command.may))
+    return lack_of(starter, graph.rights.start, f"start {graph.name!r}", turn.moment.facts)
 
 
 def _requester(actor: Actor, command: c.StartWorkflow) -> str:

@@ -33,6 +33,7 @@ def _workflow_started(_routes: GraphIndex, state: State, event: e.WorkflowStarte
     state.parent, state.parent_definition = event.parent, event.parent_definition
     state.parent_step, state.requester = event.parent_step, event.requester
     state.wait_ms, state.escalates, state.looks_up = event.wait_ms, event.escalates, event.looks_up
+    state.starter, state.may = event.starter, event.may
     state.tokens[ROOT] = Token(id=ROOT, data=event.input)
 
 

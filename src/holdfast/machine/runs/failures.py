@@ -11,9 +11,9 @@ from holdfast.machine.runs.state import Step, Token
 from holdfast.machine.runs.turn import Turn
 
 
-def fail_at_once(turn: Turn, token: Token, node: Node, error: str) -> None:
+def fail_at_once(turn: Turn, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
     """A node that takes no time could not do its work."""
-    give_up(turn, turn.open_step(token, node), error)
+    give_up(turn, turn.open_step(token, node), error, was_called=was_called)
 
 
 def take_answer(turn: Turn, step: Step, output: object) -> None:

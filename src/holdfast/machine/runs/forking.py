@@ -44,6 +44,9 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
         told = f"{', '.join(map(repr, lost))} was decided on other data; fork where it is still open, so that it is asked again"
         return refused(Refusal.NO_FORK, told)
     state = beginning(command.state, command.patch)
+    actor = turn.moment.actor
+    if actor.kind != "system" and turn.routes.asks_starter:
+        state.starter, state.may = actor.id, sorted(actor.capabilities)
     if not all(is_within(turn.routes, token.data) for token in (*state.tokens.values(), *state.parked.values())):
         return too_large(turn.routes, "the patch")
     turn.emit(

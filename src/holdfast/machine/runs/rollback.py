@@ -236,6 +236,7 @@ def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
         error=executed.error or cause,
         failed_step=failed,
         metadata=node.metadata if metadata is None else metadata,
+        capability=work.capability,
     )
     turn.call(work, body, priority=node.priority if priority is None else priority, delay=delay)
 

@@ -232,6 +232,10 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Whether questions that nobody decides in time are put to others first."""
     looks_up: bool = False
     """Whether it is looked up whether those can decide whom the definition names."""
+    starter: str = ""
+    """Who started it, or the run that it is a part of, where that is asked for; empty if the engine did."""
+    may: list[str] = []
+    """Their capabilities then."""
     next_step: int = 1
     at: str = ""
     """Of a process whose token tells no step any more: the node that it was at last."""

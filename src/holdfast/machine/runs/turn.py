@@ -33,6 +33,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.namespaces import Asked, namespaces_of, text_names
+from holdfast.machine.runs.starters import lack_of, starter_of
 from holdfast.machine.runs.state import Data, Executed, State, Step, Token
 from holdfast.machine.runs.step_rows import NodeRows, Projection
 from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
@@ -55,8 +56,8 @@ class NodeKind(NodeRows, Protocol):
         """A token arrives."""
         ...
 
-    def fail(self, turn: Turn, token: Token, node: Node, error: str) -> None:
-        """A node that takes no time cannot do its work."""
+    def fail(self, turn: Turn, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
+        """A node that takes no time cannot do its work; if it was not even begun, there is nothing to undo."""
         ...
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
@@ -255,6 +256,8 @@ class Turn:
                 self._watch_loops(token, node)
             if self.state.status == "paused":
                 self.emit(TokenHeld(token=name, target=target))
+            elif lack := self._lacking(node):
+                self._kinds(node).fail(self, token, node, lack, was_called=False)
             else:
                 reads = self.routes.reads(target)
                 if reads is not None:
@@ -262,6 +265,15 @@ class Turn:
                     self.tell_news()
                 self._kinds(node).enter(self, token, node)
         self._entering.clear()
+
+    def _lacking(self, node: Node) -> str:
+        """What the starter of the run lacks for a node; empty if nothing."""
+        wanted = self.routes.demands.get(node.id)
+        if wanted is None:
+            return ""
+        starter = starter_of(self.state, self.moment.actor)
+        told = (lack_of(starter, each, f"have {node.id!r} done", self.moment.facts) for each in wanted)
+        return next(filter(None, told), "")
 
     def _watch_loops(self, token: Token, node: Node) -> None:
         """A run that goes in circles by itself waits for an operator."""

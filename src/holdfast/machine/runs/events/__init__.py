@@ -224,6 +224,10 @@ class WorkflowStarted(Happening, frozen=True, kw_only=True):
     """Whether questions that nobody decides in time are put to others first."""
     looks_up: bool = False
     """Whether it is looked up whether those can decide whom the definition names."""
+    starter: str = ""
+    """Who started it, or the run that it is a part of, where that is asked for; empty if the engine did."""
+    may: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """Their capabilities then."""
 
 
 @message(name="signal_received")

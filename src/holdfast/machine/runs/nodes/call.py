@@ -1,6 +1,6 @@
 """A call starts another workflow and waits for its end.
 
-Entered when: a token arrives. May do: start the other run, in the same commit, with what the node names as input, or all of the token's data. Left when: it has ended well (`ok`), or not
+Entered when: a token arrives. May do: start the other run, in the same commit, with what the node names as input, or all of the token's data; the other run asks whether the starter of this one may start it. Left when: it has ended well (`ok`), or not
 (`error`, or a failure of the step), or took too long (`timeout`). On compensation: its own undoing work is called, if it has any; else a child that
 has completed undoes what it did, and one that has undone itself is left alone. A child that is under way is stopped with its parent. The parent
 waits until the child has undone what it did. If that cannot be done, the way back of the parent ends there until it is.
@@ -21,6 +21,7 @@ from holdfast.machine.runs.failures import give_up, take_answer
 from holdfast.machine.runs.leaving import finish, way_out
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.rollback import NOT_UNDONE, recall_child, stopped
+from holdfast.machine.runs.starters import starter_of
 from holdfast.machine.runs.state import Data, Executed, Step, Token
 from holdfast.machine.runs.turn import Ending, Turn
 
@@ -41,6 +42,7 @@ class CallKind(Kind):
         step = turn.open_step(token, node)
         child = InstanceId(turn.moment.derive_id("child", step.number))
         turn.emit(ChildStarted(step=step.number, child=str(child)))
+        starter = starter_of(turn.state, turn.moment.actor)
         begin = StartWorkflow(
             input=given,
             parent=str(turn.moment.instance),
@@ -50,6 +52,8 @@ class CallKind(Kind):
             wait_ms=turn.state.wait_ms,
             escalates=turn.state.escalates,
             looks_up=turn.state.looks_up,
+            starter="" if starter is None else starter.id,
+            may=[] if starter is None else sorted(starter.capabilities),
         )
         turn.send(
             Message(

@@ -22,9 +22,9 @@ class Kind:
 
     wait_kind = ""
 
-    def fail(self, turn: Turn, token: Token, node: Node, error: str) -> None:
+    def fail(self, turn: Turn, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
         """Its step has failed."""
-        fail_at_once(turn, token, node, error)
+        fail_at_once(turn, token, node, error, was_called=was_called)
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - see the docstring
         """Nothing was asked for."""

@@ -62,7 +62,15 @@ def _send(turn: Turn, token: Token, node: Node) -> None:
     if work.handler == WEBHOOK:
         post(turn, (number, node.id), given)
         return
-    body = RunStep(step=number, node=node.id, input=given, first=number, metadata=node.metadata, is_detached=True)
+    body = RunStep(
+        step=number,
+        node=node.id,
+        input=given,
+        first=number,
+        metadata=node.metadata,
+        is_detached=True,
+        capability=work.capability,
+    )
     turn.call(work, body, priority=node.priority, retry=turn.policy_of(work.retry))
 
 
@@ -129,6 +137,7 @@ def _call(turn: Turn, step: Step, delay: timedelta) -> None:
         previous=token.last_output if place is None else None,
         previous_at=place,
         metadata=node.metadata,
+        capability=turn.routes.works[node.id].capability,
     )
     turn.call(turn.routes.works[node.id], body, priority=node.priority, delay=delay)
 
