@@ -6,9 +6,10 @@ from typing import get_args
 
 import pytest
 
-from app.auditing import ACTS, ADM, LOOKS, NOT_HUMAN, SAME, World, calls_there
-from holdfast import Actor, ForbiddenError, PayloadError, RequestContext, Saga
+from app.auditing import ACTS, ADM, BODY, FILE, INVOICE, LOOKS, NOT_HUMAN, SAME, World, calls_there
+from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, RequestContext, Saga
 from holdfast.app.acts import AuditEntry
+from holdfast.authoring.document import ready_contract
 from holdfast.kernel.changes import Change
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import repair_commands as r
@@ -19,6 +20,7 @@ from holdfast.store.shapes import Header, InstanceQuery
 from holdfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import store_of
+from support.samples import Add, Counter
 
 OWN_LINE = {
     *get_args(DocumentCommand),
@@ -182,3 +184,130 @@ def test_a_change_and_its_entry_are_one_transaction(place: Place, monkeypatch: p
     monkeypatch.undo()
     assert adm.keys.get(kept).revoked_at is None
     assert [each.action for each in engine.audit.changes()] == ["create"]
+
+
+@pytest.mark.row("E-578", "E-685", "P-007")
+def test_a_stand_in_is_entered_with_both_names(place: Place) -> None:
+    """Whoever decides for somebody who delegated to them is the actor, and the giver is the principal: for a run, a process and a document."""
+    engine = place.engine()
+    world = World(engine, "")
+    world.people("bob", "cat")
+    world.own.directory.delegate("bob", "cat")
+    cat = engine.acting("cat", reason="bob is away")
+    run, task = world.asked(ask=["user:bob"])
+    cat.tasks.approve(task)
+    engine.definitions.publish_file(FILE.replace("role: fin", "user: bob"))
+    process = world.own.processes.start("p").id
+    cat.processes.advance(process, "approved")
+    world.own.contracts.publish(ready_contract("invoice"))
+    world.own.bodies.publish(world.own.bodies.save(BODY.replace("role: manager", "user: bob")).id)
+    made = world.own.documents.create("invoice", INVOICE, id="I-1")
+    world.own.documents.transition("invoice", "I-1", "submit")
+    engine.drain()
+    (asked,) = engine.run(made.instance).tasks()
+    cat.tasks.approve(asked, document_version=str(made.version))
+    for instance in (run, process, made.instance):
+        (act,) = [each for each in engine.audit.of(instance) if each.actor == "cat"]
+        assert (act.on_behalf_of, act.reason, act.action.partition(" ")[0]) == ("bob", "bob is away", "decide")
+    (line,) = [each for each in engine.documents.audit("invoice", "I-1") if each.who == "cat" and each.place == "call"]
+    assert (line.whom, line.why) == ("bob", "bob is away")
+    trail = [each for each in engine.processes.events(process) if each.actor_id == "cat"]
+    assert {each.on_behalf_of for each in trail} == {"bob"}
+
+
+@pytest.mark.row("P-007", "P-073")
+def test_every_answer_of_several_is_an_entry_of_its_own(place: Place) -> None:
+    """Where several have to answer, each answer is one act of whoever gave it, with the comment; the last one too."""
+    engine = place.engine()
+    world = World(engine, "")
+    world.people("ann", "bob")
+    run, task = world.asked(ask=["user:ann", "user:bob"], agree="all")
+    engine.acting("ann").tasks.approve(task, comment="fine with me")
+    engine.acting("bob").tasks.reject(task, comment="too much")
+    acts = [(each.actor, each.action, each.reason) for each in engine.audit.of(run) if each.step == 1]
+    assert acts == [("ann", "decide confirmed", "fine with me"), ("bob", "decide rejected", "too much")]
+
+
+def test_what_is_refused_by_a_run_leaves_no_entry(place: Place) -> None:
+    """A command that is refused, or that comes too late, is no act."""
+    engine = place.engine()
+    world = World(engine, "again")
+    run = world.run(Saga("rest").wait_for("wait", signal="go"))
+    before = engine.audit.of(run.id)
+    with pytest.raises(ForbiddenError):
+        engine.acting("eve", reason="please").run(run.id).skip(1, reason="please")
+    with pytest.raises(RejectedError):
+        world.calls.run(run.id).resume()
+    assert engine.audit.of(run.id) == before
+
+
+def test_a_call_without_an_actor_is_an_entry_of_the_system(place: Place) -> None:
+    """An operator who names no actor is entered as `system`, on documents too; what the engine does by itself is not entered."""
+    engine = place.engine()
+    world = World(engine, "")
+    instance, _ = world.invoice()
+    known = len(engine.audit.of(instance))
+    engine.run(instance).pause("look first")
+    engine.drain()
+    (act,) = engine.audit.of(instance)[known:]
+    assert (act.actor, act.action, act.reason) == ("system", "pause", "look first")
+    (line,) = [each for each in engine.documents.audit("invoice", "I-1") if each.what == "pause"]
+    assert (line.who, line.why) == ("system", "look first")
+    slept = world.run(Saga("nap").wait_for("nap", signal="wake", timeout=60))
+    engine.advance(minutes=2)
+    assert [each.action for each in engine.audit.of(slept.id)] == ["start"]
+
+
+def test_the_acts_on_an_instance_are_listed_page_by_page(place: Place) -> None:
+    """A page begins behind the last act of the page before; whoever may read the run reads its acts too, and nobody else."""
+    engine = place.engine()
+    world = World(engine, "")
+    run = world.run(Saga("rest").wait_for("wait", signal="go"))
+    for _ in range(2):
+        world.calls.run(run.id).pause()
+        world.calls.run(run.id).resume()
+    acts = engine.audit.of(run.id)
+    assert [each.action for each in acts] == ["start", "pause", "resume", "pause", "resume"]
+    first = engine.audit.of(run.id, limit=2)
+    assert [*first, *engine.audit.of(run.id, after=first[-1], limit=9)] == acts
+    reader = engine.acting(Actor(id="rea", capabilities=frozenset({"execution:read"})))
+    assert reader.run(run.id).audit(after=first[-1], limit=1) == acts[2:3]
+    auditor = engine.acting(Actor(id="audra", capabilities=frozenset({"audit:read"})))
+    assert auditor.audit.of(run.id) == acts
+    with pytest.raises(ForbiddenError, match="audit:read"):
+        reader.audit.of(run.id)
+    with pytest.raises(ForbiddenError):
+        engine.acting("eve").run(run.id).audit()
+    with pytest.raises(NotFoundError):
+        engine.as_tenant("rival").audit.of(run.id)
+
+
+@pytest.mark.row("EO-27", "EO-28")
+def test_redaction_reaches_the_audit_and_sealing_keeps_it(place: Place) -> None:
+    """A value that is redacted is gone from the acts and lines that named it; they stay, and what was sealed stays proven."""
+    engine = place.engine()
+    world = World(engine, "")
+    instance, _ = world.invoice()
+    world.own.documents.mutate("invoice", "I-1", {"vendor_id": "V-471147114711"})
+    world.calls.run(instance).pause("ask V-471147114711 first")
+    world.calls.run(instance).resume("V-471147114711 is fine")
+    engine.seals.seal()
+    acts = [(each.sequence, each.actor, each.action) for each in engine.audit.of(instance)]
+    world.calls.documents.redact("invoice", "I-1", ["vendor_id"], reason="erasure")
+    found = engine.audit.of(instance)
+    assert [(each.sequence, each.actor, each.action) for each in found[:-1]] == acts
+    lines = engine.documents.audit("invoice", "I-1")
+    assert "V-4711" not in f"{found}{lines}{engine.documents.mutations('invoice', 'I-1')}"
+    assert engine.instances.verify(instance).is_sound
+    assert found[-1].after == {"redacted": ["vendor_id"]}
+
+
+def test_acts_are_told_by_code_that_does_not_know_the_instance(place: Place) -> None:
+    """Without the decider who did what, and why, is still told; the values before and after are not."""
+    engine = place.engine()
+    world = World(engine, "count")
+    engine.register(Counter())
+    world.calls.deciders.execute(Counter, Add("c-1", 1))
+    instance = engine.deciders.get(Counter, "c-1").id
+    (act,) = place.engine().audit.of(instance)
+    assert (act.actor, act.on_behalf_of, act.reason, act.before, act.after) == ("adm", "boss", "count", {}, {})

@@ -168,3 +168,24 @@ def test_chains_are_published_in_versions(based: Holdfast) -> None:
     assert based("chains", "publish", "purchase", "[]", code=Exit.REFUSED).stderr
     assert "are a list" in based("chains", "publish", "purchase", "{}", code=Exit.WRONG).stderr
     assert "`holdfast chains list`" in based("chains", "show", "nope", code=Exit.NOT_FOUND).stderr
+
+
+def test_auditors_list_changes_and_acts(stage: Stage) -> None:
+    """Who changed what and why, and what was done to a run, with both names; page by page, for those who may read the audit."""
+    olga = ("--as", "olga", "--can", "*")
+    stage.holdfast("directory", "put", "bob", *olga)
+    stage.holdfast("directory", "deactivate", "bob", "--reason", "left", *olga)
+    run = stage.begun("ask", who="ann")
+    stage.holdfast("pause", run, "--reason", "look first", *olga)
+    told = stage.holdfast("audit", "--subject", "person", "--name", "bob", "--by", "olga").stdout
+    assert ("olga" in told, "deactivate" in told, "left" in told) == (True, True, True)
+    first = stage.holdfast.json("audit", "--subject", "person", "--limit", "1")
+    assert [each["action"] for each in first["items"]] == ["deactivate"]
+    rest = stage.holdfast.json("audit", "--subject", "person", "--after", str(first["next"]))["items"]
+    assert [each["action"] for each in rest] == ["put"]
+    page = stage.holdfast.json("audit", run, "--limit", "1")
+    (act,) = stage.holdfast.json("audit", run, "--after", str(page["next"]))["items"]
+    assert (act["actor"], act["action"], act["reason"]) == ("olga", "pause", "look first")
+    assert "look first" in stage.holdfast("audit", run, "--as", "audra", "--can", "audit:read").stdout
+    assert "audit:read" in stage.holdfast("audit", "--as", "eve", code=Exit.FORBIDDEN).stderr
+    assert "INSTANCE" in stage.holdfast("audit", run, "--by", "olga", code=Exit.WRONG).stderr

@@ -136,8 +136,8 @@ class Typist:
             return found
 
         @contextmanager
-        def client(told: Configuration) -> Iterator[Client]:
-            told_ = {"server": told.server, "key": told.api_key, "partition": told.partition}
+        def client(told: Configuration, reason: str) -> Iterator[Client]:
+            told_ = {"server": told.server, "key": told.api_key, "partition": told.partition, "reason": reason}
             self.recorder.note("connect", told_)
             yield self.recorder.of(Client)
 

@@ -433,6 +433,8 @@ def test_who_came_and_what_they_were_told(asked: Remote) -> None:
     Holdfast()("keys", "list", *asked.place[:2], "--api-key", weak, code=Exit.FORBIDDEN)
     assert "not_permitted" in same("refusals")
     assert same("refusals", "--limit", "1", "--json")
+    assert "weak" in same("audit", "--subject", "key")
+    assert same("audit", "--limit", "1", "--json")
     there("notifications", "list", "--unread")
     assert "are read now" in there("notifications", "read", "--all").stdout
     assert "--all" in there("notifications", "read", code=Exit.WRONG).stderr

@@ -311,8 +311,7 @@ class Desk:
         tenant: str = "",
     ) -> Change:
         """Make the audit entry of a change by the actor of this request, for `record`. It keeps only the values that differ."""
-        shared, actor = self.service.shared, self.request.actor
-        now = shared.clock.now()
+        actor = self.request.actor
         is_other = {key for key in {*before, *after} if before.get(key) != after.get(key)}
         return Change(
             tenant=tenant or self.tenant,
@@ -325,8 +324,8 @@ class Desk:
             actor=actor.id,
             on_behalf_of=actor.on_behalf_of,
             trace=self.request.trace,
-            at=now,
-            mark=str(shared.chance.new_id(now)),
+            at=self.service.shared.clock.now(),
+            mark=self.service.new_cause(),
         )
 
     def record(

@@ -10,7 +10,7 @@ from holdfast.app.workflow_views import Notification
 from holdfast.cli.frame import verb, verbs
 from holdfast.cli.options import listed, number_after, page_of
 from holdfast.cli.output import Columns, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.changes import Change
 
@@ -88,7 +88,7 @@ def list_sessions(place: Place, *, whose: str, as_json: bool, limit: int, after:
 
 @sessions.command("end", examples=["holdfast sessions end 0193a2b4000070008000000000000004"])
 @click.argument("session")
-@placed
+@acted
 def end_session(place: Place, *, session: str) -> None:
     """Send a browser away, for good. Other servers believe it for a few seconds more."""
     with place.calls() as calls:
@@ -125,9 +125,11 @@ def show_audit(
     limit: int,
     after: str,
 ) -> None:
-    """List who changed people, definitions, keys, rules and pauses, newest first; or what was done to INSTANCE, in order.
+    """List who changed what and why, or what was done to an INSTANCE.
 
-    Each entry names the actor, on whose behalf, the reason, and the values before and after. It takes the capability audit:read.
+    Without INSTANCE it lists changes of people, definitions, keys, rules and pauses, newest first. With INSTANCE it lists what callers did to
+    that run, document, schedule or batch, in order. Each entry names the actor, on whose behalf, the reason, and the values before and after. It
+    takes the capability audit:read.
     """
     if instance is not None and (subject or name or by):
         raise click.UsageError("--subject, --name and --by filter changes; leave them out, or leave INSTANCE out")

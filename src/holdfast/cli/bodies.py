@@ -13,7 +13,7 @@ from holdfast.cli.files import read_file
 from holdfast.cli.frame import end, verbs
 from holdfast.cli.options import file_argument, listed, page_behind, reason_option
 from holdfast.cli.output import Columns, cell, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.cli.remedies import in_commands
 from holdfast.errors import ConfigurationError, Diagnostic
 from holdfast.expressions.characters import visible
@@ -165,7 +165,7 @@ def list_templates(place: Place, *, as_json: bool) -> None:
 @click.option("--type", "kind", default="", help="The type that it is for, if not the template's own.")
 @comment_option
 @json_option
-@placed
+@acted
 def take_template(
     place: Place, *, template: str, params: Sequence[str], kind: str, comment: str, as_json: bool
 ) -> None:
@@ -210,7 +210,7 @@ def _save(place: Place, file: str, *, draft: str = "", revision: int | None = No
 @click.option("--revision", type=int, help="Only if the draft still has this revision.")
 @comment_option
 @json_option
-@placed
+@acted
 def save_draft(place: Place, *, file: str, draft: str, revision: int | None, comment: str, as_json: bool) -> None:
     """Save the body in FILE as a draft, with whatever is wrong with it."""
     _print_draft(_save(place, file, draft=draft, revision=revision, comment=comment), as_json=as_json)
@@ -221,7 +221,7 @@ def save_draft(place: Place, *, file: str, draft: str, revision: int | None, com
 @click.option("--publish", "is_published", is_flag=True, help="Publish it at once, in the place of what is in force.")
 @comment_option
 @json_option
-@placed
+@acted
 def import_body(place: Place, *, file: str, is_published: bool, comment: str, as_json: bool) -> None:
     """Take an exported body over: as a draft, or at once as what is in force. One that was changed since is refused."""
     made = _save(place, file, comment=comment)
@@ -233,7 +233,7 @@ def import_body(place: Place, *, file: str, is_published: bool, comment: str, as
 
 @bodies.command("discard", examples=["holdfast bodies discard 01a1e766-3ad5-7618-92bc-aee7fef0c9eb"])
 @draft_argument
-@placed
+@acted
 def discard_draft(place: Place, *, draft: str) -> None:
     """Forget a draft."""
     with place.calls() as calls:
@@ -244,7 +244,7 @@ def discard_draft(place: Place, *, draft: str) -> None:
 @bodies.command("rebase", examples=["holdfast bodies rebase invoice"])
 @type_argument
 @json_option
-@placed
+@acted
 def rebase_body(place: Place, *, kind: str, as_json: bool) -> None:
     """Begin a draft of the body in force for the newest envelope."""
     with place.calls() as calls:
@@ -272,7 +272,7 @@ def _publish(place: Place, draft: str, replaces: int | None, comment: str, *, as
 )
 @comment_option
 @json_option
-@placed
+@acted
 def publish_draft(place: Place, *, draft: str, replaces: int | None, comment: str, as_json: bool) -> None:
     """Publish a draft: compiled, its scenarios played, and from then on what new documents go through."""
     _publish(place, draft, replaces, comment, as_json=as_json)
@@ -295,7 +295,7 @@ def archive_body(place: Place, *, kind: str, reason: str, as_json: bool) -> None
 @click.argument("version", type=int)
 @comment_option
 @json_option
-@placed
+@acted
 def roll_back(place: Place, *, kind: str, version: int, comment: str, as_json: bool) -> None:
     """Publish an older version again, as a new one."""
     with place.calls() as calls:
@@ -307,7 +307,7 @@ def roll_back(place: Place, *, kind: str, version: int, comment: str, as_json: b
 @click.argument("kind", metavar="[TYPE]", default="")
 @click.option("--dry-run", is_flag=True, help="Only list what would be.")
 @json_option
-@placed
+@acted
 def recompile(place: Place, *, kind: str, dry_run: bool, as_json: bool) -> None:
     """Compile again what another version of the compiler has compiled."""
     with place.calls() as calls:

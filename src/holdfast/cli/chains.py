@@ -7,7 +7,7 @@ import click
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import Json, listed, page_behind
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.errors import ConfigurationError
 from holdfast.people.chains import Chain
 
@@ -72,7 +72,7 @@ def show_chain(place: Place, *, name: str, version: int, as_json: bool) -> None:
 @click.argument("stages", type=Json())
 @click.option("--description", default="", help="What it is for.")
 @json_option
-@placed
+@acted
 def publish_chain(place: Place, *, name: str, stages: object, description: str, as_json: bool) -> None:
     """Publish a chain as its next version. STAGES are JSON, @file, or -."""
     if not isinstance(stages, list):

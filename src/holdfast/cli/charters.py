@@ -10,7 +10,7 @@ from holdfast.app.calls.charters import Charter
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import Json, listed, page_behind
 from holdfast.cli.output import Columns, json_option, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.errors import ConfigurationError
 
 _RULES: Final = "rules:"
@@ -67,7 +67,7 @@ def show_charter(place: Place, *, name: str, version: int | None, as_json: bool)
 @click.option("--replaces", type=click.IntRange(0), help="Do nothing if the newest version is another one; 0 for none.")
 @click.option("--comment", default="", help="A word for those who read it.")
 @json_option
-@placed
+@acted
 def put_charter(place: Place, *, name: str, given: object, replaces: int | None, comment: str, as_json: bool) -> None:
     """Publish all rules for a type, a list, or all settings, an object; what was there before counts no more."""
     type_ = _type_of(name)

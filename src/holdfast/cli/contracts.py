@@ -14,7 +14,7 @@ from holdfast.cli.files import read_file
 from holdfast.cli.frame import end, verbs
 from holdfast.cli.options import STANDARD_INPUT, FileName, listed, page_behind
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.errors import ConfigurationError
 from holdfast.expressions.characters import visible
 
@@ -132,7 +132,7 @@ def validate_contract(place: Place, *, file: str, ready: str, as_json: bool) -> 
 @click.argument("kind", metavar="[TYPE]", default="")
 @click.option("--dry-run", is_flag=True, help="Only list what would be compiled.")
 @json_option
-@placed
+@acted
 def recompile_contracts(place: Place, *, kind: str, dry_run: bool, as_json: bool) -> None:
     """Compile again the bare workflows of contracts that an older version of the compiler has compiled."""
     with place.calls() as calls:
@@ -152,7 +152,7 @@ def recompile_contracts(place: Place, *, kind: str, dry_run: bool, as_json: bool
 @click.option("--force", is_flag=True, help="Also if published bodies would not compile with it any more.")
 @click.option("--comment", default="", help="Why, for those who read the versions.")
 @json_option
-@placed
+@acted
 def publish_contract(place: Place, *, file: str, ready: str, force: bool, comment: str, as_json: bool) -> None:
     """Publish a contract: for all tenants, or for the one that --tenant names. An exported file is taken as it is."""
     with place.calls() as calls:

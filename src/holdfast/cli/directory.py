@@ -17,7 +17,7 @@ from holdfast.cli.options import (
     reason_option,
 )
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.cli.tasks import LISTING as TASKS
 from holdfast.cli.tasks import last_task
 from holdfast.kernel.people import DirectoryChange, Principal
@@ -90,7 +90,7 @@ def _period(begins_at: datetime | None, ends_at: datetime | None) -> str:
 @click.option("--manager", help="Whom they report to.")
 @click.option("--attributes", type=JsonObject(), help="Whatever else is kept: a JSON object, @file, or -.")
 @json_option
-@placed
+@acted
 def put(
     place: Place,
     *,
@@ -111,7 +111,7 @@ def put(
 @person_argument
 @click.option("--language", default="", help="In which they are told things.")
 @click.option("--off", multiple=True, metavar="CHANNEL", help="By which they do not want to be told; repeatable.")
-@placed
+@acted
 def prefer(place: Place, *, person: str, language: str, off: tuple[str, ...]) -> None:
     """Say what somebody wants of notices, in the place of what was said before."""
     with place.calls() as calls:
@@ -121,7 +121,7 @@ def prefer(place: Place, *, person: str, language: str, off: tuple[str, ...]) ->
 
 @directory.command("deactivate", examples=["holdfast directory deactivate ann"])
 @person_argument
-@placed
+@acted
 def deactivate(place: Place, *, person: str) -> None:
     """From now on somebody can neither decide nor be asked."""
     with place.calls() as calls:
@@ -131,7 +131,7 @@ def deactivate(place: Place, *, person: str) -> None:
 
 @directory.command("activate", examples=["holdfast directory activate ann"])
 @person_argument
-@placed
+@acted
 def activate(place: Place, *, person: str) -> None:
     """Somebody can decide and be asked again."""
     with place.calls() as calls:
@@ -144,7 +144,7 @@ def activate(place: Place, *, person: str) -> None:
 @click.argument("role")
 @since_option
 @until_option
-@placed
+@acted
 def grant(place: Place, *, person: str, role: str, begins_at: datetime | None, ends_at: datetime | None) -> None:
     """Give somebody a role."""
     with place.calls() as calls:
@@ -155,7 +155,7 @@ def grant(place: Place, *, person: str, role: str, begins_at: datetime | None, e
 @directory.command("revoke", examples=["holdfast directory revoke ann finance"])
 @person_argument
 @click.argument("role")
-@placed
+@acted
 def revoke(place: Place, *, person: str, role: str) -> None:
     """Take a role from somebody, at once."""
     with place.calls() as calls:
@@ -195,7 +195,7 @@ def delegate(
 
 @directory.command("end-delegation", examples=["holdfast directory end-delegation 7"])
 @click.argument("delegation", type=int)
-@placed
+@acted
 def end_delegation(place: Place, *, delegation: int) -> None:
     """Have a delegation end now."""
     with place.calls() as calls:
@@ -218,7 +218,7 @@ def absent(place: Place, *, person: str, begins_at: datetime | None, ends_at: da
 
 @directory.command("end-absence", examples=["holdfast directory end-absence 7"])
 @click.argument("absence", type=int)
-@placed
+@acted
 def end_absence(place: Place, *, absence: int) -> None:
     """Say that somebody is back now."""
     with place.calls() as calls:

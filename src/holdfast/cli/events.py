@@ -11,7 +11,7 @@ from holdfast.app.publication_views import PublishedEvent
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import Duration, Json, listed, page_of
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 
 LISTING: Columns[PublishedEvent] = {
     "ID": lambda each: each.id,
@@ -43,7 +43,7 @@ def events() -> None:
 @click.option("--ttl", type=Duration(), help="How long it is kept for those who begin to wait later.")
 @click.option("--match-one", is_flag=True, help="Only one of those who wait gets it.")
 @json_option
-@placed
+@acted
 def publish_event(
     place: Place,
     *,

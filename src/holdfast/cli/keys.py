@@ -13,7 +13,7 @@ from holdfast.app.access_views import ApiKey, NewApiKey
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import Duration, Instant, listed, page_of
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.errors import ConfigurationError, RejectedError
 from holdfast.expressions.characters import visible
 from holdfast.expressions.suggestions import nearest
@@ -56,7 +56,7 @@ def keys() -> None:
 @expires_option
 @lasts_option
 @json_option
-@placed
+@acted
 def create(  # noqa: PLR0913 - what can be said of a key
     place: Place,
     *,
@@ -127,7 +127,7 @@ def show_key(place: Place, *, key: str, as_json: bool) -> None:
 
 @keys.command("revoke", examples=["holdfast keys revoke 0193a2b4000070008000000000000003"])
 @key_argument
-@placed
+@acted
 def revoke(place: Place, *, key: str) -> None:
     """End a key, for good. Other servers believe it for a few seconds more."""
     with place.calls() as calls:
@@ -141,7 +141,7 @@ def revoke(place: Place, *, key: str) -> None:
 @expires_option
 @lasts_option
 @json_option
-@placed
+@acted
 def rotate(
     place: Place,
     *,

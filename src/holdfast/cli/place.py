@@ -47,13 +47,16 @@ _FLAGS: Final = {
     "serve.certificate_key": "--certificate-key",
 }
 """The flags of what a configuration says, where a command has them."""
+_REASON: Final = "audit_reason"
 
 
 class Place:
     """A database, and somebody for whom something is asked of it."""
 
-    def __init__(self, source: Source, file: str | None = None) -> None:
+    def __init__(self, source: Source, file: str | None = None, reason: str = "") -> None:
         self.source = source
+        self.reason = reason
+        """Why something is changed, for the audit."""
         self.file = file
         """The configuration file that a flag names; None if none does."""
 
@@ -113,7 +116,7 @@ class Place:
 
             self._check_bearer()
             click.get_current_context().meta[ASKS_A_SERVER] = True
-            with _client(self.configuration) as client:
+            with _client(self.configuration, self.reason) as client:
                 yield cast("Calls", RemoteCalls(client))
             return
         with self.engine() as engine:
@@ -133,11 +136,13 @@ class Place:
         """The calls of an engine on behalf of whom the command is for: the engine itself, unless somebody is named."""
         told = self.configuration
         self._check_actor()
-        if not any(map(self.source.is_said, ("tenant", "partition", "actor"))):
+        if not self.reason and not any(map(self.source.is_said, ("tenant", "partition", "actor"))):
             return engine
         roles, capabilities = frozenset(told.roles), frozenset(told.capabilities)
         actor = Actor(id=told.actor, roles=roles, capabilities=capabilities) if told.actor else SYSTEM
-        return engine.acting(RequestContext(tenant=told.tenant, partition=told.partition, actor=actor))
+        return engine.acting(
+            RequestContext(tenant=told.tenant, partition=told.partition, actor=actor, reason=self.reason)
+        )
 
     def _check_bearer(self) -> None:
         """Who asks a server is who its key says; nobody believes that a flag changes that."""
@@ -164,14 +169,15 @@ class Place:
 
 
 @contextmanager
-def _client(told: Configuration) -> Iterator[Client]:
+def _client(told: Configuration, reason: str) -> Iterator[Client]:
     try:
         from holdfast.client import Client, Retries
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f'asking a server takes {error.name}, which is not installed; `pip install "holdfast[client]"` brings it'
         ) from error
-    with Client(told.server, told.api_key, partition=told.partition, retries=Retries(attempts=3)) as client:
+    retries = Retries(attempts=3)
+    with Client(told.server, told.api_key, partition=told.partition, reason=reason, retries=retries) as client:
         yield client
 
 
@@ -188,9 +194,9 @@ def located(function: Callable[Concatenate[Place, P], None]) -> Callable[..., No
     @functools.wraps(function)
     def asked(*arguments: P.args, **options: P.kwargs) -> None:
         flags = {name: options.pop(_option(name)) for name in _FLAGS if _option(name) in options}
-        config = options.pop("config")
+        config, reason = options.pop("config"), options.pop(_REASON, "")
         file = None if config is None else str(config)
-        function(Place(configuration_of(flags, file), file), *arguments, **options)
+        function(Place(configuration_of(flags, file), file, str(reason)), *arguments, **options)
 
     return asked
 
@@ -223,6 +229,11 @@ def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., Non
         click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable."),
     )
     return functools.reduce(lambda made, option: option(made), reversed(options), planted(function))
+
+
+def acted(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+    """Decorator: like `placed`, for a command that changes something and has no `--reason` of its own."""
+    return click.option("--reason", _REASON, default="", help="Why, for the audit.")(placed(function))
 
 
 def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:

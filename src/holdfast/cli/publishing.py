@@ -18,7 +18,7 @@ from holdfast.cli.files import read_file
 from holdfast.cli.frame import complain, end, verb, verbs
 from holdfast.cli.options import file_argument, listed, page_behind
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.errors import NotFoundError
 from holdfast.expressions.characters import visible
 from holdfast.expressions.suggestions import suggestion
@@ -50,7 +50,7 @@ PAUSES: Columns[PausePoint] = {
 @file_argument
 @click.option("--check", is_flag=True, help="Only tell what would happen, also to the live runs of versions before.")
 @json_option
-@placed
+@acted
 def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
     """Publish the workflows of FILE: for all tenants, or for the one that --tenant names.
 
@@ -253,7 +253,7 @@ def archive(place: Place, *, name: str, version: str, reason: str) -> None:
 @definitions.command("restore", examples=["holdfast definitions restore order 1"])
 @click.argument("name")
 @click.argument("version")
-@placed
+@acted
 def restore(place: Place, *, name: str, version: str) -> None:
     """Take a VERSION that was archived into use again."""
     with place.calls() as calls:

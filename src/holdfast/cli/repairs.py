@@ -12,7 +12,7 @@ from holdfast.cli.frame import verb
 from holdfast.cli.one_run import ID, Run, done_to_run, run_argument, wait_option
 from holdfast.cli.options import Duration, Instant, Json, JsonObject, reason_option
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.cli.processes import print_standing
 from holdfast.cli.tasks import behalf_option
 
@@ -160,7 +160,7 @@ def signal(run: Run, *, name: str, data: object, command_id: str) -> str:
 @click.option("--expect-version", type=int, help="Do nothing if it was changed since this version.")
 @click.option("--wait", type=Duration(), default="0s", help="How long to wait for automatic steps that follow.")
 @json_option
-@placed
+@acted
 def advance(  # noqa: PLR0913 - what can be said of it
     place: Place,
     *,

@@ -19,7 +19,7 @@ from holdfast.cli.frame import end, verb
 from holdfast.cli.one_run import run_argument
 from holdfast.cli.options import Duration, Instant, Json, listed, moment_after, number_after, page_of, place_of
 from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.cli.remedies import in_commands
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.expressions.suggestions import suggestion
@@ -88,7 +88,7 @@ _WELL: Final = frozenset({"completed"})
 @click.option("--comment", default="", help="A word for those who read the history.")
 @click.option("--wait", type=Duration(), help="Wait for its end for so long, and print its result.")
 @json_option
-@placed
+@acted
 def start(place: Place, /, *, workflow: str, wait: timedelta | None, as_json: bool, **given: Unpack[Beginning]) -> None:
     """Start a run of WORKFLOW; its id is printed when it is stored. A worker does its steps.
 

@@ -10,7 +10,7 @@ from holdfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import Duration, Instant, JsonObject, listed, number_after, page_of, reason_option
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 
 
 def _when(schedule: Schedule) -> str:
@@ -112,7 +112,7 @@ def show_schedule(place: Place, *, schedule: str, as_json: bool) -> None:
 @click.option("--note", default="", help="What it is for.")
 @click.option("--revision", type=int, help="The revision that you have seen, 0 if none.")
 @json_option
-@placed
+@acted
 def put_schedule(  # noqa: PLR0913 - the options of a command
     place: Place,
     *,
@@ -191,7 +191,7 @@ def resume_schedule(place: Place, *, schedule: str, reason: str, as_json: bool) 
 @click.option("--overlap", type=_OVERLAPS, help="Another policy than that of the schedule.")
 @click.option("--id", "command_id", default="", help="Makes the call safe to repeat.")
 @json_option
-@placed
+@acted
 def trigger_schedule(place: Place, *, schedule: str, overlap: Overlap | None, command_id: str, as_json: bool) -> None:
     """Start the workflow now, paused or not, and say what became of it."""
     with place.calls() as calls:
@@ -213,7 +213,7 @@ def trigger_schedule(place: Place, *, schedule: str, overlap: Overlap | None, co
 @click.option("--stop", is_flag=True, help="Start nothing more for periods, instead.")
 @click.option("--id", "command_id", default="", help="Makes the call safe to repeat.")
 @json_option
-@placed
+@acted
 def backfill_schedule(
     place: Place,
     *,
@@ -268,7 +268,7 @@ def next_times(place: Place, *, schedule: str, begin: datetime | None, limit: in
 @schedules.command("delete", examples=["holdfast schedules delete nightly"])
 @click.argument("schedule")
 @click.option("--revision", type=int, help="The revision that you have seen.")
-@placed
+@acted
 def delete_schedule(place: Place, *, schedule: str, revision: int | None) -> None:
     """Let there be no such schedule any more; its runs go on."""
     with place.calls() as calls:

@@ -7,7 +7,7 @@ import click
 from holdfast.cli.exits import Exit
 from holdfast.cli.frame import complain, end, verbs
 from holdfast.cli.output import cell, json_option, print_fields, print_json
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 from holdfast.errors import NotFoundError
 
 _STRETCH = 1000
@@ -20,7 +20,7 @@ def seals() -> None:
 
 @seals.command("add", examples=["holdfast seals add"])
 @json_option
-@placed
+@acted
 def add_seals(place: Place, *, as_json: bool) -> None:
     """Seal every history of the tenant that has grown since it was sealed last."""
     count, checked, cursor = 0, 0, None

@@ -13,7 +13,7 @@ from holdfast.app.task_views import DecidedTask, HumanTask
 from holdfast.cli.frame import verb, verbs
 from holdfast.cli.options import Json, listed, moment_after, page_of, place_of, reason_option
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed
+from holdfast.cli.place import Place, acted, placed
 
 _ID = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb:3"
 
@@ -210,7 +210,7 @@ def decide(place: Place, /, *, task: str, decision: str, **given: Any) -> None:
 @tasks.command("claim", examples=[f"holdfast tasks claim {_ID} --as ann"])
 @task_argument
 @behalf_option
-@placed
+@acted
 def claim(place: Place, *, task: str, on_behalf_of: str) -> None:
     """Take a question for oneself: nobody else can decide it then."""
     with place.calls() as calls:
@@ -221,7 +221,7 @@ def claim(place: Place, *, task: str, on_behalf_of: str) -> None:
 @tasks.command("release", examples=[f"holdfast tasks release {_ID} --as ann"])
 @task_argument
 @behalf_option
-@placed
+@acted
 def release(place: Place, *, task: str, on_behalf_of: str) -> None:
     """Give a question back that was claimed."""
     with place.calls() as calls:

@@ -9,7 +9,7 @@ from holdfast.app.references import written_attribute
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import listed, number_after, page_behind, page_of
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from holdfast.cli.place import Place, placed, planted
+from holdfast.cli.place import Place, acted, placed, planted
 
 
 @verbs("maintenance")
@@ -120,7 +120,7 @@ def list_messages(place: Place, *, definition: str, kind: str, as_json: bool, li
 
 @inbox.command("bury", examples=["holdfast inbox bury 7"])
 @click.argument("message", type=int)
-@placed
+@acted
 def bury(place: Place, *, message: int) -> None:
     """Move a command that waits to the dead letters: it can be discarded or requeued there."""
     with place.calls() as calls:
@@ -187,7 +187,7 @@ def list_instances(  # noqa: PLR0913 - filters
 @instances.command("delete", examples=["holdfast instances delete 01a1e766-3ad5-7618-92bc-aee7fef0c9eb"])
 @click.argument("instance")
 @click.option("--force", is_flag=True, help="Also if something of it is still needed.")
-@placed
+@acted
 def delete(place: Place, *, instance: str, force: bool) -> None:
     """Delete an instance that has ended, whole, with its history."""
     with place.calls() as calls:

@@ -21,7 +21,7 @@ _TIMEOUT_SECONDS = 40.0
 class Client(Calls):
     """A server, for callers who wait. Its calls are those of the API, by their names in the OpenAPI document; errors are those of the library.
 
-    `key` is an API key or a token; where it is of a whole tenant, `partition` names the part of it that is meant. `transport` is what httpx connects with, for certificates of one's own, or proxies.
+    `key` is an API key or a token; where it is of a whole tenant, `partition` names the part of it that is meant. `reason` says why the client changes something, for calls without a reason of their own: the audit keeps it. `transport` is what httpx connects with, for certificates of one's own, or proxies.
     """
 
     def __init__(
@@ -30,11 +30,12 @@ class Client(Calls):
         key: str = "",
         *,
         partition: str = "",
+        reason: str = "",
         retries: Retries | None = None,
         timeout: float = _TIMEOUT_SECONDS,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        http = httpx.Client(transport=transport, **options_of(address, key, timeout, partition))
+        http = httpx.Client(transport=transport, **options_of(address, key, timeout, partition, reason=reason))
         super().__init__(Line(http, retries or Retries()))
 
     def result(self, run: UUID | str, timeout: float | None = None) -> object:
@@ -69,11 +70,12 @@ class AsyncClient(AsyncCalls):
         key: str = "",
         *,
         partition: str = "",
+        reason: str = "",
         retries: Retries | None = None,
         timeout: float = _TIMEOUT_SECONDS,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        http = httpx.AsyncClient(transport=transport, **options_of(address, key, timeout, partition))
+        http = httpx.AsyncClient(transport=transport, **options_of(address, key, timeout, partition, reason=reason))
         super().__init__(AsyncLine(http, retries or Retries()))
 
     async def result(self, run: UUID | str, timeout: float | None = None) -> object:  # noqa: ASYNC109 - the run goes on

@@ -47,11 +47,12 @@ def check_address(address: str) -> None:
         raise ConfigurationError(f"{address!r} is no address of a server; write it like https://holdfast.example.org")
 
 
-def options_of(address: str, key: str, timeout: float, partition: str) -> Options:
+def options_of(address: str, key: str, timeout: float, partition: str, *, reason: str = "") -> Options:
     """How httpx is told where to and as whom; ConfigurationError for what is no address."""
     check_address(address)
     headers = {"user-agent": "holdfast"} | ({"authorization": f"Bearer {key}"} if key else {})
     headers |= {"holdfast-partition": quote(partition, safe="")} if partition else {}
+    headers |= {"holdfast-reason": quote(reason, safe=" ")} if reason else {}
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise ConfigurationError("the key is none: it has characters that no key has")
     return Options(

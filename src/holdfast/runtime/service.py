@@ -219,6 +219,10 @@ class Service:
         else:
             self._carry_out_within(connection, submission)
 
+    def new_cause(self) -> str:
+        """Return a name that nothing else has, for a command or an audit entry."""
+        return self._cause()
+
     def _carry_out_within(self, connection: object, submission: Submission) -> None:
         """Commit a command in its caller's transaction. Nobody is told of what it wrote: it becomes true when the caller commits."""
         lost: LostRaceError | None = None

@@ -53,9 +53,10 @@ def reasoned(command: object, comment: str, request: RequestContext) -> tuple[ob
     """
     if not type(command).__module__.startswith(_MACHINES):
         return command, comment or request.reason
-    own = getattr(command, "reason", None)
+    name = "reason" if hasattr(command, "reason") else "comment"  # An answer has a comment.
+    own = getattr(command, name, None)
     if own == "" and request.reason:
-        command = msgspec.structs.replace(command, reason=request.reason)  # type: ignore[type-var]  # It is a struct.
+        command = msgspec.structs.replace(command, **{name: request.reason})  # type: ignore[type-var]  # It is a struct.
     return command, comment or own or request.reason
 
 
