@@ -161,7 +161,8 @@ def _listed(kind: type) -> Iterator[str]:
 
 TABLES_INTRODUCTION = """The schema `holdfast` of a Postgres database; a SQLite file has the same tables with the types that it knows, but for `migrations`, which it counts by its `user_version`, and with `retention` and `redaction` besides, which
 are empty but for a moment while something is deleted or redacted. Read them as you like, write to none of
-them: whatever happens to an instance is a command. For a role of your reports, `grant holdfast_tenant` and `set holdfast.tenant` show the rows of one tenant.
+them: whatever happens to an instance is a command. For a role of your reports, `grant holdfast_tenant` and `set holdfast.tenant` show the rows of one tenant;
+[views](../how-to/report-with-sql.md) show processes in the columns of their specification.
 The migrations are in the package, beside `schema.sql`, which is what they come to."""
 _COLUMN = re.compile(r"""\s{4}"?(\w+)"? (.+?),?$""")
 
@@ -182,6 +183,10 @@ def tables_page() -> str:
             "",
             *table(("column", "type"), [(f"`{each[1]}`", f"`{each[2]}`") for each in columns]),
         ]
+    for name, columns in re.findall(r"^-- holdfast\.(\w+) \((.*)\)\ncreate view", schema, re.MULTILINE):
+        named = [each.split(" ", 1) for each in columns.split(", ")]
+        lines += ["", f"## {name}", "", "A view, for [reports](../how-to/report-with-sql.md).", ""]
+        lines += table(("column", "type"), [(f"`{column}`", f"`{type_}`") for column, type_ in named])
     return "\n".join(lines) + "\n"
 
 

@@ -49,6 +49,17 @@ select format('create table %s partition of %s %s%s;', c.oid::regclass, i.inhpar
     ' with (' || array_to_string(c.reloptions, ', ') || ')')
 from pg_class c join pg_inherits i on i.inhrelid = c.oid where {_OURS} and c.relispartition and c.relkind = 'r' order by c.relname
 """
+_VIEWS = f"""
+select format(
+    E'-- %s (%s)\\ncreate view %s%s as\\n%s', c.oid::regclass,
+    (
+        select string_agg(format('%s %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' order by a.attnum)
+        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0
+    ),
+    c.oid::regclass, ' with (' || array_to_string(c.reloptions, ', ') || ')', pg_get_viewdef(c.oid, true)
+)
+from pg_class c where {_OURS} and c.relkind = 'v' order by c.relname
+"""
 _FUNCTIONS = """
 select pg_get_functiondef(p.oid) || ';' from pg_proc p where p.pronamespace = 'holdfast'::regnamespace order by p.proname
 """
@@ -79,7 +90,7 @@ from (
     where n.nspname = 'holdfast'
     union all
     select case c.relkind when 'S' then 'sequence' else 'table' end, c.oid::regclass::text, c.relowner, (aclexplode(c.relacl)).*
-    from pg_class c where {_OURS} and c.relkind in ('r', 'p', 'S')
+    from pg_class c where {_OURS} and c.relkind in ('r', 'p', 'v', 'S')
     union all
     select 'function', p.oid::regprocedure::text, p.proowner, (aclexplode(p.proacl)).* from pg_proc p
     where p.pronamespace = 'holdfast'::regnamespace
@@ -116,6 +127,7 @@ def _blocks(connection: Connection) -> Iterator[str]:
     for query in (_PARTITIONS, _INDEXES, _WALLS, _POLICIES):
         yield "\n".join(row[0] for row in _ask(connection, query))
     yield from (row[0] for row in _ask(connection, _FUNCTIONS))
+    yield from (row[0] for row in _ask(connection, _VIEWS))
     for query in (_TRIGGERS, _REVOKES, _GRANTS):
         yield "\n".join(row[0] for row in _ask(connection, query))
 

@@ -39,6 +39,7 @@ RUNNABLE = [
     "docs/how-to/repair.md",
     "docs/how-to/redact-and-seal.md",
     "docs/how-to/reports.md",
+    "docs/how-to/report-with-sql.md",
     "docs/how-to/working-time.md",
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",

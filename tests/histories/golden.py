@@ -161,7 +161,8 @@ def whole(value: object) -> object:
     if isinstance(value, msgspec.Struct):
         config = value.__struct_config__
         tag = {} if config.tag is None else {str(config.tag_field): config.tag}
-        return tag | {name: whole(getattr(value, name)) for name in value.__struct_fields__}
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return tag | {name: whole(each) for name, each in fields.items() if each is not msgspec.UNSET}
     if isinstance(value, dict):
         return {str(name): whole(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -15,6 +15,7 @@ from histories.documents import (
 )
 from histories.golden import FILES, Golden, text_of
 from histories.own import OWN
+from histories.processes import processes
 from histories.sagas import SCENARIOS
 from histories.tape import Tape
 
@@ -22,7 +23,7 @@ from histories.tape import Tape
 def main() -> None:
     """Play each scenario that has no file yet, and write its file."""
     lives = (documents, ruled_documents, redacted_documents, moved_documents, reading_documents, audited_documents)
-    for scenario in (*SCENARIOS, *OWN, accounts, *lives):
+    for scenario in (*SCENARIOS, *OWN, processes, accounts, *lives):
         path = FILES / f"{scenario.__name__}.json"
         if path.exists():
             continue

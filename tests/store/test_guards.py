@@ -66,6 +66,45 @@ def test_events_never_givenin_a_partition(postgres: Desk, partition: str, change
         postgres.run(change.format("{}", partition))
 
 
+GUARDED = {
+    "events": "HF101",
+    "events_2026_03": "HF101",
+    "events_default": "HF101",
+    "blueprints": "HF102",
+    "chains": "HF102",
+    "charters": "HF102",
+    "publishing_rules": "HF102",
+    "suspensions": "HF102",
+    "seals": "HF108",
+    "changes": "HF120",
+    "documents": "HF133",
+    "document_versions": "HF134",
+    "mutations": "HF135",
+    "audit": "HF136",
+    "task_decisions": "HF138",
+}
+"""What is never deleted row by row, and by which guard."""
+
+
+@pytest.mark.row("D-039", "P-131")
+@pytest.mark.parametrize("table", GUARDED)
+def test_what_is_never_deleted_is_not_emptied_at_once(postgres: Desk, table: str) -> None:
+    """TRUNCATE is refused as a deletion is, also by whoever owns the tables, and for a partition by its own name."""
+    postgres.keeper.tidy(NOW)
+    postgres.born(born())
+    for statement in (f"truncate {{}}{table}", f"truncate {{}}{table} cascade"):
+        with pytest.raises(StoreError, match=GUARDED[table]):
+            postgres.run(statement)
+    assert postgres.query("select count(*) from {}events") == [(1,)]
+
+
+def test_every_table_that_is_never_deleted_from_is_guarded(postgres: Desk) -> None:
+    """Whoever adds a table with a guard against deletion adds the one against TRUNCATE."""
+    having = "select tgrelid::regclass::text from pg_trigger where not tgisinternal and (tgtype & 2) <> 0 and (tgtype & {}) <> 0 and tgparentid = 0"
+    deleting, emptying = ({name for (name,) in postgres.query(having.format(bit))} for bit in (8, 32))
+    assert deleting == {each for each in emptying if not each.startswith("holdfast.events_")}
+
+
 @pytest.mark.row("E-342", "E-395", "E-396", "E-927", "E-944")
 def test_partitions_are_made_ahead(postgres: Desk) -> None:
     """Housekeeping makes the partitions of this month and the next two; what is born in one lies there, and nothing is ever refused."""

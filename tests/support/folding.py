@@ -5,10 +5,12 @@ from __future__ import annotations
 from holdfast import Engine, PayloadError
 from holdfast.app.verification import verified
 from holdfast.kernel.history import StoredEvent, check_sequence
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.document_checks import ENVELOPE
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header, InstanceQuery, Loaded, Snapshot
+from support.reporting import assert_reported
 
 _ALL = 10_000
 
@@ -18,7 +20,7 @@ def assert_folded(engine: Engine, proved: set[object] | None = None) -> None:
 
     `proved` is for engines that remember nothing: what one of them has proved, another one with the same code need not prove again.
     """
-    has_documents = False
+    has_documents, processes = False, list[InstanceId]()
     with engine.service.store.reader(engine.request.tenant).look() as reader:
         for header in reader.instances(InstanceQuery(limit=_ALL)):
             if header.definition in engine.registry.names():
@@ -28,6 +30,8 @@ def assert_folded(engine: Engine, proved: set[object] | None = None) -> None:
                 if proved is not None:
                     proved.add(instance.proof)
                 has_documents = has_documents or header.kind == ENVELOPE
+                processes += [header.id] if header.kind == "process" else []
+    assert_reported(engine, processes)
     if has_documents:
         found = engine.futures.invariants.check().result().items + engine.futures.invariants.workflows().result()
         told = [(each.rule, each.document or each.definition, each.told) for each in found]

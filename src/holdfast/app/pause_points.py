@@ -7,10 +7,10 @@ from typing import Final, Literal, cast, get_args
 
 import msgspec
 
-from holdfast.app.process_trails import step_named
 from holdfast.errors import PayloadError
 from holdfast.machine.graphs.graph import ANY_OUTCOME, ERROR, Graph, Human, Node, Task
 from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.process_rows import step_named
 from holdfast.machine.runs.resume_points import step_name
 
 PauseTrigger = Literal["approval", "wait", "manual"]

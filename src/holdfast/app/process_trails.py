@@ -13,17 +13,12 @@ from holdfast.kernel.program import Program
 from holdfast.machine.graphs.graph import Graph, Human, Task
 from holdfast.machine.graphs.kinds.kind import NodeOp
 from holdfast.machine.runs import events as e
+from holdfast.machine.runs.process_rows import step_named
 from holdfast.machine.runs.repair import AGAIN
 
 _LIFECYCLE = (e.WorkflowStarted, e.WorkflowCompleted, e.WorkflowFailed, e.WorkflowPaused, e.WorkflowResumed)
 _CALL = "step"
 """In the metadata of a node that is no step of its own: the step that it belongs to."""
-
-
-def step_named(graph: Graph, node: str) -> str:
-    """The step of the definition that a node is, or is a part of; empty for none."""
-    own = graph.nodes[node].metadata.get(_CALL) if node else ""
-    return own if isinstance(own, str) else node
 
 
 def _ends(stored: StoredEvent, event: e.TaskDecided, following: Sequence[tuple[StoredEvent, object]]) -> bool:
@@ -64,7 +59,7 @@ class Trail:
                 yield from self._entered(stored, number, node)
             case e.StepCompleted(step=number, node=node) if node:
                 entered = list(self._entered(stored, number, node))
-                if self._is(number, Task):  # A notification; of other steps that take no time nothing is told.
+                if event.effect is not None:  # A notification; of other steps that take no time nothing is told.
                     yield from entered
                     yield self._entry(stored, "step_completed", actor=SYSTEM.id, place=1)
             case e.StepCompleted(step=number) if not self._is(number, Human) and self._is_step(number):

@@ -19,6 +19,8 @@ class ProcessInstance(msgspec.Struct, frozen=True, kw_only=True):
     id: InstanceId
     workflow_id: str
     workflow_version: str
+    title: str = ""
+    """What the definition is called; its id if its file does not say."""
     tenant_id: str
     partition_id: str
     subject_id: str
@@ -100,8 +102,14 @@ class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
     id: InstanceId
     workflow_id: str
     workflow_version: str
+    title: str = ""
+    """What the definition is called; its id if its file does not say."""
     subject_id: str
     business_key: str
+    current_step: str = ""
+    """The id of the step that it is at."""
+    step_title: str = ""
+    """What people read of that step; its id if the definition does not say."""
     status: str
     created_at: datetime
     updated_at: datetime
@@ -129,6 +137,6 @@ class ProcessPage(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     """How many there are on all pages; the largest number that is counted to where `is_total_exact` is False."""
     is_total_exact: bool = True
-    """Whether that is all of them: no more than a thousand are counted."""
+    """Whether that is all of them: no more than a thousand are counted, unless the caller asks for all."""
     next: InstanceId | None
     """Give it as `cursor` for the next page; None if this is the last one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, cast
 
@@ -11,7 +11,7 @@ import msgspec
 from holdfast.app.authorities import DeciderOf
 from holdfast.app.desk import Desk
 from holdfast.app.process_choices import choices_of
-from holdfast.app.process_trails import Trail, step_named
+from holdfast.app.process_trails import Trail
 from holdfast.app.process_views import (
     ProcessDescriptor,
     ProcessEvent,
@@ -28,15 +28,15 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.people_records import TASK_PEOPLE
+from holdfast.kernel.process_records import PROCESSES
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.graph import End, Graph, Human, Node, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.answers import LAST_ERROR, with_answers
 from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
+from holdfast.machine.runs.process_rows import CHAIN_LIMIT, current_step, gathered, shown, step_named
 from holdfast.machine.runs.refusals import Refusal
-from holdfast.machine.runs.state import ROOT, State, Step
-from holdfast.machine.runs.tokens import place_of
+from holdfast.machine.runs.state import State, Step
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
@@ -63,7 +63,7 @@ class ProcessCode(StrEnum):
     """The idempotency key was used for another start; give each start a key of its own."""
     VALIDATION_ERROR = "VALIDATION_ERROR"
     """What was given is not what the form asks for."""
-    WORKFLOW_CHAIN_LIMIT = "WORKFLOW_CHAIN_LIMIT"
+    WORKFLOW_CHAIN_LIMIT = CHAIN_LIMIT
     """Found in `_last_error` of an instance that was suspended: too many automatic steps in a row."""
 
 
@@ -183,34 +183,31 @@ def is_within_partition(desk: Desk, header: Header) -> bool:
 
 def instance_of(found: Known) -> ProcessInstance:
     """An instance as its callers see it."""
-    data = _gathered(found.state)
+    data = gathered(found.state)
     return _instance(found.header, found.state, found.graph, found.input if data is None else data)
 
 
 def instance_in_hand(header: Header, program: Program, state: State) -> ProcessInstance | None:
     """An instance as a commit has it in hand; None if only its history tells what it holds. Nothing of it changes with the state."""
     assert isinstance(program.decider, GraphMachine)
-    data = _gathered(state)
+    data = gathered(state)
     return None if data is None else _instance(header, state, program.decider.graph, msgspec.to_builtins(data))
 
 
 def _instance(header: Header, state: State, graph: Graph, data: dict[str, object]) -> ProcessInstance:
-    if state.questions:
-        number, question = next(iter(state.questions.items()))
-        open_ = state.open.get(number)
-        data = data if open_ is None else with_answers(data, open_.node, question)
     return ProcessInstance(
         id=header.id,
         workflow_id=header.definition,
         workflow_version=header.definition_version,
+        title=graph.called,
         tenant_id=header.tenant,
         partition_id=header.partition,
         subject_id=state.requester or header.started_by,
         business_key=header.key,
-        current_step=_held_at(state) or step_named(graph, place_of(state)),
-        status=_status(header),
+        current_step=current_step(graph, state),
+        status=status_of(header),
         outcome=state.outcome if header.status == "completed" else "",
-        state=_data(state, data),
+        state=shown(state, data),
         version=header.commits,
         created_at=header.created_at,
         updated_at=header.updated_at,
@@ -218,52 +215,39 @@ def _instance(header: Header, state: State, graph: Graph, data: dict[str, object
     )
 
 
-def summary_of(header: Header) -> ProcessSummary:
-    """An instance in a list."""
+def summaries_of(desk: Desk, reader: Reader, headers: Sequence[Header]) -> list[ProcessSummary]:
+    """Instances in a list."""
+    rows = {each.instance: each.current_step for each in reader.rows_of(PROCESSES, [header.id for header in headers])}
+    for header in headers:
+        if header.id not in rows:  # It began before there were such rows.
+            found = known(desk, reader, header.id)
+            rows[header.id] = current_step(found.graph, found.state)
+    return [_summary(desk, header, rows[header.id]) for header in headers]
+
+
+def _summary(desk: Desk, header: Header, at: str) -> ProcessSummary:
+    program = desk.registry.library.program(header.tenant, header.definition, header.definition_version)
+    graph = program.decider.graph if program is not None and isinstance(program.decider, GraphMachine) else None
+    node = None if graph is None else graph.nodes.get(at)
     return ProcessSummary(
         id=header.id,
         workflow_id=header.definition,
         workflow_version=header.definition_version,
+        title=header.definition if graph is None else graph.called,
         subject_id=header.started_by,
         business_key=header.key,
-        status=_status(header),
+        current_step=at,
+        step_title=("" if node is None else _text(node.metadata.get("title"))) or at,
+        status=status_of(header),
         created_at=header.created_at,
         updated_at=header.updated_at,
         expires_at=header.deadline_at,
     )
 
 
-def _status(header: Header) -> str:
+def status_of(header: Header) -> str:
+    """Where an instance stands, in the words of the specification."""
     return words_of(KIND).instance_status(header.status, header.reason, has_begun=True)
-
-
-def _held_at(state: State) -> str:
-    """The step that an instance would enter if it were not suspended; empty if it is at one."""
-    token = state.token(ROOT)
-    return "" if token is None or token.stay is None else token.stay.target
-
-
-def _gathered(state: State) -> dict[str, object] | None:
-    """What has gathered on the way; None if it ended without leaving anything."""
-    token = state.token(ROOT)
-    if token is not None:
-        return token.data
-    return cast("dict[str, object]", state.result) if isinstance(state.result, dict) else None
-
-
-def _data(state: State, data: dict[str, object]) -> dict[str, object]:
-    """The data, with the failure that the instance stands at; one that was mended is gone."""
-    error = _standing_error(state)
-    if error is not None:
-        return {**data, LAST_ERROR: error}
-    return {name: value for name, value in data.items() if name != LAST_ERROR or value is not None}
-
-
-def _standing_error(state: State) -> dict[str, object] | None:
-    if state.status == "paused" and state.reason == "chain_limit":
-        return {"code": str(ProcessCode.WORKFLOW_CHAIN_LIMIT), "message": "Too many consecutive system steps"}
-    step = next(iter(state.dead.values()), None)
-    return None if step is None else {"step": step.node, "message": step.error}
 
 
 def check_resuming(desk: Desk, found: Known) -> None:

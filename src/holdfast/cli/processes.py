@@ -20,6 +20,7 @@ LISTING: Columns[ProcessSummary] = {
     "WORKFLOW": lambda each: each.workflow_id,
     "VERSION": lambda each: each.workflow_version,
     "STATUS": lambda each: each.status,
+    "STEP": lambda each: each.current_step,
     "KEY": lambda each: each.business_key,
     "BY": lambda each: each.subject_id,
     "STARTED": lambda each: each.created_at,

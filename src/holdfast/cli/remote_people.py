@@ -184,7 +184,8 @@ class RemoteProcesses(Missing):
             cursor=cursor_of(cursor),
             limit=limit,
         )
-        return ProcessPage(items=page.items, total=page.total, next=place_in(page.next))
+        further = place_in(page.next)
+        return ProcessPage(items=page.items, total=page.total, is_total_exact=page.is_total_exact, next=further)
 
     def expired(
         self,

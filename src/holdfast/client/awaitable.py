@@ -644,6 +644,7 @@ class AsyncCalls:
         subject_id: str = "",
         role: str | None = None,
         mine: bool = False,
+        exact_total: bool = False,
     ) -> ProcessListing:
         """List processes of the caller's tenant and partition, newest first."""
         return await self._line.ask(
@@ -661,6 +662,7 @@ class AsyncCalls:
                         "subject_id": subject_id,
                         "role": role,
                         "mine": mine,
+                        "exact_total": exact_total,
                     },
                     {
                         "cursor": "",
@@ -671,6 +673,7 @@ class AsyncCalls:
                         "subject_id": "",
                         "role": None,
                         "mine": False,
+                        "exact_total": False,
                     },
                 ),
             )

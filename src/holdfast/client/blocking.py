@@ -634,6 +634,7 @@ class Calls:
         subject_id: str = "",
         role: str | None = None,
         mine: bool = False,
+        exact_total: bool = False,
     ) -> ProcessListing:
         """List processes of the caller's tenant and partition, newest first."""
         return self._line.ask(
@@ -651,6 +652,7 @@ class Calls:
                         "subject_id": subject_id,
                         "role": role,
                         "mine": mine,
+                        "exact_total": exact_total,
                     },
                     {
                         "cursor": "",
@@ -661,6 +663,7 @@ class Calls:
                         "subject_id": "",
                         "role": None,
                         "mine": False,
+                        "exact_total": False,
                     },
                 ),
             )

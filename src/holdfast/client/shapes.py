@@ -106,7 +106,9 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[ProcessSummary]
     total: int
-    """How many there are on all pages."""
+    """How many there are on all pages, as far as they were counted."""
+    is_total_exact: bool
+    """Whether that is all of them: no more than a thousand are counted, unless `exact_total` asks for it."""
     next: str | None
     """Give it as `cursor` for the next page."""
 

@@ -9,7 +9,9 @@ import msgspec
 from holdfast.kernel.ids import InstanceId
 
 MOST_COUNTED = 1_000
-"""Of more than so many it is not counted how many there are."""
+"""Of more than so many it is not counted how many there are, unless somebody asks for it."""
+ALL = 2**31 - 1
+"""More than there are."""
 
 
 class AskedOf(NamedTuple):
@@ -36,6 +38,13 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     before: InstanceId | None = None
     """Only instances born before this one: the last of the page before. What is counted does not depend on it."""
     limit: int = 100
+    most: int | None = MOST_COUNTED
+    """Of more than so many it is not counted how many there are; None means that all are counted."""
+
+
+def counting(match: Match) -> Match:
+    """The same, to be counted: all pages, and one more than is counted."""
+    return msgspec.structs.replace(match, before=None, limit=ALL if match.most is None else match.most + 1)
 
 
 class Matches(Protocol):
@@ -46,5 +55,5 @@ class Matches(Protocol):
         ...
 
     def count_matching(self, match: Match) -> int:
-        """How many there are on all pages; one more than `MOST_COUNTED` where there are more than that."""
+        """How many there are on all pages; one more than `match.most` where there are more than that."""
         ...

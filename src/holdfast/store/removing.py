@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from holdfast.errors import RejectedError
 from holdfast.store.migrating import Migration
 
-_MADE = re.compile(r"^create (?:unlogged )?(table|function) (?:holdfast\.)?(\w+)", re.MULTILINE)
+_MADE = re.compile(r"^create (?:unlogged )?(table|function|view) (?:holdfast\.)?(\w+)", re.MULTILINE)
 
 
 class RemovalRefusal(StrEnum):
@@ -57,14 +57,16 @@ class Made(NamedTuple):
 
     tables: list[str]
     functions: list[str]
+    views: list[str]
 
 
 def made_by(migrations: Sequence[Migration]) -> Made:
-    """The tables and functions that migrations make; what hangs on a table goes with it."""
+    """The tables, functions and views that migrations make; what hangs on a table goes with it."""
     found = [match.groups() for each in migrations for match in _MADE.finditer(each.sql)]
     return Made(
         tables=[name for kind, name in found if kind == "table"],
         functions=[name for kind, name in found if kind == "function"],
+        views=[name for kind, name in found if kind == "view"],
     )
 
 

@@ -9,14 +9,16 @@ from typing import Any, Protocol
 
 from app.processes.reference import CAPABILITIES, EVENTS, Interpreter, random_process
 from holdfast import Actor, ForbiddenError, RejectedError, load_processes
-from holdfast.app.process_trails import _CALL, step_named
+from holdfast.app.process_trails import _CALL
 from holdfast.app.processes import in_process_words
 from holdfast.authoring.process.words import instance_status
 from holdfast.errors import HoldfastError
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.decision import NOT_ALLOWED, Answer, Rejection
+from holdfast.kernel.process_records import ProcessOpened
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import events as e
+from holdfast.machine.runs.process_rows import gathered, shown, step_named
 from holdfast.machine.runs.state import ROOT
 from holdfast.machine.runs.tokens import place_of
 from holdfast.testing import ManualEngine
@@ -66,7 +68,11 @@ class Machine:
         status = self.host.machine.status(self.host.state)
         token = self.host.state.token(ROOT)
         held = "" if token is None or token.stay is None else token.stay.target
-        return instance_status(status.word, status.reason, has_begun=True), held or self._last()
+        at = held or self._last()
+        (row,) = (each for each in self.host.rows if isinstance(each, ProcessOpened))
+        seen = shown(self.host.state, gathered(self.host.state) or {})
+        assert (row.current_step, json.loads(row.state)) == (at, seen), "the row tells what the state does"
+        return instance_status(status.word, status.reason, has_begun=True), at
 
     def advance(self, event: str, n: int, actor: Actor) -> None:
         """The command of the call, which finds the step itself."""
@@ -140,6 +146,8 @@ class Whole:
     def stands(self) -> tuple[str, str]:
         """As callers see it."""
         seen = self._engine.processes.get(self.instance).instance
+        (listed,) = self._engine.processes.list().items
+        assert (listed.status, listed.current_step) == (seen.status, seen.current_step), "a list tells the same"
         return seen.status, seen.current_step
 
     def advance(self, event: str, n: int, actor: Actor) -> None:

@@ -214,7 +214,7 @@ class FutureProcesses:
 
         return self._landed(followed(self._desk.look(plan), send, Reply()), identity, seconds)
 
-    def list(
+    def list(  # noqa: PLR0913 - filters
         self,
         *,
         status: str | Sequence[str] = (),
@@ -223,12 +223,14 @@ class FutureProcesses:
         subject_id: str = "",
         role: str | None = None,
         mine: bool = False,
+        exact_total: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> Reply[ProcessPage]:
-        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to a thousand.
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
 
-        `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
+        They are counted up to a thousand, and `is_total_exact` says whether that is all of them; `exact_total` has all of them counted, which takes
+        as long as there are many. `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
         the caller, by name or by a role; `role` those at a step that asks a role.
         """
 
@@ -245,10 +247,10 @@ class FutureProcesses:
                 people=self._asked(role, mine=mine),
                 before=None if cursor is None else checked_instance(cursor),
                 limit=size + 1,
+                most=None if _checked_flag(exact_total, "exact_total") else MOST_COUNTED,
             )
             with self._desk.reader.look() as reader:
-                total, found = reader.count_matching(match), reader.matching(match)
-                return _page(reader, found, total, size)
+                return _page(self._desk, reader, match)
 
         return self._desk.consult(read) if mine else self._desk.read(read)
 
@@ -343,8 +345,7 @@ class FutureProcesses:
 
     def _asked(self, role: str | None, *, mine: bool) -> tuple[AskedOf, ...] | None:
         """Those who are asked at the steps that are wanted; None if whoever is asked does not matter."""
-        if not isinstance(mine, bool):
-            raise PayloadError(f"`mine` is True or False, not {mine!r}")
+        _checked_flag(mine, "mine")
         if role is not None:
             return (AskedOf("role", checked_key(role, "role")),)
         if not mine:
@@ -356,15 +357,22 @@ class FutureProcesses:
         return (*(AskedOf(*each[:2]) for each in own), *others)
 
 
-def _page(reader: Reader, found: Sequence[InstanceId], total: int, size: int) -> ProcessPage:
-    """A page of as many as were wanted; one more was looked for."""
+def _page(desk: Desk, reader: Reader, match: Match) -> ProcessPage:
+    """A page of one less than is looked for."""
+    total, found, size = reader.count_matching(match), reader.matching(match), match.limit - 1
     ids = found[:size]
     headers = {header.id: header for header in reader.headers(ids)}
-    items = [p.summary_of(headers[each]) for each in ids if each in headers]
-    is_last, is_exact = len(found) <= size, total <= MOST_COUNTED
-    return ProcessPage(
-        items=items, total=min(total, MOST_COUNTED), is_total_exact=is_exact, next=None if is_last else ids[-1]
-    )
+    items = p.summaries_of(desk, reader, [headers[each] for each in ids if each in headers])
+    is_last, most = len(found) <= size, match.most
+    is_exact = most is None or total <= most
+    counted = total if is_exact or most is None else most
+    return ProcessPage(items=items, total=counted, is_total_exact=is_exact, next=None if is_last else ids[-1])
+
+
+def _checked_flag(given: object, name: str) -> bool:
+    if not isinstance(given, bool):
+        raise PayloadError(f"`{name}` is True or False, not {given!r}")
+    return given
 
 
 def _stored(status: str | Sequence[str]) -> tuple[str, ...]:
@@ -405,7 +413,7 @@ def _check_version(found: p.Known, expected: int | None) -> None:
 
 
 def _not_active(found: p.Known) -> RejectedError:
-    status = p.summary_of(found.header).status
+    status = p.status_of(found.header)
     remedy = "resume it first" if status == "suspended" else "it has ended"
     return RejectedError(reason=p.ProcessCode.WORKFLOW_NOT_ACTIVE, message=f"the instance is {status}; {remedy}")
 

@@ -516,12 +516,14 @@ class AsyncProcesses:
         subject_id: str = "",
         role: str | None = None,
         mine: bool = False,
+        exact_total: bool = False,
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> ProcessPage:
-        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages, counted up to a thousand.
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
 
-        `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
+        They are counted up to a thousand, and `is_total_exact` says whether that is all of them; `exact_total` has all of them counted, which takes
+        as long as there are many. `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
         the caller, by name or by a role; `role` those at a step that asks a role.
         """
         return await self._futures.list(
@@ -531,6 +533,7 @@ class AsyncProcesses:
             subject_id=subject_id,
             role=role,
             mine=mine,
+            exact_total=exact_total,
             cursor=cursor,
             limit=limit,
         )

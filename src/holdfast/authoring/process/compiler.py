@@ -96,6 +96,7 @@ class _Compiler:
             ),
             rights=g.Rights(start=rights.start or "", cancel=rights.cancel or "", replaceable=workflow.replaceable),
             triggers=[_trigger(each) for each in workflow.triggers],
+            title=workflow.title,
         )
 
     def _step(self, step: Step) -> None:

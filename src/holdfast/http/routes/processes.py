@@ -53,6 +53,8 @@ class ProcessQuery(Paged, frozen=True, kw_only=True):
     """At a step that asks this role."""
     mine: bool = False
     """At a step that asks the caller."""
+    exact_total: bool = False
+    """Whether all are counted; otherwise no more than a thousand."""
 
 
 class ExpiredQuery(Paged, frozen=True, kw_only=True):
@@ -80,7 +82,9 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[ProcessSummary]
     total: int
-    """How many there are on all pages."""
+    """How many there are on all pages, as far as they were counted."""
+    is_total_exact: bool
+    """Whether that is all of them: no more than a thousand are counted, unless `exact_total` asks for it."""
     next: str | None
     """Give it as `cursor` for the next page."""
 
@@ -100,11 +104,12 @@ async def list_processes(call: Call[ProcessQuery, None]) -> ProcessListing:
         subject_id=asked.subject_id,
         role=asked.role,
         mine=asked.mine,
+        exact_total=asked.exact_total,
         cursor=cursors.read(asked.cursor, UUID),
         limit=call.page(asked.limit),
     )
     further = None if page.next is None else cursors.written(page.next)
-    return ProcessListing(items=page.items, total=page.total, next=further)
+    return ProcessListing(items=page.items, total=page.total, is_total_exact=page.is_total_exact, next=further)
 
 
 async def list_expired(call: Call[ExpiredQuery, None]) -> Listing[ExpiredProcess]:

@@ -30,6 +30,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     rights: Rights = NO_RIGHTS,
     triggers: Sequence[Trigger] = (),
     document: DocumentSpec | None = None,
+    title: str = "",
 ) -> Graph:
     """The graph of these nodes and edges; DefinitionError with every finding if it is not sound."""
     found = check_graph(
@@ -57,6 +58,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         rights=rights,
         triggers=tuple(triggers),
         document=document,
+        title=title or msgspec.UNSET,
     )
     graph = with_default_texts(drafted)
     return msgspec.structs.replace(graph, hash=_hash_of(msgspec.to_builtins(graph)))
@@ -95,6 +97,7 @@ def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
         rights=given.rights,
         triggers=given.triggers,
         document=given.document,
+        title=given.title,
     )
 
 
@@ -112,7 +115,9 @@ def _hash_of(plain: dict[str, object]) -> str:
     """The hash of a graph that is given as plain data."""
     # Without triggers or a document it is the graph that it was before there were any.
     absent = {name for name in ("triggers", "document") if not plain.get(name)}
-    return canonical_hash({name: value for name, value in plain.items() if name != "hash" and name not in absent})
+    return canonical_hash(
+        {name: value for name, value in plain.items() if name not in {"hash", "title"} and name not in absent}
+    )
 
 
 def graph_bytes(graph: Graph) -> bytes:
@@ -154,6 +159,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
     rights: Rights = Rights()
     triggers: tuple[Trigger, ...] = ()
     document: DocumentSpec | None = None
+    title: str = ""
     ir_version: int = IR_VERSION
     hash: str = ""
 

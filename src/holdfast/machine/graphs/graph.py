@@ -239,9 +239,16 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     """What starts runs, besides those who ask for one."""
     document: DocumentSpec | None = None
     """The documents that it manages, of which every run is one."""
+    title: str | msgspec.UnsetType = msgspec.UNSET
+    """What people read; no run depends on it, so that the hash does not have it. It is stored only where there is one."""
     ir_version: int = IR_VERSION
     hash: str = ""
     """Over everything else, in canonical form."""
+
+    @property
+    def called(self) -> str:
+        """What people read: its title, or else its name."""
+        return self.title or self.name
 
     @property
     def handlers(self) -> frozenset[str]:

@@ -173,8 +173,11 @@ def graph_json(graph: Graph, live: Live | None = None, *, taken: Collection[str]
     """The graph as JSON, with every default spelt out: nodes, edges, policies and hash, and the live state where there is one."""
     order = _order(graph)
     whole = {
-        name: _spelt_out(getattr(graph, name)) for name in graph.__struct_fields__ if name not in {"nodes", "edges"}
+        name: _spelt_out(getattr(graph, name))
+        for name in graph.__struct_fields__
+        if name not in {"nodes", "edges", "title"}
     }
+    whole["title"] = graph.title or ""
     nodes = [_json_node(graph.nodes[name], live) for name in order]
     edges = [
         {**_fields(edge), "id": edge.id, "label": _label(edge)}

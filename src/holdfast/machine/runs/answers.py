@@ -12,7 +12,7 @@ from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
 from holdfast.machine.graphs.graph import Human, WaitEvent, WaitEvents
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import StepAnswered
-from holdfast.machine.runs.question import Question, by_approver
+from holdfast.machine.runs.question import by_approver
 from holdfast.machine.runs.refusals import Refusal, refused
 
 Data = dict[str, object]
@@ -102,13 +102,6 @@ def _laid_over(routes: GraphIndex, data: Data, node: str, output: Data) -> Data:
         return {name: value for name, value in output.items() if not name.startswith(HIDDEN)}
     kept, given = data.get(ANSWERS), output.get(ANSWERS)
     return {**output, ANSWERS: {**kept, **given}} if isinstance(kept, dict) and isinstance(given, dict) else output
-
-
-def with_answers(data: Data, node: str, question: Question | None) -> Data:
-    """The data of a process with what those have given who have answered the open step so far."""
-    given = {} if question is None else question.answers
-    kept = data.get(ANSWERS)
-    return {**data, ANSWERS: {**(kept if isinstance(kept, dict) else {}), node: given}} if given else data
 
 
 def judged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:

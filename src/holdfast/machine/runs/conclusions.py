@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
-from holdfast.machine.runs.answers import judged
+from holdfast.machine.runs.answers import ANSWERS, judged
 from holdfast.machine.runs.ending import abort
-from holdfast.machine.runs.events import StepCompleted
+from holdfast.machine.runs.events import DataAssigned, StepCompleted
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import May, finish, way_out
 from holdfast.machine.runs.slots import can_leave_slot, reject_slot
 from holdfast.machine.runs.state import Data, Step
 from holdfast.machine.runs.turn import Turn
+
+
+def keep_answers(turn: Turn, step: Step) -> None:
+    """Keep what approvers of a process have given, where their step ends otherwise than by what they say."""
+    op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
+    if not isinstance(op, Human) or not op.lays_over or question is None or not question.answers:
+        return
+    kept = turn.state.tokens[step.token].data.get(ANSWERS)
+    answers = {**(kept if isinstance(kept, dict) else {}), step.node: question.answers}
+    turn.emit(DataAssigned(token=step.token, data={ANSWERS: answers}))
 
 
 def conclude(turn: Turn, step: Step, outcome: str, answer: Data, *, may: May | None = None) -> None:

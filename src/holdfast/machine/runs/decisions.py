@@ -185,6 +185,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             looks_up=command.looks_up,
             starter=starter if keeps else "",
             may=may if keeps else [],
+            has_row=turn.routes.graph.kind == "process",
         )
     )
     lack = _lack_of_part(turn, command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import Call, Human, Task, WaitTimer
+from holdfast.machine.graphs.graph import Call, Human, WaitTimer
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import document_folds, holding, task_folds
 from holdfast.machine.runs import events as e
@@ -34,6 +34,7 @@ def _workflow_started(_routes: GraphIndex, state: State, event: e.WorkflowStarte
     state.parent_step, state.requester = event.parent_step, event.requester
     state.wait_ms, state.escalates, state.looks_up = event.wait_ms, event.escalates, event.looks_up
     state.starter, state.may = event.starter, event.may
+    state.has_row = event.has_row
     state.tokens[ROOT] = Token(id=ROOT, data=event.input)
 
 
@@ -63,8 +64,7 @@ def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) ->
         first = state.tokens[event.token].first
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
         enter(routes, state, event)
-        if routes.graph.kind == "process" and isinstance(routes.node(event.node).op, Task):
-            state.chain += 1  # Its call is one of those in a row, although nobody waits for it.
+        state.chain += event.effect is not None  # It is one of those in a row, although nobody waits for it.
     token = state.tokens[step.token]
     if isinstance(routes.node(step.node).op, WaitTimer):
         state.chain = 0

@@ -47,6 +47,7 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     actor = turn.moment.actor
     if actor.kind != "system" and turn.routes.asks_starter:
         state.starter, state.may = actor.id, sorted(actor.capabilities)
+    state.has_row = turn.routes.graph.kind == "process"
     if not all(is_within(turn.routes, token.data) for token in (*state.tokens.values(), *state.parked.values())):
         return too_large(turn.routes, "the patch")
     turn.emit(

@@ -74,11 +74,12 @@ def pass_through(
     output: object = None,
     may: May | None = None,
     by: Actor | None = None,
+    effect: int | None = None,
 ) -> None:
     """A node that takes no time is done: the token moves on."""
     data = merged(turn.routes, token.data, node.id, output)
     edge, chosen = _choose(turn, token, node.id, outcome, data=data, answer=output, may=may)
-    complete_at_once(turn, token, node, outcome, output=output, chosen=chosen, by=by)
+    complete_at_once(turn, token, node, outcome, output=output, chosen=chosen, by=by, effect=effect)
     _take(turn, token, edge, node=node.id, outcome=outcome)
 
 
@@ -91,6 +92,7 @@ def complete_at_once(
     output: object = None,
     chosen: Chosen = NO_CHOICE,
     by: Actor | None = None,
+    effect: int | None = None,
 ) -> int:
     """A node that takes no time is done, and its token does not move on by itself; the number of the step."""
     number, (to, by_edge) = turn.next_step, chosen
@@ -104,6 +106,7 @@ def complete_at_once(
         token=token.id,
         visit=token.visits.get(node.id, 0) + 1,
         retry_of=token.retry_of,
+        effect=effect,
     )
     turn.emit(_by_hand(done, by))
     return number

@@ -18,6 +18,7 @@ from holdfast.machine.graphs.graph import Human, Kind
 from holdfast.machine.runs.answers import answer_found, fits, is_within, too_large
 from holdfast.machine.runs.asking import look_again
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
+from holdfast.machine.runs.conclusions import keep_answers
 from holdfast.machine.runs.events import (
     CompensationWaived,
     PauseReason,
@@ -293,6 +294,7 @@ def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:
         finish(turn, step)
         return
     answer = _answer(turn, step, command)
+    keep_answers(turn, step)
     turn.emit(answer)
     finish(turn, step, answer.outcome, answer_found(turn.routes, step.node, answer))
 

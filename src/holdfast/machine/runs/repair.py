@@ -15,6 +15,7 @@ from holdfast.machine.runs.acting import take_over
 from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, is_within, merged, too_large
 from holdfast.machine.runs.cancelling import cancel_branch
 from holdfast.machine.runs.commands import AnswerStep
+from holdfast.machine.runs.conclusions import keep_answers
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.events import (
     DataAssigned,
@@ -223,6 +224,7 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
         return no_transition(node.id, outcome, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
     _take_in_hand(turn, step, "skip", command.reason, go_on=go_on)
+    keep_answers(turn, step)
     edge = way_out(turn, token, node.id, outcome)
     to, by = ("", "") if edge is None else (edge.target, edge.id)
     actor = turn.moment.actor

@@ -237,6 +237,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     may: list[str] = []
     """Their capabilities then."""
     next_step: int = 1
+    has_row: bool = False
+    """Whether it is a process that has a row of its own; those that began before there were such rows have none."""
     at: str = ""
     """Of a process whose token tells no step any more: the node that it was at last."""
     tokens: dict[str, Token] = {}

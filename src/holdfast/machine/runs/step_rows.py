@@ -24,7 +24,7 @@ from holdfast.kernel.records import (
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs import document_rows, task_rows
+from holdfast.machine.runs import document_rows, process_rows, task_rows
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.state import Data, Executed, State, Step
 
@@ -73,6 +73,8 @@ class Projection:
         """The rows that change with an event; the state is still the one before it."""
         make = _TABLE.get(type(event))
         records = make(self, event) if make is not None else ()
+        if self.routes.graph.kind == "process":
+            return [*records, *process_rows.records_of(self.routes, self.state, event)]
         if self.routes.documents is None:
             return records
         return [*records, *document_rows.records_of(self, event)]

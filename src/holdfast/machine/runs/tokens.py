@@ -6,7 +6,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import StepCompleted, StepSkipped, StepStarted
 from holdfast.machine.runs.state import ROOT, State, Token
 
-_OWN = "#"
+OWN = "#"
 """How the names of nodes begin that the compiler of a process has added."""
 
 
@@ -15,7 +15,7 @@ def enter(routes: GraphIndex, state: State, event: StepStarted | StepCompleted |
     state.next_step = event.step + 1
     token, node = state.tokens[event.token], event.node
     token.visits[node] = token.visits.get(node, 0) + 1
-    if node.startswith(_OWN):
+    if node.startswith(OWN):
         leave(routes, state, token)
     token.node = node
     if token.scope is not None and routes.is_answering(node):
@@ -25,11 +25,11 @@ def enter(routes: GraphIndex, state: State, event: StepStarted | StepCompleted |
 
 def leave(routes: GraphIndex, state: State, token: Token) -> None:
     """Remember the step of a process that its token goes away from without coming to another one."""
-    if routes.graph.kind == "process" and not token.node.startswith(_OWN):
+    if routes.graph.kind == "process" and not token.node.startswith(OWN):
         state.at = token.node
 
 
 def place_of(state: State) -> str:
     """The node that a process is at, or was at last; empty if it has not entered any."""
     token = state.token(ROOT)
-    return state.at if token is None or token.node.startswith(_OWN) else token.node
+    return state.at if token is None or token.node.startswith(OWN) else token.node

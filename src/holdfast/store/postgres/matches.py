@@ -9,7 +9,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.matches import MOST_COUNTED, Match
+from holdfast.store.matches import Match, counting
 from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.rows import Row
 from holdfast.store.statements import read_statements
@@ -45,8 +45,7 @@ class MatchReads:
 
     def count_matching(self, match: Match) -> int:
         """How many match, up to a limit."""
-        every = msgspec.structs.replace(match, before=None, limit=MOST_COUNTED + 1)
-        statement, values = _asked(self._tenant, every)
+        statement, values = _asked(self._tenant, counting(match))
         ((count,),) = self._all(_counts[statement], values)
         return int(count)
 

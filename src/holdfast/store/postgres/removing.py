@@ -37,7 +37,7 @@ class PostgresRemoval:
         self._line = line
 
     def remove(self, made: Made, *, with_unfinished: bool, with_workers: bool) -> Removal:
-        """Drop every table and function by its name, and then the schema, none of them with what others have built on it."""
+        """Drop every view, table and function by its name, and then the schema, none of them with what others have built on it."""
         with self._line.transaction() as connection:
             if not _row(connection, _sql.exists)[0]:
                 return Removal(self.url)
@@ -60,6 +60,8 @@ class PostgresRemoval:
 
 def _drop(connection: Connection, made: Made) -> None:
     """All tables in one statement, which may build on one another; their parts, indexes, triggers and sequences go with them."""
+    views = sql.SQL(", ").join(sql.Identifier(_SCHEMA, name) for name in made.views)
+    connection.execute(sql.SQL("drop view if exists {} restrict").format(views))
     tables = sql.SQL(", ").join(sql.Identifier(_SCHEMA, name) for name in (*made.tables, "migrations"))
     connection.execute(sql.SQL("drop table if exists {} restrict").format(tables))
     for name in made.functions:

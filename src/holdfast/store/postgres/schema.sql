@@ -565,6 +565,18 @@ create table holdfast.principals (
     constraint principals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
+create table holdfast.processes (
+    instance uuid not null,
+    number integer not null,
+    tenant text not null,
+    current_step text not null,
+    state bytea not null,
+    opened_at timestamp with time zone not null,
+    moved_at timestamp with time zone not null,
+    constraint processes_pkey PRIMARY KEY (instance, number),
+    constraint processes_tenant_check CHECK ((tenant <> ''::text))
+) with (fillfactor=70);
+
 create table holdfast.projections (
     name text not null,
     "position" bigint not null,
@@ -911,6 +923,7 @@ CREATE INDEX principals_inactive ON holdfast.principals USING btree (tenant, id)
 CREATE INDEX published_events_by_key ON holdfast.published_events USING btree (tenant, event, correlation, published_at, instance);
 CREATE INDEX published_events_by_time ON holdfast.published_events USING btree (tenant, published_at, instance);
 CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
+CREATE INDEX receipts_of_processes ON holdfast.receipts USING btree (instance) WHERE (scope = '%processes'::text);
 CREATE INDEX resume_requests_open ON holdfast.resume_requests USING btree (requested_at, instance) WHERE (outcome = 'open'::text);
 CREATE INDEX role_grants_by_principal ON holdfast.role_grants USING btree (tenant, principal, role);
 CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, role, principal);
@@ -951,6 +964,7 @@ alter table holdfast.notifications enable row level security, force row level se
 alter table holdfast.observations enable row level security, force row level security;
 alter table holdfast.pauses enable row level security, force row level security;
 alter table holdfast.principals enable row level security, force row level security;
+alter table holdfast.processes enable row level security, force row level security;
 alter table holdfast.projections enable row level security, force row level security;
 alter table holdfast.published_events enable row level security, force row level security;
 alter table holdfast.publishing_rules enable row level security, force row level security;
@@ -1030,6 +1044,8 @@ create policy engine on holdfast.pauses as permissive for all to holdfast_engine
 create policy tenant on holdfast.pauses as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.principals as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.principals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.processes as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.processes as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.projections as permissive for all to holdfast_engine using (true) with check (true);
 create policy engine on holdfast.published_events as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.published_events as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
@@ -1145,12 +1161,27 @@ begin
                         holdfast.id_floor(first + interval '1 month'),
                         case base when 'steps' then 'with (fillfactor = 70)' else '' end
                     );
+                    if base = 'events' then
+                        perform holdfast.never_emptied(base || to_char(first at time zone 'UTC', '_YYYY_MM'), 'HF101', 'events are append-only');
+                    end if;
                 exception when check_violation or duplicate_table then
                     null;
                 end;
             end if;
         end loop;
     end loop;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.never_emptied(name text, code text, message text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    execute format(
+        'create trigger %I before truncate on holdfast.%I for each statement execute function holdfast.refuse(%L, %L)',
+        name || '_never_emptied', name, code, message
+    );
 end $function$
 ;
 
@@ -1183,6 +1214,17 @@ begin
         raise exception 'a fact that the decision was based on has changed' using errcode = 'HF002';
     end if;
 end $function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.start_key(tenant text, instance uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    select r.key from holdfast.receipts r
+    where r.instance = start_key.instance and r.tenant = start_key.tenant and r.scope = '%processes' limit 1
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION holdfast.submit(definition text, command text, data text, key text DEFAULT ''::text, instance uuid DEFAULT NULL::uuid, command_id text DEFAULT ''::text, tenant text DEFAULT 'default'::text, actor text DEFAULT CURRENT_USER, comment text DEFAULT ''::text, version integer DEFAULT 1, partition text DEFAULT ''::text)
@@ -1224,53 +1266,289 @@ begin
 end $function$
 ;
 
+-- holdfast.workflow_events (id text, workflow_instance_id uuid, step_id text, event text, actor_id text, data json, comment text, timestamp timestamp with time zone, tenant_id text, on_behalf_of text, category text, sequence integer)
+create view holdfast.workflow_events with (security_invoker=true) as
+ WITH kinds(type, place, event, by) AS (
+         VALUES ('step_started'::text,0,'step_entered'::text,'first'::text), ('step_completed'::text,0,'step_entered'::text,'first'::text), ('step_completed'::text,1,'step_completed'::text,'system'::text), ('step_answered'::text,0,'step_completed'::text,'giver'::text), ('step_answered'::text,1,''::text,'actor'::text), ('task_decided'::text,0,''::text,'actor'::text), ('task_decision_withdrawn'::text,0,'answer_withdrawn'::text,'actor'::text), ('step_failed'::text,0,'step_failed'::text,'system'::text), ('step_paused'::text,0,'step_failed'::text,'system'::text), ('notification_failed'::text,0,'step_failed'::text,'system'::text), ('step_repaired'::text,0,'retry'::text,'actor'::text), ('timeout'::text,0,'timeout'::text,'system'::text), ('workflow_cancelled'::text,0,'cancelled'::text,'requested_by'::text), ('workflow_aborted'::text,0,'cancelled'::text,'requested_by'::text), ('workflow_started'::text,0,'workflow_started'::text,'giver'::text), ('workflow_completed'::text,0,'workflow_completed'::text,'giver'::text), ('workflow_failed'::text,0,'workflow_failed'::text,'giver'::text), ('workflow_paused'::text,0,'workflow_paused'::text,'giver'::text), ('workflow_resumed'::text,0,'workflow_resumed'::text,'giver'::text)
+        ), told AS (
+         SELECT e.instance,
+            e.sequence,
+            e.tenant,
+            e.type,
+            e.at,
+            e.actor,
+            e.comment,
+            e.cause,
+            e.on_behalf_of,
+            i.definition,
+            i.definition_version,
+                CASE
+                    WHEN e.data >= '\x7b'::bytea AND e.data < '\x7c'::bytea THEN convert_from(e.data, 'UTF8'::name)::json
+                    ELSE NULL::json
+                END AS data
+           FROM holdfast.events e
+             JOIN holdfast.instances i ON i.id = e.instance
+          WHERE i.kind = 'process'::text
+        ), noded AS (
+         SELECT t.instance,
+            t.sequence,
+            t.tenant,
+            t.type,
+            t.at,
+            t.actor,
+            t.comment,
+            t.cause,
+            t.on_behalf_of,
+            t.definition,
+            t.definition_version,
+            t.data,
+            k.place,
+            k.event,
+            k.by,
+            COALESCE(s.wait_kind, ''::text) = 'human'::text AS is_human,
+            COALESCE(NULLIF(t.data ->> 'node'::text, ''::text), s.node) AS node
+           FROM told t
+             JOIN kinds k ON k.type = t.type
+             LEFT JOIN holdfast.steps s ON s.instance = t.instance AND s.number = ((t.data ->> 'step'::text)::integer)
+          WHERE t.data IS NOT NULL
+        ), placed AS (
+         SELECT t.instance,
+            t.sequence,
+            t.tenant,
+            t.type,
+            t.at,
+            t.actor,
+            t.comment,
+            t.cause,
+            t.on_behalf_of,
+            t.definition,
+            t.definition_version,
+            t.data,
+            t.place,
+            t.event,
+            t.by,
+            t.is_human,
+            t.node,
+                CASE
+                    WHEN COALESCE(strpos(t.node, '/'::text), 0) = 0 THEN t.node
+                    ELSE COALESCE(( SELECT convert_from(d.compiled, 'UTF8'::name)::json #>> ARRAY['nodes'::text, t.node, 'metadata'::text, 'step'::text]
+                       FROM holdfast.definitions d
+                      WHERE (d.tenant = ANY (ARRAY[t.tenant, '*'::text])) AND d.name = t.definition AND d.version = t.definition_version
+                      ORDER BY (d.tenant = '*'::text)
+                     LIMIT 1), t.node)
+                END AS step
+           FROM noded t
+        ), entries AS (
+         SELECT p.instance,
+            p.sequence,
+            p.tenant,
+            p.type,
+            p.at,
+            p.actor,
+            p.comment,
+            p.cause,
+            p.on_behalf_of,
+            p.definition,
+            p.definition_version,
+            p.data,
+            p.place,
+            p.event,
+            p.by,
+            p.is_human,
+            p.node,
+            p.step,
+                CASE
+                    WHEN p.event <> ''::text THEN p.event
+                    ELSE p.data ->> 'outcome'::text
+                END AS name,
+            COALESCE(p.type = 'step_answered'::text AND p.place = 1 AND (((p.data -> 'decisions'::text) -> '-1'::integer) ->> 'status'::text) <> (p.data ->> 'outcome'::text), false) AS is_result,
+                CASE p.by
+                    WHEN 'system'::text THEN 'system'::text
+                    WHEN 'first'::text THEN
+                    CASE
+                        WHEN p.sequence = 2 OR ((p.data ->> 'step'::text)::integer) = 1 THEN p.actor
+                        ELSE 'system'::text
+                    END
+                    WHEN 'giver'::text THEN p.actor
+                    WHEN 'actor'::text THEN COALESCE(p.data ->> 'actor'::text, p.actor)
+                    ELSE COALESCE(NULLIF(p.data ->> 'requested_by'::text, ''::text), p.actor)
+                END AS who
+           FROM placed p
+          WHERE
+                CASE p.type
+                    WHEN 'step_started'::text THEN p.step = p.node
+                    WHEN 'step_completed'::text THEN
+                    CASE
+                        WHEN (p.data ->> 'effect'::text) IS NOT NULL THEN true
+                        WHEN (p.data ->> 'node'::text) IS NOT NULL OR p.place = 0 THEN false
+                        ELSE NOT p.is_human AND p.step = p.node
+                    END
+                    WHEN 'step_answered'::text THEN p.is_human
+                    WHEN 'task_decided'::text THEN NOT (EXISTS ( SELECT 1
+                       FROM holdfast.events n_1
+                      WHERE n_1.instance = p.instance AND n_1.sequence = (p.sequence + 1) AND n_1.cause = p.cause AND n_1.type = 'step_answered'::text AND (convert_from(n_1.data, 'UTF8'::name)::json ->> 'outcome'::text) = (p.data ->> 'outcome'::text)))
+                    WHEN 'step_failed'::text THEN COALESCE(p.data ->> 'reason'::text, ''::text) = ''::text
+                    WHEN 'notification_failed'::text THEN NOT p.is_human
+                    WHEN 'step_repaired'::text THEN (p.data ->> 'repair'::text) = ANY (ARRAY['retry'::text, 'reenqueue'::text])
+                    ELSE true
+                END
+        )
+ SELECT ((instance::text || ':'::text) || sequence) ||
+        CASE
+            WHEN place = 1 AND (type = 'step_answered'::text OR (data ->> 'effect'::text) IS NOT NULL) THEN '.1'::text
+            ELSE ''::text
+        END AS id,
+    instance AS workflow_instance_id,
+    COALESCE(step, ( SELECT
+                CASE
+                    WHEN strpos(convert_from(l.data, 'UTF8'::name)::json ->> 'node'::text, '/'::text) = 0 THEN convert_from(l.data, 'UTF8'::name)::json ->> 'node'::text
+                    ELSE COALESCE(( SELECT convert_from(d.compiled, 'UTF8'::name)::json #>> ARRAY['nodes'::text, convert_from(l.data, 'UTF8'::name)::json ->> 'node'::text, 'metadata'::text, 'step'::text]
+                       FROM holdfast.definitions d
+                      WHERE (d.tenant = ANY (ARRAY[n.tenant, '*'::text])) AND d.name = n.definition AND d.version = n.definition_version
+                      ORDER BY (d.tenant = '*'::text)
+                     LIMIT 1), convert_from(l.data, 'UTF8'::name)::json ->> 'node'::text)
+                END AS "coalesce"
+           FROM holdfast.events l
+          WHERE l.instance = n.instance AND l.sequence < n.sequence AND (l.type = ANY (ARRAY['step_started'::text, 'step_completed'::text])) AND (convert_from(l.data, 'UTF8'::name)::json ->> 'node'::text) IS NOT NULL AND substr(convert_from(l.data, 'UTF8'::name)::json ->> 'node'::text, 1, 1) <> '#'::text
+          ORDER BY l.sequence DESC
+         LIMIT 1), ''::text) AS step_id,
+    name AS event,
+        CASE
+            WHEN is_result THEN 'system'::text
+            ELSE who
+        END AS actor_id,
+        CASE
+            WHEN is_result OR type = 'step_answered'::text AND place = 0 THEN '{}'::json
+            WHEN type = ANY (ARRAY['step_answered'::text, 'task_decided'::text]) THEN
+            CASE COALESCE(json_typeof(data -> 'data'::text), 'null'::text)
+                WHEN 'object'::text THEN data -> 'data'::text
+                WHEN 'null'::text THEN '{}'::json
+                ELSE json_build_object('data', data -> 'data'::text)
+            END
+            WHEN name = 'step_failed'::text THEN json_build_object('error', data -> 'error'::text)
+            WHEN substr(type, 1, 8) = 'workflow'::text AND name <> 'cancelled'::text THEN data
+            ELSE '{}'::json
+        END AS data,
+        CASE
+            WHEN is_result THEN ''::text
+            WHEN type = 'step_answered'::text AND place = 0 THEN comment
+            WHEN type = ANY (ARRAY['step_answered'::text, 'task_decided'::text]) THEN COALESCE(NULLIF(data ->> 'comment'::text, ''::text), comment)
+            WHEN by = ANY (ARRAY['actor'::text, 'requested_by'::text]) THEN COALESCE(NULLIF(data ->> 'reason'::text, ''::text), comment)
+            WHEN (by = ANY (ARRAY['system'::text, 'first'::text])) AND who = 'system'::text THEN ''::text
+            ELSE comment
+        END AS comment,
+    at AS "timestamp",
+    tenant AS tenant_id,
+        CASE
+            WHEN is_result THEN ''::text
+            ELSE COALESCE(NULLIF(data ->> 'on_behalf_of'::text, ''::text),
+            CASE
+                WHEN who = actor THEN on_behalf_of
+                ELSE NULL::text
+            END, ''::text)
+        END AS on_behalf_of,
+        CASE
+            WHEN substr(type, 1, 8) = 'workflow'::text AND name <> 'cancelled'::text THEN 'lifecycle'::text
+            ELSE 'step'::text
+        END AS category,
+    sequence * 2 + place AS sequence
+   FROM entries n;
+
+-- holdfast.workflow_instances (id uuid, workflow_id text, tenant_id text, partition_id text, subject_id text, current_step text, status text, state json, version integer, idempotency_key text, created_at timestamp with time zone, updated_at timestamp with time zone, expires_at timestamp with time zone, workflow_version text, business_key text, outcome text, ended_at timestamp with time zone)
+create view holdfast.workflow_instances with (security_invoker=true) as
+ SELECT i.id,
+    i.definition AS workflow_id,
+    i.tenant AS tenant_id,
+    COALESCE(i.partition, ''::text) AS partition_id,
+    i.started_by AS subject_id,
+    p.current_step,
+        CASE i.status
+            WHEN 'running'::text THEN 'active'::text
+            WHEN 'paused'::text THEN 'suspended'::text
+            WHEN 'aborted'::text THEN 'cancelled'::text
+            ELSE i.status
+        END AS status,
+    convert_from(p.state, 'UTF8'::name)::json AS state,
+    i.commits AS version,
+    holdfast.start_key(i.tenant, i.id) AS idempotency_key,
+    i.created_at,
+    i.updated_at,
+    i.deadline_at AS expires_at,
+    i.definition_version AS workflow_version,
+    COALESCE(i.key, ''::text) AS business_key,
+        CASE i.status
+            WHEN 'completed'::text THEN i.reason
+            ELSE ''::text
+        END AS outcome,
+    i.ended_at
+   FROM holdfast.instances i
+     LEFT JOIN holdfast.processes p ON p.instance = i.id AND p.number = 1
+  WHERE i.kind = 'process'::text;
+
 CREATE TRIGGER absences_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.absences FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER api_keys_fact AFTER DELETE OR UPDATE OF tenant, partition, actor, kind, roles, capabilities, expires_at, revoked_at ON holdfast.api_keys FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER api_sessions_fact AFTER UPDATE OF tenant, partition, actor, kind, roles, capabilities, credential, expires_at, ended_at ON holdfast.api_sessions FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER api_sessions_gone AFTER DELETE ON holdfast.api_sessions FOR EACH ROW WHEN ((old.ended_at IS NULL)) EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER audit_never_change BEFORE UPDATE ON holdfast.audit FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
+CREATE TRIGGER audit_never_emptied BEFORE TRUNCATE ON holdfast.audit FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
 CREATE TRIGGER audit_never_go BEFORE DELETE ON holdfast.audit FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF136', 'the audit is never rewritten');
 CREATE TRIGGER blueprints_default BEFORE UPDATE ON holdfast.blueprints FOR EACH ROW WHEN (old.is_default) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER blueprints_drafted BEFORE UPDATE OF id, tenant, type, kind, is_default, created_by, created_at ON holdfast.blueprints FOR EACH ROW WHEN (((old.status = 'draft'::text) AND ((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.type <> old.type) OR (new.kind <> old.kind) OR (new.is_default <> old.is_default) OR (new.created_by <> old.created_by) OR (new.created_at <> old.created_at)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a draft stays what it is a draft of');
 CREATE TRIGGER blueprints_frozen BEFORE UPDATE ON holdfast.blueprints FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((old.status <> 'published'::text) OR (new.status <> 'archived'::text) OR (new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.type <> old.type) OR (new.kind <> old.kind) OR (new.version <> old.version) OR (new.is_default <> old.is_default) OR (new.name <> old.name) OR (new.envelope_version <> old.envelope_version) OR (new.content <> old.content) OR (new.hash <> old.hash) OR (new.skeleton IS DISTINCT FROM old.skeleton) OR (new.header IS DISTINCT FROM old.header) OR (new.compiler IS DISTINCT FROM old.compiler) OR (new.graph_hash IS DISTINCT FROM old.graph_hash) OR (new.workflow IS DISTINCT FROM old.workflow) OR (new.envelope IS DISTINCT FROM old.envelope) OR (new.body IS DISTINCT FROM old.body) OR (new.replaces IS DISTINCT FROM old.replaces) OR (new.revision <> old.revision) OR (new.drafted_by <> old.drafted_by) OR (new.comment <> old.comment) OR (new.created_by <> old.created_by) OR (new.created_at <> old.created_at) OR (new.updated_by <> old.updated_by) OR (new.updated_at <> old.updated_at) OR (new.published_by IS DISTINCT FROM old.published_by) OR (new.published_at IS DISTINCT FROM old.published_at)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER blueprints_never_emptied BEFORE TRUNCATE ON holdfast.blueprints FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never goes');
 CREATE TRIGGER blueprints_never_go BEFORE DELETE ON holdfast.blueprints FOR EACH ROW WHEN ((old.status <> 'draft'::text)) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never goes');
 CREATE TRIGGER chains_never_change BEFORE DELETE OR UPDATE ON holdfast.chains FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER chains_never_emptied BEFORE TRUNCATE ON holdfast.chains FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER changes_never_change BEFORE DELETE OR UPDATE ON holdfast.changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed is never rewritten');
+CREATE TRIGGER changes_never_emptied BEFORE TRUNCATE ON holdfast.changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed is never rewritten');
 CREATE TRIGGER charters_fact AFTER INSERT ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('charters');
 CREATE TRIGGER charters_never_change BEFORE DELETE OR UPDATE ON holdfast.charters FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER charters_never_emptied BEFORE TRUNCATE ON holdfast.charters FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER delegations_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.delegations FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER document_versions_never_change BEFORE UPDATE ON holdfast.document_versions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
+CREATE TRIGGER document_versions_never_emptied BEFORE TRUNCATE ON holdfast.document_versions FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
 CREATE TRIGGER document_versions_never_go BEFORE DELETE ON holdfast.document_versions FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF134', 'a version of a document never changes');
 CREATE TRIGGER documents_final BEFORE UPDATE ON holdfast.documents FOR EACH ROW WHEN ((old.superseded_by <> ''::text)) EXECUTE FUNCTION holdfast.refuse('HF132', 'a document that another one has taken the place of never changes');
 CREATE TRIGGER documents_history BEFORE UPDATE OF version ON holdfast.documents FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF131', 'the version of a document never goes back');
 CREATE TRIGGER documents_identity BEFORE UPDATE OF instance, type, id, tenant, definition, amended_from, requester ON holdfast.documents FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.type <> old.type) OR (new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.amended_from <> old.amended_from) OR (new.requester <> old.requester))) EXECUTE FUNCTION holdfast.refuse('HF130', 'the identity of a document never changes');
+CREATE TRIGGER documents_never_emptied BEFORE TRUNCATE ON holdfast.documents FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF133', 'documents are not deleted');
 CREATE TRIGGER documents_never_go BEFORE DELETE ON holdfast.documents FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF133', 'documents are not deleted');
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON holdfast.events FOR EACH ROW EXECUTE FUNCTION holdfast.keep_events();
+CREATE TRIGGER events_never_emptied BEFORE TRUNCATE ON holdfast.events FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF101', 'events are append-only');
 CREATE TRIGGER human_tasks_final BEFORE UPDATE ON holdfast.human_tasks FOR EACH ROW WHEN ((old.closed_at IS NOT NULL)) EXECUTE FUNCTION holdfast.refuse('HF106', 'a decision that was made never changes');
 CREATE TRIGGER instances_final BEFORE UPDATE OF status, ended_at ON holdfast.instances FOR EACH ROW WHEN (((old.kind = 'envelope'::text) AND (old.ended_at IS NOT NULL) AND ((new.status <> old.status) OR (new.ended_at IS NULL)) AND (COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.id)::text))) EXECUTE FUNCTION holdfast.refuse('HF107', 'a document that has ended stays as it ended');
 CREATE TRIGGER instances_history BEFORE UPDATE OF version ON holdfast.instances FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
 CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at, partition ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at) OR (new.partition IS DISTINCT FROM old.partition))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
 CREATE TRIGGER mutations_never_change BEFORE UPDATE ON holdfast.mutations FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
+CREATE TRIGGER mutations_never_emptied BEFORE TRUNCATE ON holdfast.mutations FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER mutations_never_go BEFORE DELETE ON holdfast.mutations FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF135', 'what was done to a document is never rewritten');
 CREATE TRIGGER principals_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.principals FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER publishing_rules_never_change BEFORE UPDATE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
+CREATE TRIGGER publishing_rules_never_emptied BEFORE TRUNCATE ON holdfast.publishing_rules FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 CREATE TRIGGER publishing_rules_never_go BEFORE DELETE ON holdfast.publishing_rules FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 CREATE TRIGGER role_grants_fact AFTER INSERT OR DELETE OR UPDATE ON holdfast.role_grants FOR EACH ROW EXECUTE FUNCTION holdfast.count_fact('access');
 CREATE TRIGGER seals_never_change BEFORE DELETE OR UPDATE ON holdfast.seals FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF108', 'a seal is never broken');
+CREATE TRIGGER seals_never_emptied BEFORE TRUNCATE ON holdfast.seals FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF108', 'a seal is never broken');
 CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');
 CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, token, visit, kind, compensates, retry_of ON holdfast.steps FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.number <> old.number) OR (new.tenant <> old.tenant) OR (new.node <> old.node) OR (new.token <> old.token) OR (new.visit <> old.visit) OR (new.kind <> old.kind) OR (new.compensates IS DISTINCT FROM old.compensates) OR (new.retry_of IS DISTINCT FROM old.retry_of))) EXECUTE FUNCTION holdfast.refuse('HF104', 'the identity of a step never changes');
 CREATE TRIGGER suspensions_never_change BEFORE UPDATE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
+CREATE TRIGGER suspensions_never_emptied BEFORE TRUNCATE ON holdfast.suspensions FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 CREATE TRIGGER suspensions_never_go BEFORE DELETE ON holdfast.suspensions FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 CREATE TRIGGER task_decisions_applied BEFORE UPDATE OF applied ON holdfast.task_decisions FOR EACH ROW WHEN (((old.applied IS NOT NULL) AND (new.applied IS DISTINCT FROM old.applied))) EXECUTE FUNCTION holdfast.refuse('HF137', 'an approval is used up or void once and for all');
 CREATE TRIGGER task_decisions_never_change BEFORE UPDATE OF actor, on_behalf_of, outcome, document_version, decided_at ON holdfast.task_decisions FOR EACH ROW WHEN (((old.actor IS DISTINCT FROM new.actor) OR (old.on_behalf_of IS DISTINCT FROM new.on_behalf_of) OR (old.outcome IS DISTINCT FROM new.outcome) OR (old.document_version IS DISTINCT FROM new.document_version) OR (old.decided_at IS DISTINCT FROM new.decided_at))) EXECUTE FUNCTION holdfast.refuse('HF138', 'what somebody decided never changes');
+CREATE TRIGGER task_decisions_never_emptied BEFORE TRUNCATE ON holdfast.task_decisions FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse('HF138', 'what somebody decided never changes');
 CREATE TRIGGER task_decisions_never_go BEFORE DELETE ON holdfast.task_decisions FOR EACH ROW WHEN ((COALESCE(current_setting('holdfast.retention'::text, true), ''::text) <> (old.instance)::text)) EXECUTE FUNCTION holdfast.refuse('HF138', 'what somebody decided never changes');
 
 revoke all on function holdfast.instances_having(jsonb) from public;
 revoke all on function holdfast.make_partitions(timestamp with time zone,integer) from public;
+revoke all on function holdfast.never_emptied(text,text,text) from public;
+revoke all on function holdfast.start_key(text,uuid) from public;
 
 grant execute on function holdfast.instances_having(jsonb) to holdfast_tenant;
 grant execute on function holdfast.make_partitions(timestamp with time zone,integer) to holdfast_engine;
+grant execute on function holdfast.start_key(text,uuid) to holdfast_engine;
+grant execute on function holdfast.start_key(text,uuid) to holdfast_tenant;
 grant usage on schema holdfast to holdfast_engine;
 grant usage on schema holdfast to holdfast_tenant;
 grant usage on sequence holdfast.absences_id_seq to holdfast_engine;
@@ -1347,6 +1625,8 @@ grant delete, insert, select, update on table holdfast.pauses to holdfast_engine
 grant select on table holdfast.pauses to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.principals to holdfast_engine;
 grant select on table holdfast.principals to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.processes to holdfast_engine;
+grant select on table holdfast.processes to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.projections to holdfast_engine;
 grant delete, insert, select, update on table holdfast.published_events to holdfast_engine;
 grant select on table holdfast.published_events to holdfast_tenant;
@@ -1381,3 +1661,7 @@ grant select on table holdfast.task_people to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.timers to holdfast_engine;
 grant select on table holdfast.timers to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.workers to holdfast_engine;
+grant select on table holdfast.workflow_events to holdfast_engine;
+grant select on table holdfast.workflow_events to holdfast_tenant;
+grant select on table holdfast.workflow_instances to holdfast_engine;
+grant select on table holdfast.workflow_instances to holdfast_tenant;

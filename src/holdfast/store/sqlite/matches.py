@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.matches import MOST_COUNTED, Match
+from holdfast.store.matches import Match, counting
 from holdfast.store.sqlite.rows import Row, instance_id
 from holdfast.store.statements import read_statements
 
@@ -46,11 +46,11 @@ class MatchReads:
 
     def count_matching(self, match: Match) -> int:
         """How many match, up to a limit."""
-        every = msgspec.structs.replace(match, before=None, limit=MOST_COUNTED + 1)
+        every = counting(match)
         if match.people is not None and len(match.people) > 1:  # Some ask several of them.
-            return min(len(self._found(every)), MOST_COUNTED + 1)
+            return min(len(self._found(every)), every.limit)
         counts = (self._all(_counts[each], values)[0][0] for each, values in self._asked(every))
-        return min(int(sum(counts)), MOST_COUNTED + 1)
+        return min(int(sum(counts)), every.limit)
 
     def _found(self, match: Match) -> set[str]:
         return {row[0] for statement, values in self._asked(match) for row in self._all(statement, values)}

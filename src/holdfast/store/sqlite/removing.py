@@ -34,7 +34,7 @@ class SQLiteRemoval:
         self._database = database
 
     def remove(self, made: Made, *, with_unfinished: bool, with_workers: bool) -> Removal:
-        """Drop every table by its name; its indexes and triggers go with it. The mark of the schema in the file's header goes too."""
+        """Drop every view and table by its name; its indexes and triggers go with it. The mark of the schema in the file's header goes too."""
         with self._database.writing() as connection:
             if connection.execute(_sql.exists).fetchone() is None:
                 return Removal(self.url)
@@ -43,6 +43,8 @@ class SQLiteRemoval:
             check_idle(self.url, standing, with_unfinished=with_unfinished, with_workers=with_workers)
             self._check_unused(", ".join(_referring(connection, made)))
             was_sound = not _unsound(connection)
+            for name in made.views:
+                connection.execute(f'drop view if exists "{name}"')
             for name in made.tables:
                 connection.execute(f'drop table if exists "{name}"')
             if was_sound:

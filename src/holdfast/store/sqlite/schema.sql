@@ -485,6 +485,17 @@ CREATE TABLE principals (
     primary key (tenant, id)
 ) strict, without rowid;
 
+CREATE TABLE processes (
+    instance     text not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    current_step text not null,
+    state        blob not null,
+    opened_at    text not null,
+    moved_at     text not null,
+    primary key (instance, number)
+) strict, without rowid;
+
 CREATE TABLE projections (
     name       text not null primary key,
     position   integer not null,
@@ -858,6 +869,8 @@ CREATE INDEX published_events_by_time on published_events (tenant, published_at,
 
 CREATE INDEX receipts_by_age on receipts (created_at);
 
+CREATE INDEX receipts_of_processes on receipts (instance) where scope = '%processes';
+
 CREATE INDEX resume_requests_open on resume_requests (requested_at, instance) where outcome = 'open';
 
 CREATE INDEX role_grants_by_principal on role_grants (tenant, principal, role);
@@ -1135,3 +1148,168 @@ begin select raise(abort, 'HF138 what somebody decided never changes'); end;
 CREATE TRIGGER task_decisions_never_go before delete on task_decisions
 when not exists (select 1 from retention where instance = old.instance)
 begin select raise(abort, 'HF138 what somebody decided never changes'); end;
+
+CREATE VIEW workflow_events as
+with kinds (type, place, event, by) as (
+    -- The entries that an event is told by; whoever gave the command did it, or whom the event names, or the engine.
+    values
+        ('step_started', 0, 'step_entered', 'first'),
+        ('step_completed', 0, 'step_entered', 'first'),
+        ('step_completed', 1, 'step_completed', 'system'),
+        ('step_answered', 0, 'step_completed', 'giver'),
+        ('step_answered', 1, '', 'actor'),
+        ('task_decided', 0, '', 'actor'),
+        ('task_decision_withdrawn', 0, 'answer_withdrawn', 'actor'),
+        ('step_failed', 0, 'step_failed', 'system'),
+        ('step_paused', 0, 'step_failed', 'system'),
+        ('notification_failed', 0, 'step_failed', 'system'),
+        ('step_repaired', 0, 'retry', 'actor'),
+        ('timeout', 0, 'timeout', 'system'),
+        ('workflow_cancelled', 0, 'cancelled', 'requested_by'),
+        ('workflow_aborted', 0, 'cancelled', 'requested_by'),
+        ('workflow_started', 0, 'workflow_started', 'giver'),
+        ('workflow_completed', 0, 'workflow_completed', 'giver'),
+        ('workflow_failed', 0, 'workflow_failed', 'giver'),
+        ('workflow_paused', 0, 'workflow_paused', 'giver'),
+        ('workflow_resumed', 0, 'workflow_resumed', 'giver')
+),
+told as (
+    select
+        e.instance, e.sequence, e.tenant, e.type, e.at, e.actor, e.comment, e.cause, e.on_behalf_of, i.definition, i.definition_version,
+        case when substr(e.data, 1, 1) = x'7b' then cast(e.data as text) end as data
+    from events e
+    join instances i on i.id = e.instance
+    where i.kind = 'process'
+),
+noded as (
+    select
+        t.*, k.place, k.event, k.by, coalesce(s.wait_kind, '') = 'human' as is_human,
+        coalesce(nullif(json_extract(t.data, '$.node'), ''), s.node) as node
+    from told t
+    join kinds k on k.type = t.type
+    left join steps s on s.instance = t.instance and s.number = json_extract(t.data, '$.step')
+    where t.data is not null
+),
+placed as (
+    -- A call between an answer and the next step belongs to the step that was answered.
+    select
+        t.*,
+        case when coalesce(instr(t.node, '/'), 0) = 0 then t.node else coalesce(
+            (
+                select json_extract(j.value, '$.metadata.step') from definitions d, json_each(cast(d.compiled as text), '$.nodes') j
+                where d.tenant in (t.tenant, '*') and d.name = t.definition and d.version = t.definition_version and j.key = t.node
+                order by d.tenant = '*' limit 1
+            ),
+            t.node
+        ) end as step
+    from noded t
+),
+entries as (
+    select
+        p.*,
+        case when p.event <> '' then p.event else json_extract(p.data, '$.outcome') end as name,
+        -- What several come to is nobody's answer where the last one has said something else.
+        coalesce(p.type = 'step_answered' and p.place = 1 and json_extract(p.data, '$.decisions[#-1].status') <> json_extract(p.data, '$.outcome'), 0) as is_result,
+        case p.by
+            when 'system' then 'system'
+            when 'first' then case when p.sequence = 2 or json_extract(p.data, '$.step') = 1 then p.actor else 'system' end
+            when 'giver' then p.actor
+            when 'actor' then coalesce(json_extract(p.data, '$.actor'), p.actor)
+            else coalesce(nullif(json_extract(p.data, '$.requested_by'), ''), p.actor)
+        end as who
+    from placed p
+    where case p.type
+        when 'step_started' then p.step = p.node
+        when 'step_completed' then case
+            when json_extract(p.data, '$.effect') is not null then 1
+            when json_extract(p.data, '$.node') is not null or p.place = 0 then 0
+            else not p.is_human and p.step = p.node
+        end
+        when 'step_answered' then p.is_human
+        when 'task_decided' then not exists (
+            select 1 from events n
+            where n.instance = p.instance and n.sequence = p.sequence + 1 and n.cause = p.cause and n.type = 'step_answered'
+                and json_extract(cast(n.data as text), '$.outcome') = json_extract(p.data, '$.outcome')
+        )
+        when 'step_failed' then coalesce(json_extract(p.data, '$.reason'), '') = ''
+        when 'notification_failed' then not p.is_human
+        when 'step_repaired' then json_extract(p.data, '$.repair') in ('retry', 'reenqueue')
+        else 1
+    end
+)
+select
+    n.instance || ':' || n.sequence || case when n.place = 1 and (n.type = 'step_answered' or json_extract(n.data, '$.effect') is not null) then '.1' else '' end as id,
+    n.instance as workflow_instance_id,
+    coalesce(
+        n.step,
+        (
+            -- What happened to the whole of it happened at the step that it was at.
+            select case when instr(json_extract(cast(l.data as text), '$.node'), '/') = 0 then json_extract(cast(l.data as text), '$.node') else coalesce(
+                (
+                select json_extract(j.value, '$.metadata.step') from definitions d, json_each(cast(d.compiled as text), '$.nodes') j
+                where d.tenant in (n.tenant, '*') and d.name = n.definition and d.version = n.definition_version and j.key = json_extract(cast(l.data as text), '$.node')
+                order by d.tenant = '*' limit 1
+            ),
+                json_extract(cast(l.data as text), '$.node')
+            ) end
+            from events l
+            where l.instance = n.instance and l.sequence < n.sequence and l.type in ('step_started', 'step_completed')
+                and json_extract(cast(l.data as text), '$.node') is not null and substr(json_extract(cast(l.data as text), '$.node'), 1, 1) <> '#'
+            order by l.sequence desc limit 1
+        ),
+        ''
+    ) as step_id,
+    n.name as event,
+    case when n.is_result then 'system' else n.who end as actor_id,
+    case
+        when n.is_result or (n.type = 'step_answered' and n.place = 0) then '{}'
+        when n.type in ('step_answered', 'task_decided') then case coalesce(json_type(n.data, '$.data'), 'null')
+            when 'object' then json_extract(n.data, '$.data')
+            when 'null' then '{}'
+            else json_object('data', json_extract(n.data, '$.data'))
+        end
+        when n.name = 'step_failed' then json_object('error', json_extract(n.data, '$.error'))
+        when substr(n.type, 1, 8) = 'workflow' and n.name <> 'cancelled' then n.data
+        else '{}'
+    end as data,
+    case
+        when n.is_result then ''
+        when n.type = 'step_answered' and n.place = 0 then n.comment
+        when n.type in ('step_answered', 'task_decided') then coalesce(nullif(json_extract(n.data, '$.comment'), ''), n.comment)
+        when n.by in ('actor', 'requested_by') then coalesce(nullif(json_extract(n.data, '$.reason'), ''), n.comment)
+        when n.by in ('system', 'first') and n.who = 'system' then ''
+        else n.comment
+    end as comment,
+    n.at as timestamp,
+    n.tenant as tenant_id,
+    case
+        when n.is_result then ''
+        else coalesce(nullif(json_extract(n.data, '$.on_behalf_of'), ''), case when n.who = n.actor then n.on_behalf_of end, '')
+    end as on_behalf_of,
+    case when substr(n.type, 1, 8) = 'workflow' and n.name <> 'cancelled' then 'lifecycle' else 'step' end as category,
+    n.sequence * 2 + n.place as sequence
+from entries n;
+
+CREATE VIEW workflow_instances as
+select
+    i.id,
+    i.definition as workflow_id,
+    i.tenant as tenant_id,
+    coalesce(i.partition, '') as partition_id,
+    i.started_by as subject_id,
+    p.current_step,
+    case i.status when 'running' then 'active' when 'paused' then 'suspended' when 'aborted' then 'cancelled' else i.status end as status,
+    cast(p.state as text) as state,
+    i.commits as version,
+    r.key as idempotency_key,
+    i.created_at,
+    i.updated_at,
+    i.deadline_at as expires_at,
+    i.definition_version as workflow_version,
+    coalesce(i.key, '') as business_key,
+    case i.status when 'completed' then i.reason else '' end as outcome,
+    i.ended_at
+from instances i
+left join processes p on p.instance = i.id and p.number = 1
+left join receipts r on r.instance = i.id and r.scope = '%processes'
+where i.kind = 'process';

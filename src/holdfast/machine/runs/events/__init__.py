@@ -228,6 +228,8 @@ class WorkflowStarted(Happening, frozen=True, kw_only=True):
     """Who started it, or the run that it is a part of, where that is asked for; empty if the engine did."""
     may: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     """Their capabilities then."""
+    has_row: bool = False
+    """Whether it is a process that has a row of its own."""
 
 
 @message(name="signal_received")

@@ -48,6 +48,8 @@ class StepCompleted(Happening, frozen=True, kw_only=True):
     by: str = ""
     """The operator who completed it by hand; empty if nobody did."""
     on_behalf_of: str = ""
+    effect: int | None = None
+    """The call that was asked for as the step was left, which nobody waits for."""
 
 
 @message(name="step_retry")

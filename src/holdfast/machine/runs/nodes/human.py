@@ -31,7 +31,7 @@ from holdfast.machine.runs.candidates import (
     separation_refusal,
 )
 from holdfast.machine.runs.commands import AnswerStep
-from holdfast.machine.runs.conclusions import conclude
+from holdfast.machine.runs.conclusions import conclude, keep_answers
 from holdfast.machine.runs.entitlement import seat_for, unclaimed_refusal
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
@@ -43,7 +43,7 @@ from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
-from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.turn import Ending, Turn
 from holdfast.machine.runs.wording import Text, subject_of, value_shown
 from holdfast.machine.runs.working import check_calendar
 
@@ -122,6 +122,11 @@ class HumanKind(Kind):
             ask(turn, step)
         return None
 
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
+        """Nothing was asked for of anybody who would have to be told; what people have given by now stays."""
+        keep_answers(turn, step)
+        return super().stop(turn, step, ending)
+
     def time_out(self, turn: Turn, step: Step) -> None:
         """Put the question to others first, if the run does so and that was not done yet."""
         if not put_to_others(turn, step):
@@ -163,6 +168,8 @@ class _Tally(NamedTuple):
 
 def close(turn: Turn, step: Step, event: StepAnswered, *, may: May | None = None) -> None:
     """Go on by an answer."""
+    if not event.decisions:  # It was given past those who have answered before.
+        keep_answers(turn, step)
     turn.emit(event)
     conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event), may=may)
 

@@ -57,9 +57,9 @@ class TaskKind(Kind):
 def _send(turn: Turn, token: Token, node: Node) -> None:
     """Go on, and have the call made that nobody waits for. Whoever moves the run here need not have the guards behind it."""
     number, given = turn.next_step, _given_now(turn, token, node)
-    pass_through(turn, token, node, may=lambda _guard: True)
-    work = turn.routes.works[node.id]
+    work, effect = turn.routes.works[node.id], turn.next_effect
     if work.handler == WEBHOOK:
+        pass_through(turn, token, node)
         post(turn, (number, node.id), given)
         return
     body = RunStep(
@@ -72,6 +72,7 @@ def _send(turn: Turn, token: Token, node: Node) -> None:
         capability=work.capability,
     )
     turn.call(work, body, priority=node.priority, retry=turn.policy_of(work.retry))
+    pass_through(turn, token, node, may=lambda _guard: True, effect=effect)
 
 
 def failed(turn: Turn, step: Step, command: FailStep) -> None:

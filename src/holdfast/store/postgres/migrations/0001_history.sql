@@ -2,7 +2,7 @@
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
 -- its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`, `task_comments`, `subscriptions`, `published_events`,
--- `schedules`, `schedule_fires`, `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
+-- `processes`, `schedules`, `schedule_fires`, `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
 -- that were carried out. `receipts` make commands idempotent.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
@@ -593,6 +593,18 @@ create table holdfast.published_events (
 create index published_events_by_key on holdfast.published_events (tenant, event, correlation, published_at, instance);
 create index published_events_by_time on holdfast.published_events (tenant, published_at, instance);
 
+-- Where a process is, and its state as its callers see it; both follow from its events.
+create table holdfast.processes (
+    instance     uuid not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    current_step text not null,
+    state        bytea not null,
+    opened_at    timestamptz not null,
+    moved_at     timestamptz not null,
+    primary key (instance, number)
+) with (fillfactor = 70);
+
 create table holdfast.schedules (
     instance  uuid not null,
     number    integer not null,
@@ -1068,6 +1080,34 @@ create function holdfast.id_floor(moment timestamptz) returns uuid language sql 
     select (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
 $$;
 
+-- What is never deleted row by row is not emptied at once either. A partition is reached past its parent, and has a guard of its own.
+
+create function holdfast.never_emptied(name text, code text, message text) returns void language plpgsql as $$
+begin
+    execute format(
+        'create trigger %I before truncate on holdfast.%I for each statement execute function holdfast.refuse(%L, %L)',
+        name || '_never_emptied', name, code, message
+    );
+end $$;
+
+select holdfast.never_emptied(name, code, message) from (
+    values
+        ('events', 'HF101', 'events are append-only'),
+        ('events_default', 'HF101', 'events are append-only'),
+        ('blueprints', 'HF102', 'a published definition never goes'),
+        ('chains', 'HF102', 'a published definition never changes'),
+        ('charters', 'HF102', 'a published definition never changes'),
+        ('publishing_rules', 'HF102', 'a rule of publishing is replaced by another one, and never rewritten'),
+        ('suspensions', 'HF102', 'a suspension is lifted by another line, and never rewritten'),
+        ('seals', 'HF108', 'a seal is never broken'),
+        ('changes', 'HF120', 'what was changed is never rewritten'),
+        ('documents', 'HF133', 'documents are not deleted'),
+        ('document_versions', 'HF134', 'a version of a document never changes'),
+        ('mutations', 'HF135', 'what was done to a document is never rewritten'),
+        ('audit', 'HF136', 'the audit is never rewritten'),
+        ('task_decisions', 'HF138', 'what somebody decided never changes')
+) as guarded (name, code, message);
+
 create function holdfast.make_partitions(moment timestamptz, months integer) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -1085,6 +1125,9 @@ begin
                         holdfast.id_floor(first + interval '1 month'),
                         case base when 'steps' then 'with (fillfactor = 70)' else '' end
                     );
+                    if base = 'events' then
+                        perform holdfast.never_emptied(base || to_char(first at time zone 'UTC', '_YYYY_MM'), 'HF101', 'events are append-only');
+                    end if;
                 exception when check_violation or duplicate_table then
                     null;
                 end;
@@ -1155,7 +1198,7 @@ declare
 begin
     foreach name in array array[
         'definitions', 'definition_triggers', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'task_people', 'task_decisions', 'documents', 'document_versions', 'mutations', 'audit', 'task_comments', 'subscriptions', 'published_events', 'schedules', 'schedule_fires', 'resume_requests',
+        'human_tasks', 'task_people', 'task_decisions', 'documents', 'document_versions', 'mutations', 'audit', 'task_comments', 'subscriptions', 'published_events', 'processes', 'schedules', 'schedule_fires', 'resume_requests',
         'observations', 'pauses', 'notifications', 'notification_reads'
     ] loop
         perform holdfast.wall_off(name);
@@ -1179,11 +1222,11 @@ revoke update on holdfast.events from holdfast_engine;
 grant update (data, comment) on holdfast.events to holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.task_people, holdfast.task_decisions,
-    holdfast.documents, holdfast.document_versions, holdfast.mutations, holdfast.audit, holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.schedules, holdfast.schedule_fires, holdfast.resume_requests, holdfast.observations,
+    holdfast.documents, holdfast.document_versions, holdfast.mutations, holdfast.audit, holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.processes, holdfast.schedules, holdfast.schedule_fires, holdfast.resume_requests, holdfast.observations,
     holdfast.pauses, holdfast.notifications, holdfast.notification_reads to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
-revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;
+revoke execute on function holdfast.make_partitions, holdfast.never_emptied, holdfast.instances_having from public;
 grant execute on function holdfast.make_partitions to holdfast_engine;
 grant execute on function holdfast.instances_having to holdfast_tenant;
 grant usage on all sequences in schema holdfast to holdfast_engine, holdfast_tenant;
@@ -1211,3 +1254,182 @@ select holdfast.wall_off('api_refusals');
 select holdfast.wall_off('api_requests');
 select holdfast.wall_off('fact_versions');
 revoke delete on holdfast.api_keys, holdfast.fact_versions from holdfast_engine;
+
+-- Processes for reports, in the names and columns of their specification; read-only. Whoever asks sees what they may see of the tables behind the
+-- views: row-level security holds. Events are told where they are JSON, as the engine writes them unless it is given another codec.
+create index receipts_of_processes on holdfast.receipts (instance) where scope = '%processes';
+
+-- The idempotency key that a process was started with. Receipts are the engine's, so the owner of the table looks it up.
+create function holdfast.start_key(tenant text, instance uuid) returns text language sql stable
+security definer set search_path = pg_catalog, pg_temp as $$
+    select r.key from holdfast.receipts r
+    where r.instance = start_key.instance and r.tenant = start_key.tenant and r.scope = '%processes' limit 1
+$$;
+
+create view holdfast.workflow_instances with (security_invoker = true) as
+select
+    i.id,
+    i.definition as workflow_id,
+    i.tenant as tenant_id,
+    coalesce(i.partition, '') as partition_id,
+    i.started_by as subject_id,
+    p.current_step,
+    case i.status when 'running' then 'active' when 'paused' then 'suspended' when 'aborted' then 'cancelled' else i.status end as status,
+    convert_from(p.state, 'UTF8')::json as state,
+    i.commits as version,
+    holdfast.start_key(i.tenant, i.id) as idempotency_key,
+    i.created_at,
+    i.updated_at,
+    i.deadline_at as expires_at,
+    i.definition_version as workflow_version,
+    coalesce(i.key, '') as business_key,
+    case i.status when 'completed' then i.reason else '' end as outcome,
+    i.ended_at
+from holdfast.instances i
+left join holdfast.processes p on p.instance = i.id and p.number = 1
+where i.kind = 'process';
+
+create view holdfast.workflow_events with (security_invoker = true) as
+with kinds (type, place, event, by) as (
+    -- The entries that an event is told by; whoever gave the command did it, or whom the event names, or the engine.
+    values
+        ('step_started', 0, 'step_entered', 'first'),
+        ('step_completed', 0, 'step_entered', 'first'),
+        ('step_completed', 1, 'step_completed', 'system'),
+        ('step_answered', 0, 'step_completed', 'giver'),
+        ('step_answered', 1, '', 'actor'),
+        ('task_decided', 0, '', 'actor'),
+        ('task_decision_withdrawn', 0, 'answer_withdrawn', 'actor'),
+        ('step_failed', 0, 'step_failed', 'system'),
+        ('step_paused', 0, 'step_failed', 'system'),
+        ('notification_failed', 0, 'step_failed', 'system'),
+        ('step_repaired', 0, 'retry', 'actor'),
+        ('timeout', 0, 'timeout', 'system'),
+        ('workflow_cancelled', 0, 'cancelled', 'requested_by'),
+        ('workflow_aborted', 0, 'cancelled', 'requested_by'),
+        ('workflow_started', 0, 'workflow_started', 'giver'),
+        ('workflow_completed', 0, 'workflow_completed', 'giver'),
+        ('workflow_failed', 0, 'workflow_failed', 'giver'),
+        ('workflow_paused', 0, 'workflow_paused', 'giver'),
+        ('workflow_resumed', 0, 'workflow_resumed', 'giver')
+),
+told as (
+    select
+        e.instance, e.sequence, e.tenant, e.type, e.at, e.actor, e.comment, e.cause, e.on_behalf_of, i.definition, i.definition_version,
+        case when e.data >= '\x7b'::bytea and e.data < '\x7c'::bytea then convert_from(e.data, 'UTF8')::json end as data
+    from holdfast.events e
+    join holdfast.instances i on i.id = e.instance
+    where i.kind = 'process'
+),
+noded as (
+    select
+        t.*, k.place, k.event, k.by, coalesce(s.wait_kind, '') = 'human' as is_human,
+        coalesce(nullif(t.data ->> 'node', ''), s.node) as node
+    from told t
+    join kinds k on k.type = t.type
+    left join holdfast.steps s on s.instance = t.instance and s.number = (t.data ->> 'step')::integer
+    where t.data is not null
+),
+placed as (
+    -- A call between an answer and the next step belongs to the step that was answered.
+    select
+        t.*,
+        case when coalesce(strpos(t.node, '/'), 0) = 0 then t.node else coalesce(
+            (
+                select convert_from(d.compiled, 'UTF8')::json #>> array['nodes', t.node, 'metadata', 'step'] from holdfast.definitions d
+                where d.tenant in (t.tenant, '*') and d.name = t.definition and d.version = t.definition_version
+                order by d.tenant = '*' limit 1
+            ),
+            t.node
+        ) end as step
+    from noded t
+),
+entries as (
+    select
+        p.*,
+        case when p.event <> '' then p.event else p.data ->> 'outcome' end as name,
+        -- What several come to is nobody's answer where the last one has said something else.
+        coalesce(p.type = 'step_answered' and p.place = 1 and p.data -> 'decisions' -> -1 ->> 'status' <> p.data ->> 'outcome', false) as is_result,
+        case p.by
+            when 'system' then 'system'
+            when 'first' then case when p.sequence = 2 or (p.data ->> 'step')::integer = 1 then p.actor else 'system' end
+            when 'giver' then p.actor
+            when 'actor' then coalesce(p.data ->> 'actor', p.actor)
+            else coalesce(nullif(p.data ->> 'requested_by', ''), p.actor)
+        end as who
+    from placed p
+    where case p.type
+        when 'step_started' then p.step = p.node
+        when 'step_completed' then case
+            when p.data ->> 'effect' is not null then true
+            when p.data ->> 'node' is not null or p.place = 0 then false
+            else not p.is_human and p.step = p.node
+        end
+        when 'step_answered' then p.is_human
+        when 'task_decided' then not exists (
+            select 1 from holdfast.events n
+            where n.instance = p.instance and n.sequence = p.sequence + 1 and n.cause = p.cause and n.type = 'step_answered'
+                and convert_from(n.data, 'UTF8')::json ->> 'outcome' = p.data ->> 'outcome'
+        )
+        when 'step_failed' then coalesce(p.data ->> 'reason', '') = ''
+        when 'notification_failed' then not p.is_human
+        when 'step_repaired' then p.data ->> 'repair' in ('retry', 'reenqueue')
+        else true
+    end
+)
+select
+    n.instance::text || ':' || n.sequence || case when n.place = 1 and (n.type = 'step_answered' or n.data ->> 'effect' is not null) then '.1' else '' end as id,
+    n.instance as workflow_instance_id,
+    coalesce(
+        n.step,
+        (
+            -- What happened to the whole of it happened at the step that it was at.
+            select case when strpos((convert_from(l.data, 'UTF8')::json ->> 'node'), '/') = 0 then (convert_from(l.data, 'UTF8')::json ->> 'node') else coalesce(
+                (
+                select convert_from(d.compiled, 'UTF8')::json #>> array['nodes', (convert_from(l.data, 'UTF8')::json ->> 'node'), 'metadata', 'step'] from holdfast.definitions d
+                where d.tenant in (n.tenant, '*') and d.name = n.definition and d.version = n.definition_version
+                order by d.tenant = '*' limit 1
+            ),
+                (convert_from(l.data, 'UTF8')::json ->> 'node')
+            ) end
+            from holdfast.events l
+            where l.instance = n.instance and l.sequence < n.sequence and l.type in ('step_started', 'step_completed')
+                and (convert_from(l.data, 'UTF8')::json ->> 'node') is not null and substr((convert_from(l.data, 'UTF8')::json ->> 'node'), 1, 1) <> '#'
+            order by l.sequence desc limit 1
+        ),
+        ''
+    ) as step_id,
+    n.name as event,
+    case when n.is_result then 'system' else n.who end as actor_id,
+    case
+        when n.is_result or (n.type = 'step_answered' and n.place = 0) then '{}'::json
+        when n.type in ('step_answered', 'task_decided') then case coalesce(json_typeof(n.data -> 'data'), 'null')
+            when 'object' then n.data -> 'data'
+            when 'null' then '{}'::json
+            else json_build_object('data', n.data -> 'data')
+        end
+        when n.name = 'step_failed' then json_build_object('error', n.data -> 'error')
+        when substr(n.type, 1, 8) = 'workflow' and n.name <> 'cancelled' then n.data
+        else '{}'::json
+    end as data,
+    case
+        when n.is_result then ''
+        when n.type = 'step_answered' and n.place = 0 then n.comment
+        when n.type in ('step_answered', 'task_decided') then coalesce(nullif(n.data ->> 'comment', ''), n.comment)
+        when n.by in ('actor', 'requested_by') then coalesce(nullif(n.data ->> 'reason', ''), n.comment)
+        when n.by in ('system', 'first') and n.who = 'system' then ''
+        else n.comment
+    end as comment,
+    n.at as timestamp,
+    n.tenant as tenant_id,
+    case
+        when n.is_result then ''
+        else coalesce(nullif(n.data ->> 'on_behalf_of', ''), case when n.who = n.actor then n.on_behalf_of end, '')
+    end as on_behalf_of,
+    case when substr(n.type, 1, 8) = 'workflow' and n.name <> 'cancelled' then 'lifecycle' else 'step' end as category,
+    n.sequence * 2 + n.place as sequence
+from entries n;
+
+revoke execute on function holdfast.start_key from public;
+grant execute on function holdfast.start_key to holdfast_engine, holdfast_tenant;
+grant select on holdfast.workflow_instances, holdfast.workflow_events to holdfast_engine, holdfast_tenant;
