@@ -109,8 +109,10 @@ def _without_list(data: Data, source: str) -> Data:
     return data | {first: _without_list(inner, rest)}
 
 
-def _may(actor: Actor, capability: str) -> bool:
-    """Whether somebody has a capability: the very one, or one that ends in a star and stands for it."""
+def _may(actor: Actor, capability: str | tuple[str, ...]) -> bool:
+    """Whether somebody has a capability, or all of several: the very one, or one that ends in a star and stands for it."""
+    if isinstance(capability, tuple):
+        return all(_may(actor, each) for each in capability)
     stars = [each[:-1] for each in actor.capabilities if each.endswith("*")]
     return not capability or capability in actor.capabilities or any(capability.startswith(star) for star in stars)
 

@@ -72,6 +72,7 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     """Who may: those with this role; empty means anybody who has the capability."""
     capability: str = ""
+    """What they must be allowed to do; several that are needed together are separated by commas."""
     """What they need; empty means nothing."""
 
 
@@ -154,12 +155,10 @@ class _Options:
             if isinstance(node.op, Human):
                 yield from self._about_question(step, node, node.op)
             elif isinstance(node.op, WaitEvent) and m.about_wait(self._trials, step):
-                yield self._option(
-                    "signal", step.number, step.node, choices=(node.op.signal,), capability=node.capability
-                )
+                yield self._option("signal", step.number, step.node, choices=(node.op.signal,), capability=_named(node))
             elif isinstance(node.op, WaitEvents):
                 events = tuple(each.event for each in node.op.events)
-                yield self._option("publish", step.number, step.node, choices=events, capability=node.capability)
+                yield self._option("publish", step.number, step.node, choices=events, capability=_named(node))
 
     def past_waits(self) -> Iterator[ResumeOption]:
         """Rules that wait count as paused, so somebody can resume them; past a question that is to `override` it."""
@@ -175,7 +174,7 @@ class _Options:
         found = m.about_question(self._trials, step)
         if not question.trouble and found:
             answers = tuple(each for each in op.answers if each == op.abstains or each in {f.name for f in found})
-            yield self._option("decide", number, step.node, choices=answers, role=role, capability=node.capability)
+            yield self._option("decide", number, step.node, choices=answers, role=role, capability=_named(node))
         for each in dict.fromkeys(each.operation for each in found if each.operation in {"reassign", "add_approver"}):
             capability = REASSIGN if each == "reassign" else ADD_APPROVER
             yield self._option(cast("Action", each), number, step.node, capability=capability)
@@ -201,3 +200,8 @@ class _Options:
         return ResumeOption(
             action=action, step_id=step, step_name=node, choices=choices, role=role, capability=capability
         )
+
+
+def _named(node: Node) -> str:
+    """What the node needs, as an option says it."""
+    return node.capability if isinstance(node.capability, str) else ", ".join(node.capability)

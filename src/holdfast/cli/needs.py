@@ -42,9 +42,9 @@ def without_grants(found: Sequence[Definition], file: str, roles: Capabilities) 
 
 def _wanted(graph: Graph) -> set[str]:
     """The capabilities that a workflow asks for: to start, to stop, for a step, and for a way."""
-    asked = {graph.rights.start, graph.rights.cancel}
-    asked |= {node.capability for node in graph.nodes.values()}
-    return (asked | {edge.capability for edge in graph.edges}) - {""}
+    asked = [graph.rights.start, graph.rights.cancel, *(node.capability for node in graph.nodes.values())]
+    named = {name for each in asked for name in ((each,) if isinstance(each, str) else each)}
+    return (named | {edge.capability for edge in graph.edges}) - {""}
 
 
 def _odd(file: str, where: str, rule: str, message: str) -> Mistake:

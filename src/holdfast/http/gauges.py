@@ -16,6 +16,7 @@ from holdfast.runtime.telemetry import (
     InstanceStarted,
     LoopFailed,
     StepBuried,
+    StepTimedOut,
     TimerFired,
     WorkBuried,
     WorkRetried,
@@ -116,6 +117,9 @@ class Gauges:
         self._retried = Counting("holdfast_retries_total", "Calls that failed and are made again.")
         self._waited = Timing("holdfast_queue_seconds", "How long work waited before a worker took it.")
         self._buried = Counting("holdfast_dead_letters_total", "Steps, effects, timers and messages that gave up.")
+        self._timeouts = Counting(
+            "holdfast_workflow_timeouts_total", "Steps and workflows whose time was over, so that something followed."
+        )
         self._late = Timing("holdfast_timer_late_seconds", "How late timers fired.")
         self._commits = Counting("holdfast_commits_total", "Commits.")
         self._held = Timing(
@@ -157,8 +161,15 @@ class Gauges:
                 self._waited.add(happening.waited.total_seconds(), handler=handler)
             case EffectBuried() | StepBuried() | WorkBuried():
                 self._buried.add(source=_source(happening), definition=self._definitions.of(happening.definition))
+            case _:
+                self._count_rarer(happening)
+
+    def _count_rarer(self, happening: Happening) -> None:
+        match happening:
             case WorkRetried():
                 self._retried.add(definition=self._definitions.of(happening.definition))
+            case StepTimedOut():
+                self._timeouts.add(definition=self._definitions.of(happening.definition))
             case TimerFired():
                 self._late.add(happening.late_by.total_seconds())
             case CommandRefused():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -11,6 +11,16 @@ Principal = Literal["user", "service", "system"]
 
 _KINDS: tuple[str, ...] = get_args(Principal)
 _EVERYTHING = "*"
+
+Needed: TypeAlias = str | tuple[str, ...]
+"""A capability that is needed, or several that are needed together; the empty text if none is."""
+
+
+def needed_words(capability: Needed) -> str:
+    """Say which capabilities are needed."""
+    if isinstance(capability, str):
+        return f"the capability {capability!r}"
+    return f"the capabilities {' and '.join(map(repr, capability))}"
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -41,9 +51,11 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         if self.kind not in _KINDS:
             raise TypeError(f"the kind of an actor is one of {', '.join(_KINDS)}, not {self.kind!r}")
 
-    def may(self, capability: str) -> bool:
-        """Whether the actor has a capability. Everybody has the empty one: it is what is asked for where nothing is asked for."""
+    def may(self, capability: Needed) -> bool:
+        """Whether the actor has a capability, or all of several. Everybody has the empty one: it is what is asked for where nothing is asked for."""
         given = self.capabilities
+        if not isinstance(capability, str):
+            return bool(capability) and all(map(self.may, capability))
         if not capability or capability in given or _EVERYTHING in given:
             return True
         return any(each.endswith(_EVERYTHING) and capability.startswith(each[:-1]) for each in given)

@@ -170,7 +170,7 @@ class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepTimedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of a step is over, its own or that of its workflow, and something follows from it: the metric `workflow.timeout` counts these."""
+    """The time of a step is over, its own or that of its workflow, and something follows from it: the metric `holdfast_workflow_timeouts_total` counts these."""
 
     definition: str
     tenant: str

@@ -15,11 +15,13 @@ from holdfast import (
     Actor,
     Capabilities,
     ClaimedCapabilities,
+    DefinitionError,
     Engine,
     ForbiddenError,
     RejectedError,
     RequestContext,
     Saga,
+    load_processes,
 )
 from holdfast.app.faces.blocking import Calls
 from holdfast.kernel.ids import InstanceId
@@ -254,3 +256,44 @@ def test_roles_of_the_directory_count_in_a_transaction_of_the_caller(live: Live)
             unit.start("orders.approval", INPUT)
         connection.commit()
     assert engine.processes.get(run.id).instance.subject_id == "dan"
+
+
+LISTS = """
+domain: d
+workflows:
+  - id: p
+    capabilities: {start: [orders:start, orders:sign]}
+    steps: [{id: r, type: action, capability: [orders:approve, orders:sign]}, {id: x, type: terminal}]
+    transitions: [{from: r, event: go, to: x}]
+"""
+
+
+@pytest.mark.row("P-066", "P-010", "P-011")
+def test_of_a_list_of_capabilities_all_are_needed(place: Place) -> None:
+    """A start and a step may name several capabilities: who lacks one of them is refused, and told which are needed."""
+    engine = place.engine()
+    for definition in load_processes(LISTS):
+        engine.register(definition)
+
+    def having(*capabilities: str) -> Calls:
+        actor = Actor(id="ann", capabilities=frozenset(capabilities))
+        return engine.acting(RequestContext(actor=actor))
+
+    for some in ((), ("orders:start",), ("orders:sign",)):
+        with pytest.raises(ForbiddenError, match="the capabilities 'orders:start' and 'orders:sign'"):
+            having(*some).processes.start("p")
+    run = having("orders:start", "orders:sign").processes.start("p").id
+    for some in (("orders:approve",), ("orders:sign",)):
+        with pytest.raises(ForbiddenError, match="the capabilities 'orders:approve' and 'orders:sign'"):
+            having(*some).processes.advance(run, "go")
+    assert having("orders:*").processes.advance(run, "go").current_step == "x"
+
+
+def test_a_list_of_capabilities_that_holds_nothing_is_refused() -> None:
+    """It would mean nobody, or everybody; one that holds one is that one."""
+    for wrong in ("start: [orders:start, orders:sign]", "capability: [orders:approve, orders:sign]"):
+        with pytest.raises(DefinitionError, match="is empty, so nobody could"):
+            load_processes(LISTS.replace(wrong, f"{wrong.partition(':')[0]}: []"))
+    (one,) = load_processes(LISTS.replace("[orders:approve, orders:sign]", "[orders:approve]"))
+    (same,) = load_processes(LISTS.replace("[orders:approve, orders:sign]", "orders:approve"))
+    assert one.graph.hash == same.graph.hash

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import httpx
 import pytest
 
 from app.processes.acting import (
@@ -24,6 +25,7 @@ from app.processes.acting import (
     system,
 )
 from holdfast import Actor, HoldfastError, NotFoundError, RejectedError, Saga
+from holdfast.contrib.prometheus import serve_metrics
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.telemetry import Happening, StepTimedOut
 from holdfast.testing import ManualEngine
@@ -416,11 +418,12 @@ def test_one_sweep_does_all_that_is_due(place: Place) -> None:
 
 @pytest.mark.row("P-107")
 def test_a_timeout_is_told(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    """The log and whoever measures hear of it once it is committed, with instance, workflow, step and tenant; of answers in time they do not."""
+    """The log, the metric and whoever measures hear of it once it is committed, with instance, workflow, step and tenant; of answers in time they do not."""
     heard: list[Happening] = []
     engine = place.engine()
     published(engine)
     engine.listen(heard.append)
+    metrics = serve_metrics(engine, port=0)
     answered, late = begun(engine), asking(engine, ANN, tenant="t2").processes.start("orders.approval", INPUT).id
     asking(engine, BOB).processes.advance(answered, "rejected")
     with caplog.at_level("INFO", logger="holdfast.timeouts"):
@@ -429,6 +432,9 @@ def test_a_timeout_is_told(place: Place, caplog: pytest.LogCaptureFixture) -> No
     assert [each for each in heard if isinstance(each, StepTimedOut)] == [told]
     (logged,) = [each.getMessage() for each in caplog.records if each.name == "holdfast.timeouts"]
     assert all(word in logged for word in ("review", str(late), "orders.approval", "t2"))
+    with metrics as server:
+        lines = httpx.get(f"http://127.0.0.1:{server.port}/metrics").text.splitlines()
+    assert 'holdfast_workflow_timeouts_total{definition="orders.approval"} 1' in lines
 
 
 # -- waits

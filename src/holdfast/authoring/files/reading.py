@@ -174,9 +174,14 @@ class Reader:
             for each in types:
                 if isinstance(_bare(each), inspect.StructType | inspect.DictType):
                     return self._read(each, tree, what)
-        simple = [each for each in types if not isinstance(_bare(each), inspect.StructType | inspect.DictType)]
-        others = [each for each in types if each not in simple]
-        return self._scalar(simple, tree, what, others="an object" if others else "")
+        listed = next((each for each in map(_bare, types) if isinstance(each, inspect.ListType)), None)
+        if listed is not None and isinstance(tree, Items):
+            return self._list(listed, tree, what)
+        several = inspect.StructType | inspect.DictType | inspect.ListType
+        simple = [each for each in types if not isinstance(_bare(each), several)]
+        has_object = any(isinstance(_bare(each), inspect.StructType | inspect.DictType) for each in types)
+        others = " or ".join([*(["an object"] if has_object else []), *(["a list"] if listed is not None else [])])
+        return self._scalar(simple, tree, what, others=others)
 
     def _tagged(self, kinds: Sequence[_Struct], tree: Tree, what: str) -> object:
         tag_field = cast("str", kinds[0].tag_field)

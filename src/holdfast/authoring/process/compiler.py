@@ -31,6 +31,7 @@ from holdfast.authoring.process.format import (
     Wait,
 )
 from holdfast.authoring.process.outline import AGAIN, COMPLETED, EXPIRED, FAILED, Asking, Calling, Outline
+from holdfast.kernel.actor import Needed
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask
 from holdfast.machine.graphs.calendars import UTC_ZONE
@@ -94,7 +95,9 @@ class _Compiler:
                 on_deadline=on_deadline,
                 chain_limit=workflow.chain_limit,
             ),
-            rights=g.Rights(start=rights.start or "", cancel=rights.cancel or "", replaceable=workflow.replaceable),
+            rights=g.Rights(
+                start=_needed(rights.start), cancel=_needed(rights.cancel), replaceable=workflow.replaceable
+            ),
             triggers=[_trigger(each) for each in workflow.triggers],
             title=workflow.title,
         )
@@ -143,7 +146,7 @@ class _Compiler:
                 id=step.id,
                 op=op,
                 timeout_ms=milliseconds(step.timeout),
-                capability=step.capability or "",
+                capability=_needed(step.capability),
                 metadata={**_told(step), **kind, **({"labels": labels} if labels else {})},
             )
         )
@@ -294,6 +297,14 @@ def _awaited(event: str, part: Wait | Awaited) -> g.Awaited:
         match=None if part.condition is None else f.condition_of(part.condition, "awaited"),
         name=(part.name or "") if isinstance(part, Awaited) else "",
     )
+
+
+def _needed(written: str | list[str] | None) -> Needed:
+    """A capability, or several of which all are needed; one alone is not a list."""
+    if written is None or isinstance(written, str):
+        return written or ""
+    several = tuple(dict.fromkeys(written))
+    return several[0] if len(several) == 1 else several
 
 
 def _trigger(trigger: Trigger) -> g.Trigger:

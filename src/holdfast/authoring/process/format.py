@@ -86,8 +86,16 @@ class Assignee(_Part, frozen=True, kw_only=True):
 class Capabilities(_Part, frozen=True, kw_only=True):
     """What callers must be allowed to do to act on a whole instance."""
 
-    start: Annotated[Capability | None, Meta(description="To start one.")] = None
-    cancel: Annotated[Capability | None, Meta(description="To cancel one; without it, the one to start.")] = None
+    start: Annotated[
+        Capability | list[Capability] | None,
+        some("To start one; of a list, all are needed.", empty="nobody could start one"),
+    ] = None
+    cancel: Annotated[
+        Capability | list[Capability] | None,
+        some(
+            "To cancel one; of a list, all are needed. Without it, the one to start.", empty="nobody could cancel one"
+        ),
+    ] = None
 
 
 class _Step(_Part, frozen=True, kw_only=True, tag_field="type"):
@@ -136,7 +144,10 @@ class _Asking(_Step, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    capability: Annotated[Capability | None, Meta(description="What is needed to answer.")] = None
+    capability: Annotated[
+        Capability | list[Capability] | None,
+        some("What is needed to answer; of a list, all are needed.", empty="nobody could answer"),
+    ] = None
     form: Annotated[
         dict[str, Plain] | None,
         Meta(description="What is to be given with the answer: a JSON Schema of an object, with titles, and `order`."),

@@ -22,6 +22,7 @@ from holdfast.machine.graphs.findings import (
     expression_findings,
     listed,
     name_findings,
+    needed_findings,
     number_findings,
     plain_findings,
     time_findings,
@@ -104,8 +105,7 @@ def _workflow(kind: Kind, name: str, version: str) -> Iterator[Diagnostic]:
 
 def _rights(rights: Rights) -> Iterator[Diagnostic]:
     for what, capability in (("start", rights.start), ("cancel", rights.cancel)):
-        if capability:
-            yield from name_findings("", "capability", f"the capability to {what} the workflow", capability)
+        yield from needed_findings("", f"the capability to {what} the workflow", capability)
 
 
 def _trigger(trigger: Trigger) -> Iterator[Diagnostic]:
@@ -188,8 +188,7 @@ def _common(node: Node) -> Iterator[Diagnostic]:
             yield from node.op.times.beyond(name, node.timeout_ms)
     elif node.timeout_ms is not None:
         yield Diagnostic("timeout", f"{name!r} waits for nobody, so it has no use for a timeout; remove it", name)
-    if node.capability:
-        yield from name_findings(name, "capability", f"the capability of {name!r}", node.capability)
+    yield from needed_findings(name, f"the capability of {name!r}", node.capability)
     if node.compensation is not None and not (isinstance(node.op, g.Action) and node.compensation in OWN_WORK):
         yield from work_findings(name, f"the compensation of {name!r}", node.compensation, least_calls=0)
     if node.compensation_priority is not None:

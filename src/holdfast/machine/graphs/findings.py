@@ -41,6 +41,17 @@ def name_findings(position: str, code: str, what: str, text: object) -> Iterator
         yield Diagnostic("hidden_character", f"{what} holds {describe(hidden)}; remove it", position)
 
 
+def needed_findings(position: str, what: str, needed: object) -> Iterator[Diagnostic]:
+    """A capability that is needed, or several; the empty text asks for none."""
+    if not isinstance(needed, tuple):
+        if needed != "":
+            yield from name_findings(position, "capability", what, needed)
+        return
+    yield from some_findings(position, "capability", what, needed, then="nobody could have it")
+    for each in needed:
+        yield from name_findings(position, "capability", what, each)
+
+
 def empty_words(what: str, then: str) -> str:
     """Say of a list that somebody has written, and that holds nothing, what it would come to; it never stands for all."""
     return f"{what} is empty, so {then}; name at least one, or leave it out"

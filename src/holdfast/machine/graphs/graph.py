@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.kernel.actor import Needed
 from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.graphs.kinds import (
     Action,
@@ -141,7 +142,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     priority: int = 0
     timeout_ms: int | None = None
     """How long a waiting node waits before it is left by `timeout`."""
-    capability: str = ""
+    capability: Needed = ""
     """What an actor must be allowed to do to answer the node."""
     run_as: str = ""
     region: str = ""
@@ -204,9 +205,9 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What an actor must be allowed to do to act on a whole run."""
 
-    start: str = ""
+    start: Needed = ""
     """The capability to start one; empty means that none is needed. If a workflow calls this one, its starter is asked for it."""
-    cancel: str = ""
+    cancel: Needed = ""
     """The capability to cancel or abort one; empty means the same as to start one."""
     replaceable: bool = False
     """Whether a tenant may publish a definition of its own under the name, if all tenants share this one. It must ask for the same capabilities."""

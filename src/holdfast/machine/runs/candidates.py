@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import Actor, Needed
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
@@ -14,6 +14,8 @@ from holdfast.machine.runs.state import State, Step
 
 _EVERYTHING = "*"
 _ROLE, _MAY = "role:", "may:"
+_AND = "\n"
+"""Between capabilities that are needed together; no name of one has it."""
 
 
 def question_of(routes: GraphIndex, state: State, step: Step) -> Question:
@@ -71,19 +73,20 @@ def is_open_to_all(op: Human, question: Question) -> bool:
     return not op.all_asks and not op.chain and all(seat.is_extra for seat in question.seats)
 
 
-def asked_in(op: Human, capability: str, question: Question) -> list[str]:
-    """All who have a part in a question, to be remembered: names, `role:<name>`, and `may:<capability>` where anybody may answer who has one."""
+def asked_in(op: Human, capability: Needed, question: Question) -> list[str]:
+    """All who have a part in a question, to be remembered: names, `role:<name>`, and `may:<capability>` where anybody may answer who has one, or all of several."""
     seats = question.seats
     names = [name for seat in seats for name in (shown(seat.person), seat.person.for_, *seat.hands) if name]
     if is_open_to_all(op, question):
-        names = [*names, f"{_MAY}{capability}"] if capability else []
+        wanted = capability if isinstance(capability, str) else _AND.join(capability)
+        names = [*names, f"{_MAY}{wanted}"] if wanted else []
     return list(dict.fromkeys(names))
 
 
 def was_asked(actor: Actor, asked: str) -> bool:
     """Whether an actor is one of those who are remembered so."""
     if asked.startswith(_MAY):
-        return actor.may(asked.removeprefix(_MAY))
+        return all(map(actor.may, asked.removeprefix(_MAY).split(_AND)))
     if asked.startswith(_ROLE):
         return asked.removeprefix(_ROLE) in actor.roles
     return asked in {actor.id, person(actor)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import Actor, Needed, needed_words
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import OK, Graph, Human, Node
 from holdfast.machine.graphs.index import GraphIndex
@@ -89,7 +89,7 @@ def requeue_refusal(graph: Graph, actor: Actor, *, is_changed: bool) -> Rejectio
     return resume_refusal(graph, actor)
 
 
-def _without(actor: Actor, capability: str, what: str) -> Rejection | None:
+def _without(actor: Actor, capability: Needed, what: str) -> Rejection | None:
     if not capability or actor.may(capability):
         return None
-    return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not {what}: that needs the capability {capability!r}")
+    return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not {what}: that needs {needed_words(capability)}")
