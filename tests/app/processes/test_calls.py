@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
-from app.processes.acting import ANN, BOB, CAT, EVE, INPUT, ORDERS, asking, ends, person, process, published
+from app.processes.acting import (
+    ANN,
+    BOB,
+    CAT,
+    EVE,
+    INPUT,
+    ORDERS,
+    asking,
+    ends,
+    person,
+    process,
+    published,
+    registered,
+    system,
+)
 from holdfast import (
     Actor,
     ForbiddenError,
@@ -22,6 +37,7 @@ from holdfast import (
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
+from support.ruining import Ruin
 
 SEVEN = [
     ("review", "step_entered", "ann"),
@@ -85,6 +101,93 @@ def test_a_start_enters_the_first_step(place: Place) -> None:
     assert seen.expires_at == seen.created_at + timedelta(hours=72)
     assert trail(engine, seen.id) == SEVEN[:1]
     assert not backend.calls
+
+
+@pytest.mark.row("P-047")
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_operation_is_given_whose_process_it_is_part_of(place: Place, *, is_late: bool) -> None:
+    """Tenant, partition and starter are those of the instance, also where a deadline leads to the step and nobody asks."""
+    engine = place.engine()
+    given = {"tenant": "context.tenant_id", "partition": "context.partition_id", "by": "context.subject_id"}
+    late = {"timeout": "1h", "on_timeout": "call"} if is_late else {}
+    backend = published(
+        engine,
+        process(
+            person("ask", **late), system("call", input=given), *ends("done"), ways="ask sent call,call completed done"
+        ),
+    )
+    mine = asking(engine, ANN, tenant="t2", partition="north")
+    instance = mine.processes.start("w").id
+    if is_late:
+        engine.advance(hours=2)
+    else:
+        asking(engine, EVE, tenant="t2", partition="north").processes.advance(instance, "sent")
+    engine.drain()
+    assert backend.given == [("confirm", {"tenant": "t2", "partition": "north", "by": "ann"})]
+
+
+@pytest.mark.row("P-059")
+def test_a_process_that_begins_with_its_end_is_completed_at_once(place: Place) -> None:
+    """There is nothing to wait for: the answer to the start says so, and nobody can advance it."""
+    engine = place.engine()
+    published(engine, process(person("ask"), *ends("done"), ways="ask sent done", initial_step="done"))
+    seen = asking(engine, ANN).processes.start("w")
+    assert (seen.status, seen.current_step) == ("completed", "done")
+    assert trail(engine, seen.id).count(("done", "workflow_completed", "system")) <= 1
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, ANN).processes.advance(seen.id, "sent")
+    assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
+
+
+@pytest.mark.row("P-120")
+@pytest.mark.parametrize("wait", ["duration: 1h", "event: paid", "event: paid, key: workflow.order"])
+def test_nothing_wakes_a_cancelled_process(place: Place, wait: str) -> None:
+    """Its timers and waits go with it; an event, a signal and the time change nothing any more."""
+    engine, ruin = place.engine(), Ruin(place.store)
+    published(engine, WAITING.format(wait=wait))
+    instance = engine.processes.start("w", {"order": "o-1"}).id
+    engine.drain()
+    engine.processes.cancel(instance, "not wanted")
+    engine.drain()
+    before = engine.run(instance).history()
+    assert [ruin.rows(f"select count(*) from {{}}{each}")[0][0] for each in ("timers", "subscriptions")] == [0, 0]
+    engine.publish("paid", "o-1")
+    with suppress(RejectedError):
+        engine.run(instance).signal("paid")
+    engine.advance(hours=2)
+    assert (stood(engine, instance), engine.run(instance).history()) == (("cancelled", "pause"), before)
+
+
+@pytest.mark.row("G-45")
+def test_a_way_whose_condition_does_not_hold_is_closed_and_says_so(place: Place) -> None:
+    """Whoever is asked sees why before trying, the refusal asks for other data, and once the condition holds the way is open."""
+    engine = place.engine()
+    text = process(person("ask"), *ends("done"), ways="ask sent done,ask more ask")
+    text = text.replace('"event": "sent"', '"event": "sent", "condition": "workflow.total > 9"')
+    published(engine, text)
+    instance = asking(engine, ANN).processes.start("w", {"total": 5}).id
+    mine = asking(engine, ANN).processes
+    (closed,) = [each for each in mine.get(instance).choices if each.event == "sent"]
+    assert (closed.is_allowed, closed.why_not) == (False, "its conditions do not hold")
+    with pytest.raises(RejectedError, match="or other data") as refused:
+        mine.advance(instance, "sent")
+    assert (refused.value.reason, stood(engine, instance)) == ("INVALID_TRANSITION", ("active", "ask"))
+    mine.advance(instance, "more", {"total": 10})
+    assert [each.is_allowed for each in mine.get(instance).choices if each.event == "sent"] == [True]
+    assert mine.advance(instance, "sent").status == "completed"
+
+
+@pytest.mark.row("G-04")
+def test_a_process_that_has_begun_keeps_its_version(place: Place) -> None:
+    """One that was started before another version was published goes on by its own, and later ones by the new one."""
+    engine = place.engine()
+    registered(engine, process(person("ask"), *ends("old"), ways="ask sent old", version=1))
+    before = asking(engine, ANN).processes.start("w").id
+    registered(engine, process(person("ask"), *ends("new"), ways="ask sent new", version=2))
+    after = asking(engine, ANN).processes.start("w").id
+    for instance in (before, after):
+        asking(engine, ANN).processes.advance(instance, "sent")
+    assert (stood(engine, before), stood(engine, after)) == (("completed", "old"), ("completed", "new"))
 
 
 @pytest.mark.row("P-021", "P-051", "P-060")

@@ -30,6 +30,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.telemetry import Happening, StepTimedOut
 from holdfast.testing import ManualEngine
 from support.engines import Place
+from support.ruining import Ruin
 
 
 def begun(engine: ManualEngine, **given: object) -> InstanceId:
@@ -398,6 +399,21 @@ def test_a_deadline_that_passed_while_it_was_suspended_counts_once_it_is_resumed
     engine.advance(seconds=2)
     assert stood(engine, instance) == ("completed", "expired")
     assert engine.processes.process_timeouts() == 0
+
+
+@pytest.mark.row("P-115")
+def test_one_deadline_that_cannot_be_read_does_not_hold_up_the_others(place: Place) -> None:
+    """The sweep does not raise, the other processes have moved on, and the one whose timer is spoilt stays where it is."""
+    engine = place.engine()
+    published(engine)
+    spoilt, *others = [begun(engine) for _ in range(3)]
+    is_file = place.url.startswith("sqlite")
+    nonsense = "x'ff'" if is_file else "'\\xff'::bytea"
+    Ruin(place.store).run(f"update {{}}timers set data = {nonsense} where instance = '{spoilt}'")
+    place.clock.move(timedelta(hours=73))
+    engine.processes.process_timeouts()
+    assert [stood(engine, each) for each in others] == [("completed", "expired")] * 2
+    assert stood(engine, spoilt) == ("active", "review")
 
 
 @pytest.mark.row("P-104", "P-105", "P-115")

@@ -225,6 +225,15 @@ def test_a_finding_says_what_to_do(changes: dict[str, Any], told: str) -> None:
     assert any(told in each.message for each in found(changed(**changes)))
 
 
+@pytest.mark.row("C-06")
+@pytest.mark.parametrize("word", ["cancelled", "step_entered", "step_failed", "workflow_completed", "workflow_failed"])
+def test_an_answer_does_not_bear_a_word_of_the_trail(word: str) -> None:
+    """What a person decides is told by its own name, so it cannot be called what the trail calls its own entries; other words stay as they are."""
+    way = {"from": "review", "event": word, "to": "rejected"}
+    assert codes(changed(transitions__8=way)) == ["event"]
+    assert codes(changed(transitions__8={**way, "event": "cancelled_by_customer"})) == []
+
+
 def test_a_workflow_is_there_once() -> None:
     """Two of the same id and version are refused; two versions are not."""
     other = changed()["workflows"][0]

@@ -257,6 +257,8 @@ class Checks:
                 return "it calls nothing that could fail; give `operation`, or take another word"
             case Action() | Approval() if way.event == "*":
                 return "take a word of your own"
+            case Action() | Approval() if way.event == "cancelled" or way.event.startswith(("step_", "workflow_")):
+                return "the trail calls its own entries so; take a word of your own"
             case Action() | Approval():
                 pass
             case _ if way.event not in self._outline.events(step):
