@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,6 +46,7 @@ def version(tag: str) -> dict[str, str]:
     return {"if-match": tag}
 
 
+@pytest.mark.row("EO-24")
 def test_a_document_goes_its_way(own: World) -> None:
     """Created once however often that is asked, edited by whoever has seen the last version, approved, then locked and amended once."""
     ann, bob = own.client(), own.client(actor="bob", roles=["approver"])
@@ -56,10 +58,11 @@ def test_a_document_goes_its_way(own: World) -> None:
     seen = ann.get(ONE)
     assert ann.get(ONE, headers={"if-none-match": seen.headers["etag"]}).status_code == 304
 
-    edit: dict[str, Any] = {"json": {"changes": {"grand_total": 41_000}}}
+    edit: dict[str, Any] = {"json": {"changes": {"grand_total": 41_000, "bank_account": "DE2"}}}
     assert ann.ask("PATCH", ONE, headers=version(seen.headers["etag"]), **edit).json()["version"] == 2
     stale = ann.ask("PATCH", ONE, headers=version('"v1"'), **edit)
     assert (stale.status_code, problem(stale)["code"]) == (412, "changed_meanwhile")
+    assert "since then: bank_account (masked), grand_total (40000 → 41000)" in problem(stale)["detail"]
     assert ann.get(ONE).json()["version"] == 2
 
     asked = ann.post(f"{ONE}/transitions", {"transition": "submit"}, headers=version('"v2"')).json()
@@ -105,6 +108,47 @@ def test_what_a_document_was(own: World) -> None:
     for more in ("audit", "rounds", "choices"):
         assert ann.get(f"{ONE}/{more}").status_code == 200
     assert ann.get(f"{ONE}/audit").json()["items"]
+
+
+FAULTS = {
+    **BODY,
+    "slots": {
+        "slot:submitted_to_approved": {
+            "nodes": [
+                {"id": "a", "type": "approval", "approvers": [{"role": "x"}], "window": "editable"},
+                {"id": "b", "type": "approval", "approvers": []},
+                {"id": "c", "type": "action", "action": "invoice.fly"},
+                {"id": "d", "type": "script", "formula": "entity.nope"},
+                {"id": "e", "type": "wait_timer"},
+            ],
+            "edges": [
+                {"from": "a", "to": "b"},
+                {"from": "b", "to": "c"},
+                {"from": "c", "to": "d"},
+                {"from": "d", "to": "e"},
+                {"from": "e", "to": "sys:end", "id": "x"},
+            ],
+        }
+    },
+}
+
+
+@pytest.mark.row("E-147")
+def test_all_that_is_wrong_with_a_body_is_told_without_publishing_it(own: World) -> None:
+    """As JSON and as YAML: every problem with its code, slot, node or edge; nothing is kept, and it takes the right to read bodies."""
+    client = own.client()
+    told = client.post("/api/v1/body-checks", FAULTS)
+    yaml = {"content-type": "application/yaml"}
+    text = client.ask("POST", "/api/v1/body-checks", content=json.dumps(FAULTS).encode(), headers=yaml)
+    assert (told.status_code, text.status_code) == (200, 200)
+    for found in (told.json()["problems"], text.json()["problems"]):
+        assert {(each["code"], (each.get("node") or each["edge"]).rpartition(":")[2]) for each in found} == {
+            ("window_loosened", "a"), ("empty", "b"), ("unknown_action", "c"), ("expression", "d"), ("wait", "e"), ("edge_scope", "x"),
+        }  # fmt: skip
+        assert {each["slot"] for each in found} == {"slot:submitted_to_approved"}
+    assert all(each["position"].count(":") == 1 for each in text.json()["problems"])  # Line and column.
+    assert client.get(DRAFTS).json()["items"] == []
+    assert own.client(capabilities=["document:read"]).post("/api/v1/body-checks", FAULTS).status_code == 403
 
 
 def test_what_is_wrong_with_a_request_is_told(own: World) -> None:

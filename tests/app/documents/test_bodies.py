@@ -35,7 +35,7 @@ from holdfast.authoring.document import (
     read_body,
     ready_contract,
 )
-from holdfast.authoring.document.contract_format import LifecycleState
+from holdfast.authoring.document.contract_format import IntField, LifecycleState
 from holdfast.errors import DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from support.engines import Place
 
@@ -495,11 +495,31 @@ def test_a_contract_that_breaks_bodies_is_not_published_by_accident(place: Place
     assert of(engine, CLERK).documents.create("invoice", GIVEN, id="I-1").workflow_version == "1-org"
     old = acme.bodies.save(reading)
     assert ([each.code for each in old.warnings], old.problems) == (["ENVELOPE_OUTDATED"], [])
+    made = acme.bodies.publish(old.id)  # On the old contract, with the warning.
+    assert (made.version, made.contract_version) == (2, 1)
+    assert of(engine, CLERK).documents.create("invoice", GIVEN, id="I-2").workflow_version == made.workflow_version
     moved = acme.bodies.rebase("invoice")
     assert (moved.envelope_version, [each.code for each in moved.problems]) == (2, ["expression"])
     rival = of(engine, tenant="rival")
     fine = rival.bodies.rebase("invoice")
     assert rival.bodies.publish(fine.id).contract_version == 2
+
+
+@pytest.mark.row("EO-25")
+def test_a_field_of_another_type_breaks_the_bodies_that_read_it(place: Place) -> None:
+    """A body compares a text that would be a number: it is listed, and the contract is refused."""
+    engine = opened(place)
+    published(
+        engine,
+        BODY
+        + "    edges: [{from: in, to: manager, when: entity.number == 'R-1'}, {from: in, to: out}]\n    entry: branch\n    exit: join\n",
+    )
+    fields = ready_contract("invoice").fields
+    new = contract(2, fields={**fields, "number": IntField(required=True)})
+    assert [(each.tenant, each.version) for each in engine.contracts.check(new).broken] == [("acme", 1)]
+    with rejected("CONTRACT_BREAKS_BODIES"):
+        engine.contracts.publish(new)
+    assert [each.version for each in engine.contracts.versions("invoice")] == [1]
 
 
 def test_an_organisation_has_a_contract_of_its_own(place: Place) -> None:

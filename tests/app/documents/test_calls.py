@@ -294,6 +294,26 @@ def test_documents_are_adopted_and_later_moved(place: Place) -> None:
     assert [each.status for each in engine.documents.rounds("invoice", "OLD")] == ["active", "cancelled"]
 
 
+@pytest.mark.row("E-242")
+def test_only_the_newest_of_a_chain_of_amendments_is_amended(place: Place) -> None:
+    """Each amendment names what it replaces and each replaced one its successor; what was replaced, also twice removed, is not amended again."""
+    engine = opened(place)
+    submitted(engine, "A")
+    mine = asking(engine, BOB).documents
+    mine.amend("invoice", "A", {"total": 600}, new_id="B")
+    mine.transition("invoice", "B", "submit")
+    mine.amend("invoice", "B", {"total": 700}, new_id="C")
+    chain = {each.id: (each.amended_from, each.superseded_by) for each in mine.list("invoice", requester="bob").items}
+    assert chain == {"A": ("", "B"), "B": ("A", "C"), "C": ("B", "")}
+    for old in ("A", "B"):
+        before = mine.get("invoice", old)
+        with pytest.raises(RejectedError, match="ALREADY_SUPERSEDED"):
+            mine.amend("invoice", old, {"total": 1})
+        assert mine.get("invoice", old) == before
+    mine.transition("invoice", "C", "submit")
+    assert mine.amend("invoice", "C", {"total": 800}).amended_from == "C"
+
+
 @pytest.mark.row("E-310", "EO-33")
 def test_documents_are_listed_by_type_status_and_requester(place: Place) -> None:
     """Newest first, page by page; who may not look at all of them sees their own."""

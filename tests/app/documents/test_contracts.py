@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.documents.acting import asking
-from holdfast import Actor, StepContext
+from holdfast import Actor, RejectedError, StepContext
 from holdfast.authoring.definition import Definition
 from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, instantiate, ready_contract
 from holdfast.machine.graphs.asks import Ask
@@ -49,6 +49,14 @@ def decide(engine: ManualEngine, actor: Actor, name: str, decision: str = "appro
     (task,) = [each for each in engine.tasks.list() if each.name.endswith(f":{name}")]
     asking(engine, actor).tasks.decide(task, decision, document_version=task.document_version, comment="because")
     engine.drain()
+
+
+def templated(place: Place, name: str, kind: str = "invoice", **params: str | int) -> ManualEngine:
+    """An engine with a ready contract that a template fills in."""
+    engine = place.engine()
+    effective = compile_effective(generate_envelope(ready_contract(kind)), instantiate(name, params))
+    engine.register(Definition(graph=graph_of(effective)))
+    return engine
 
 
 def stood(engine: ManualEngine) -> tuple[str, object]:
@@ -122,6 +130,63 @@ def test_an_edit_during_approval_is_approved_anew(place: Place) -> None:
     decide(engine, FINANCE, "finance")
     decide(engine, OWNER, "owner")
     assert engine.documents.get("invoice", new.id).status == "active"
+
+
+@pytest.mark.row("E-705")
+@pytest.mark.parametrize(("total", "asked"), [(50_000, 0), (50_001, 1)])
+def test_the_fast_track_asks_one_person_above_its_threshold(place: Place, total: int, asked: int) -> None:
+    """Up to the threshold nobody is asked; above it one person decides, and no other."""
+    engine = templated(place, "fast_track", threshold=50_000, approver_role="boss")
+    sent(engine, total)
+    assert (len(engine.tasks.list()), stood(engine)[0]) == (asked, "submitted" if asked else "active")
+    if asked:
+        with pytest.raises(RejectedError):
+            decide(engine, FINANCE, "approve")
+        assert stood(engine)[0] == "submitted"
+        decide(engine, Actor(id="boris", roles=frozenset({"boss"})), "approve")
+        assert (engine.tasks.list(), stood(engine)[0]) == ([], "active")
+
+
+@pytest.mark.row("E-702")
+@pytest.mark.parametrize("order", [("owner", "finance"), ("finance", "owner")])
+def test_a_purchase_order_needs_the_budget_owner_and_finance(place: Place, order: tuple[str, str]) -> None:
+    """Either alone is not enough, in either order; the owner of the cost centre is asked by name, and nobody decides for another."""
+    engine = templated(place, "purchase_order_approval", "purchase_order")
+    mine = asking(engine, Actor(id="bob", capabilities=frozenset({"purchase_order.*"}))).documents
+    given = {"number": "P-1", "vendor_id": "V-1", "grand_total": 900, "cost_center": "K", "budget_owner_id": "otto"}
+    mine.create("purchase_order", given, id="P-1")
+    mine.transition("purchase_order", "P-1", "submit")
+    engine.drain()
+    people = {"owner": OWNER, "finance": FINANCE}
+    for name in order:
+        assert engine.documents.get("purchase_order", "P-1").status == "submitted"
+        with pytest.raises(RejectedError):
+            decide(engine, Actor(id="eve"), name)
+        decide(engine, people[name], name)
+    assert engine.documents.get("purchase_order", "P-1").status == "ordered"
+
+
+@pytest.mark.row("E-704")
+def test_the_amendment_loop_asks_a_reviewer_and_then_the_approver_again(place: Place) -> None:
+    """An edit during the approval makes an amendment: a reviewer looks at it, and the approver decides on it as it is; what was approved before counts for nothing."""
+    engine = templated(place, "amendment_loop")
+    reviewer, approver = (Actor(id=name, roles=frozenset({name})) for name in ("reviewer", "approver"))
+    sent(engine, 500)
+    (old,) = engine.tasks.list()
+    mine = asking(engine, CLERK).documents
+    new = mine.mutate("invoice", "I-1", {"grand_total": 900})
+    assert (new.status, new.amended_from, stood(engine)[0]) == ("amended", "I-1", "cancelled")
+    with pytest.raises(RejectedError):
+        asking(engine, approver).tasks.decide(old, "approved", document_version=old.document_version)
+    mine.transition("invoice", new.id, "submit")
+    engine.drain()
+    assert (mine.get("invoice", new.id).status, len(engine.tasks.list())) == ("amended", 1)
+    decide(engine, reviewer, "review")
+    assert mine.get("invoice", new.id).status == "submitted"
+    (task,) = engine.tasks.list()
+    assert (task.key, task.document_version) == (new.id, "1")
+    decide(engine, approver, "approve")
+    assert (mine.get("invoice", new.id).status, stood(engine)[0]) == ("active", "cancelled")
 
 
 @pytest.mark.row("E-110", "E-013")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.documents.acting import BOB, GIVEN, graph
+from app.documents.acting import ANN, BOB, CARL, GIVEN, graph
 from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER, keep_stock, register
 from app.documents.test_elsewhere import BOTH
-from holdfast import Engine, RejectedError, RequestContext
+from holdfast import Actor, Engine, RejectedError, RequestContext
+from holdfast.app.task_views import HumanTask
 from holdfast.authoring.definition import Definition
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.graph import Node
 from support.engines import Live
+from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, approval, both, chain, invoice
 from support.waiting import eventually
 
 CALLERS = 6
@@ -63,6 +69,41 @@ def test_of_several_amendments_one_takes_the_place(live: Live) -> None:
     assert (len(made), told.count("ALREADY_SUPERSEDED")) == (1, CALLERS - 1)
     assert {each.id for each in mine.list("invoice", requester="bob").items} == {"I-1", *made}
     assert mine.get("invoice", "I-1").superseded_by == made[0]
+
+
+@pytest.mark.row("E-066", "E-916")
+def test_branches_that_arrive_at_the_same_moment_meet_once(live: Live) -> None:
+    """However often two people decide the last two branches at once, the join, the gate and the booking happen once."""
+    engine, booked = live.engine(), Counter[str]()
+    bodies = {
+        APPROVE_SLOT: both(approval("first"), approval("second", who="user:carl")),
+        ACTIVE_SLOT: chain(Node(id="book", op=g.Task(work=g.Work(handler="book")))),
+    }
+    engine.handle("book", lambda context: booked.update([str(context.instance)]))
+    engine.register(Definition(graph=invoice(bodies)))
+    engine.start_worker()
+    mine = engine.acting(RequestContext(actor=BOB)).documents
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(50):
+            mine.create("invoice", GIVEN, id=f"I-{number}")
+            run = engine.run(mine.transition("invoice", f"I-{number}", "submit").instance)
+            tasks, together = {each.name: each for each in run.tasks()}, threading.Barrier(2)
+
+            def decide(who: Actor, task: HumanTask, together: threading.Barrier = together) -> None:
+                together.wait(30)
+                calls = engine.acting(RequestContext(actor=who)).tasks
+                calls.decide(task, "approved", document_version=task.document_version, comment="fine")
+
+            list(pool.map(decide, (ANN, CARL), (tasks["first"], tasks["second"])))
+            told = Counter(each.event_type for each in run.history())
+            assert {name: told[name] for name in ("branches_met", "approvals_applied")} == {
+                "branches_met": 1,
+                "approvals_applied": 1,
+            }
+            assert [each.name for each in run.steps()].count("meet") == 1
+    eventually(lambda: {each.status for each in mine.list("invoice", requester="bob").items} == {"active"})
+    eventually(lambda: len(booked) == 50)
+    assert set(booked.values()) == {1}
 
 
 def test_coroutines_have_the_same_calls(live: Live) -> None:

@@ -12,6 +12,7 @@ from app.documents.orders import GIVEN, SELLER, body, register
 from holdfast import Actor, StepContext
 from holdfast.testing import ManualEngine
 from support.engines import Place
+from support.ruining import Ruin
 
 SLOT = '"slot:submitted_to_approved"'
 
@@ -178,6 +179,28 @@ def test_what_comes_for_a_document_that_is_over_changes_nothing(place: Place) ->
         if each.event_type in {"document_created", "transition_requested"}
     }
     assert set(told.values()) == {"sam"}
+
+
+@pytest.mark.row("E-236", "E-946")
+def test_an_amendment_drops_all_that_the_old_document_waits_for(place: Place) -> None:
+    """Timers, awaited events, open questions and requests that were not sent go with it; what comes late changes nothing."""
+    engine, ruin = place.engine(), Ruin(place.store)
+    nodes = "{id: sp, type: parallel_split}, {id: ask, type: approval, approvers: [{user: ann}]}, {id: wait, type: wait_event, event: paid, timeout: 2h}, {id: tell, type: webhook_out, url: 'https://example.com/'}, {id: j, type: parallel_join}"
+    edges = "{from: sp, to: ask}, {from: sp, to: wait}, {from: sp, to: tell}, {from: ask, to: j}, {from: wait, to: j}, {from: wait, to: j, on: timeout}, {from: tell, to: j}"
+    register(engine, "sales_order", body(SLOT, nodes, edges))
+    mine = asking(engine, SELLER).documents
+    mine.create("sales_order", GIVEN, id="O-1")
+    mine.transition("sales_order", "O-1", "submit")
+    tables = ("timers", "subscriptions", "effects where handler <> '$engine'", "human_tasks where closed_at is null")
+    assert [ruin.rows(f"select count(*) from {{}}{each}")[0][0] for each in tables] == [1, 1, 1, 1]
+    mine.amend("sales_order", "O-1", {"quantity": 3}, new_id="O-2")
+    assert [ruin.rows(f"select count(*) from {{}}{each}")[0][0] for each in tables] == [0, 0, 0, 0]
+    run = engine.run(engine.documents.get("sales_order", "O-1").instance)
+    engine.drain()
+    before = run.history()
+    engine.events.publish("paid", payload={})
+    engine.advance(timedelta(hours=3))
+    assert (run.history(), run.describe().status, run.describe().error) == (before, "cancelled", "amended")
 
 
 @pytest.mark.row("E-766", "E-753", "EO-37")

@@ -90,6 +90,18 @@ def test_a_policy_of_creating_knows_what_follows_from_the_content() -> None:
     assert code(staged([euros]).say(CreateDocument(data={**SMALL, "currency": "USD"}), CLERK)) == "not_allowed"
 
 
+@pytest.mark.row("EH-06")
+def test_what_no_policy_names_is_a_matter_of_the_capability() -> None:
+    """With policies for one action the others take their capability and nothing else; without it they are refused."""
+    stage = staged([Policy(name="bosses submit", actions=["invoice.submit"], roles=["boss"])])
+    eve = Actor(id="eve", capabilities=frozenset({"invoice.create"}))
+    assert code(stage.say(CreateDocument(data=SMALL), eve)) == ""
+    assert code(stage.say(Mutate(payload={"note": "x"}), eve)) == "not_allowed"
+    assert code(stage.say(Mutate(payload={"note": "x"}), CLERK)) == ""
+    assert code(stage.say(RequestTransition(transition="submit"), CLERK)) == "not_allowed"
+    assert code(stage.say(RequestTransition(transition="submit"), BOSS)) == ""
+
+
 @pytest.mark.row("E-403", "EH-06", "E-025")
 def test_a_policy_gate_shows_the_policy_that_decided() -> None:
     """A step that acts for whoever asked is let through by the policy that holds for them, and stops where none does; a lent name is asked for no role."""
