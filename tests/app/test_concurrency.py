@@ -13,7 +13,17 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import Decision, EffectContext, Engine, Moment, RetryPolicy, Settings, StoppedError
+from holdfast import (
+    Decision,
+    EffectContext,
+    Engine,
+    Moment,
+    RetryPolicy,
+    Saga,
+    Settings,
+    StepContext,
+    StoppedError,
+)
 from holdfast.store.postgres.claims import _sql as postgres_claims
 from holdfast.store.shapes import Wanted
 from holdfast.store.sqlite.claims import _sql as sqlite_claims
@@ -97,6 +107,25 @@ def test_handlers_of_different_instances_run_at_the_same_time(live: Live) -> Non
         engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
     eventually(lambda: not engine.admin.backlog())
     assert engine.dead_letters.list() == []
+
+
+@pytest.mark.row("G-21")
+def test_a_handler_of_steps_has_a_limit_too(live: Live) -> None:
+    """Of eight items two are worked on at a time, however many workers there are, and all are done in the end."""
+    gauge, gate = Gauge(), threading.Event()
+
+    def work(ctx: StepContext) -> None:
+        with gauge.inside():
+            arrives(gate)
+
+    saga = Saga("s").for_each("items", "numbers", lambda each: each.step("work", "work")).join("met").build()
+    engine = live.engine().register(saga).handle("work", work, concurrency=2).start_worker()
+    run = engine.start("s", {"numbers": list(range(8))})
+    eventually(lambda: gauge.now == 2)
+    gate.set()
+    run.result(timeout=LONG_SECONDS)
+    assert gauge.most == 2
+    assert [each.status for each in run.steps() if each.name == "work"] == ["completed"] * 8
 
 
 @pytest.mark.row("D-077")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,10 +15,11 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph, graph_data
 from holdfast.runtime.commit.submissions import Submission
+from holdfast.runtime.loops.resuming import Resuming
 from holdfast.store.shapes import Address
 from holdfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
-from support.waiting import eventually
+from support.waiting import arrives, eventually
 
 OPERATOR = Actor(id="olga", capabilities=frozenset({"execution:*"}))
 LATER = Settings(auto_resume_after_approval=False)
@@ -46,6 +49,40 @@ def paused(engine: ManualEngine) -> InstanceId:
     instance = run(engine, "asking")
     engine.run(instance).pause()
     return instance
+
+
+@pytest.mark.row("R-085")
+def test_a_stop_waits_for_the_look_that_is_under_way(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker comes to the end of its look before the engine has stopped, and what was asked for is done or still open, never half."""
+    inside, gate, ended = threading.Event(), threading.Event(), threading.Event()
+    look = Resuming._look
+
+    def held(self: Resuming, *given: Any) -> int:
+        inside.set()
+        arrives(gate)
+        return look(self, *given)
+
+    monkeypatch.setattr(Resuming, "_look", held)
+    engine = live.engine(Settings(resume_worker_interval=timedelta(milliseconds=50))).register(asking(Stage()))
+    run = engine.start("asking")
+    run.pause()
+    asked = engine.acting(OPERATOR).run(run.id).request_resume("later")
+    engine.start_worker()
+    arrives(inside)
+
+    def stop() -> None:
+        engine.stop()
+        ended.set()
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    assert not ended.wait(0.2)
+    gate.set()
+    stopping.join(30)
+    assert ended.is_set()
+    with live.engine() as other:
+        found = next(each for each in other.run(run.id).resume_requests() if each.id == asked.id)
+        assert (found.executed_at is not None) == (other.run(run.id).describe().status != "paused")
 
 
 @pytest.mark.row("R-085", "R-086", "R-090", "R-095")

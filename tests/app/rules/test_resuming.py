@@ -81,6 +81,21 @@ def timers(engine: ManualEngine, run: InstanceId) -> list[str]:
 # -- by what a run goes on
 
 
+@pytest.mark.row("R-049", "R-036")
+def test_a_step_that_fails_after_the_resume_fails_the_run(place: Place) -> None:
+    """The approval stays what it was and its resume counts as carried out; the run has failed, and says by which step."""
+    stage = Stage()
+    stage.does("ship", ValueError("no truck"))
+    once = {**CALL, "execute": [{"type": "call", "handler": "ship", "attempts": 1}]}
+    engine, run = begun(place, rules(BLOCK, once, ALLOW), stage=stage)
+    approve(engine, run)
+    shown = engine.run(run).describe()
+    assert (shown.status, "ship" in shown.error, "no truck" in shown.error) == ("failed", True, True)
+    (request,) = engine.run(run).resume_requests()
+    assert (request.triggered_by, request.executed_at is not None, request.error_message) == ("approval", True, "")
+    assert [each.decision for each in engine.run(run).tasks()] == ["approved"]
+
+
 @pytest.mark.row("R-039", "R-046", "R-059")
 @pytest.mark.row("R-015", "R-016", "R-024", "R-025", "R-026", "R-027", "R-035", "R-036", "R-061", "R-062", "R-093")
 @pytest.mark.row("R-063", "R-034", "R-114", "R-135")

@@ -69,6 +69,19 @@ def test_a_large_order_pauses_for_an_approval(place: Place) -> None:
     assert (told.paused_step, told.next_step, told.paused_at) == ("require_approval", "allow_order", place.clock.now())
 
 
+@pytest.mark.row("C-03")
+def test_a_cancelled_run_of_rules_undoes_nothing(place: Place) -> None:
+    """What was called stays as it is, and nothing is called any more."""
+    call = {"id": "ship", "type": "action", "action": "execute", "execute": [{"type": "call", "handler": "ship"}]}
+    block = {"id": "ask", "type": "action", "action": "block", "requires": {"type": "approval", "role": "boss"}}
+    stage = Stage()
+    engine, run = begun(place, {"workflow_id": "w", "steps": [call, block, {**call, "id": "again"}]}, stage=stage)
+    assert engine.run(run).cancel("not wanted") == "cancelled"
+    engine.advance(days=2)
+    assert (stage.calls, status(engine, run)) == (["ship"], "cancelled")
+    assert {each.name: each.status for each in engine.run(run).steps()}["ship/execute/1"] == "completed"
+
+
 @pytest.mark.row("R-075", "R-003", "R-117", "R-059")
 def test_an_approval_lets_the_run_go_on(place: Place) -> None:
     """After the approval the run goes on behind its pause and is completed, allowed."""

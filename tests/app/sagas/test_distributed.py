@@ -173,6 +173,21 @@ def test_a_history_tells_of_the_missing_handler_without_anybody_asking(live: Liv
     assert step(engine, instance, "pay").status == "pending"
 
 
+@pytest.mark.row("C-13", "F-112")
+def test_a_cancellation_waits_for_the_service_that_has_the_compensation(place: Place) -> None:
+    """Until then the run is running, with the cancellation on record, and whoever cancelled has no answer; then it is cancelled."""
+    other = Stage()
+    first = place.engine().register(ORDER).handle("payment", Stage().does("payment"))
+    instance = run(first, "order")
+    reply = first.futures.run(instance).cancel("not wanted")
+    first.drain()
+    assert (reply.done(), status(first, instance)) == (False, "running")
+    told = [each.event_type for each in history(first, instance)]
+    assert ("cancellation_started" in told, "workflow_cancelled" in told) == (True, False)
+    place.engine().handle("refunding", other.does("refunding")).drain()
+    assert (other.calls, status(first, instance)) == (["refunding"], "cancelled")
+
+
 @pytest.mark.row("F-112")
 @pytest.mark.row("C-13")
 def test_compensations_are_called_where_their_handlers_are(place: Place) -> None:

@@ -78,7 +78,7 @@ def test_dlq_requeue_from_dlq(place: Place) -> None:
         engine.dead_letters.requeue(letter.id)
 
 
-@pytest.mark.row("F-233", "F-219")
+@pytest.mark.row("F-233", "F-219", "E-787")
 def test_dlq_requeue_with_new_input(place: Place) -> None:
     """TestDLQ_RequeueWithNewInput: the step, and what follows it, work on the input that the operator gave."""
     stage = Stage()
@@ -88,6 +88,11 @@ def test_dlq_requeue_with_new_input(place: Place) -> None:
     fixed = {"payment_id": "fixed-payment-123", "amount": 100.0, "currency": "USD", "status": "valid"}
     requeue(engine, instance, new=fixed)
     assert step(engine, instance, "charge").input == fixed
+    told = history(engine, instance)
+    failed = [each.error for each in told if each.event_type in {"step_retry", "step_paused"}]
+    assert (len(failed), all(failed)) == (2, True)  # The attempts before stay on record,
+    assert told[0].data["input"] == {"payment_id": "bad", "status": "invalid"}  # and so does the input that they had.
+    assert [each.actor for each in told if each.event_type == "step_requeued"] == ["system"]
     engine.drain()
     assert status(engine, instance) == "completed"
     assert stage.contexts("charge")[-1].input == fixed
