@@ -162,6 +162,11 @@ def test_documents_keep_the_version_that_they_began_with(place: Place) -> None:
     clerk.create("invoice", GIVEN, id="I-1")
     acme.bodies.publish(acme.bodies.save(TWO).id)
     assert clerk.create("invoice", GIVEN, id="I-2").workflow_version == "2-org"
+    made = {each.workflow_version: each for each in acme.bodies.versions("invoice")}
+    for name, workflow, body in (("I-1", "1-org", 1), ("I-2", "2-org", 2)):  # Four lines of versions, by two calls.
+        seen = clerk.get("invoice", name)
+        pinned = made[seen.workflow_version]
+        assert (seen.version, seen.workflow_version, pinned.version, pinned.envelope_version) == (1, workflow, body, 1)
     acme.bodies.archive("invoice", "it lets too much through")
     with rejected("WORKFLOW_ARCHIVED"):
         clerk.create("invoice", GIVEN, id="I-3")

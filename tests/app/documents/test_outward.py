@@ -191,6 +191,24 @@ def test_a_receiver_that_fails_is_tried_again_and_then_fails_the_step(place: Pla
     assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 1
 
 
+@pytest.mark.row("E-424")
+def test_a_document_waits_for_a_request_and_not_for_a_notice(place: Place, receiver: Receiver) -> None:
+    """A notice is passed at once; a request is pending until a worker has sent it, and the document goes on with its answer."""
+    engine = place.engine(ALLOWED)
+    receiver.status = 200
+    nodes = "{id: note, type: notification, to: [ann], subject: hi}, " + hook(receiver.url)
+    register(engine, "sales_order", body(SLOT, nodes, "{from: note, to: tell}"))
+    mine = asking(engine, SELLER).documents
+    mine.create("sales_order", GIVEN, id="O-1")
+    assert mine.transition("sales_order", "O-1", "submit").status == "submitted"
+    run = engine.run(mine.get("sales_order", "O-1").instance)
+    assert [each.status for each in run.steps() if each.name.endswith((":note", ":tell"))] == ["completed", "pending"]
+    assert receiver.requests == []
+    engine.drain()
+    assert [each.status for each in run.steps() if each.name.endswith(":tell")] == ["completed"]
+    assert (stood(engine)[0], len(receiver.requests)) == ("active", 1)
+
+
 @pytest.mark.row("E-424", "E-421", "EC-28", "EC-33", "EO-29")
 def test_nobody_waits_for_a_request_that_is_not_awaited(place: Place, receiver: Receiver) -> None:
     """The document goes on at once, whatever becomes of the request; that it could not be sent is told, once it is given up."""

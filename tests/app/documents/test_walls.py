@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+import yaml
 
 from app.documents.walls import (
     ANN,
@@ -32,6 +33,7 @@ from app.documents.walls import (
 )
 from holdfast import RejectedError, Saga
 from holdfast.app import document_writing
+from holdfast.authoring.document.body_format import PatchNode
 from holdfast.machine.runs import slots
 from holdfast.machine.runs.nodes import action
 from holdfast.testing import ManualEngine
@@ -581,3 +583,89 @@ def test_what_was_done_before_the_state_that_a_rejection_leads_to_is_kept(place:
     engine.drain()
     assert (stands(engine)[0], done) == ("submitted", ["reserve", "reserve", "release"])
     assert violations(engine) == []
+
+
+# -- all that a slot may hold
+
+PALETTE = """
+{id: known, type: rule, rules: [{name: r, effect: warn, when: entity.total > 5, reason: large}]},
+{id: size, type: script, formula: entity.total, into: size}, {id: large, type: condition, expression: context.size > 50},
+{id: check, type: task, handler: check}, {id: tell, type: notification, to: [ann], subject: hi},
+{id: hook, type: webhook_out, url: "http://127.0.0.1:1/", await: false}, {id: sub, type: call, workflow: sub},
+{id: each, type: for_each, items: entity.lines}, {id: item, type: script, formula: 1}, {id: items, type: parallel_join},
+{id: sp, type: parallel_split}, {id: a, type: approval, approvers: [{user: fin}]}, {id: rest, type: wait_timer, duration: 1h},
+{id: paid, type: wait_event, event: ext, key: go}, {id: j, type: parallel_join}, {id: note, type: action, action: invoice.note, run_as: system}
+""".strip()
+WAYS = """
+{from: known, to: size}, {from: size, to: large}, {from: large, to: check, on: "true"}, {from: large, to: out, on: "false"},
+{from: check, to: tell}, {from: tell, to: hook}, {from: hook, to: sub}, {from: sub, to: each}, {from: each, to: item},
+{from: item, to: items}, {from: items, to: sp}, {from: sp, to: a}, {from: sp, to: rest}, {from: sp, to: paid}, {from: a, to: j},
+{from: rest, to: j}, {from: paid, to: j, on: event}, {from: j, to: note}
+""".strip()
+
+
+@pytest.mark.row("E-886")
+def test_every_type_of_node_does_its_part_in_one_document(place: Place) -> None:
+    """A slot with a node of each type that there is leads a document to its end, through every one of them."""
+    engine = place.engine().handle("check", lambda: None).register(Saga("sub").step("x", lambda: None).build())
+    opened(engine, patch("asking", PALETTE, WAYS))
+    submit(engine, lines=["x", "y"])
+    decide(engine, "a", FIN)
+    acting(engine, OPERATOR).publish("ext", "go")
+    engine.advance(timedelta(hours=1))
+    assert (stands(engine)[0], violations(engine)) == ("active", [])
+    nodes = {each["id"]: each["type"] for each in yaml.safe_load(f"[{PALETTE}]")}
+    assert set(nodes.values()) == {each.__struct_config__.tag for each in get_args(PatchNode)} - {"unread"}
+    run = acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance)
+    done = {each.name.rpartition(":")[2] for each in run.steps() if each.status == "completed"}
+    assert set(nodes) <= done
+
+
+@pytest.mark.row("E-467")
+def test_the_first_event_of_each_commit_says_what_set_the_document_going(place: Place) -> None:
+    """A creation, an edit, a transition, a timer, an event, a decision and an operator: each with who acted, and a cause of its own."""
+    engine = place.engine().handle("check", lambda: 1 // 0)
+    nodes = "{id: rest, type: wait_timer, duration: 1h}, {id: paid, type: wait_event, event: ext, key: go}, {id: a, type: approval, approvers: [{user: fin}]}, {id: check, type: task, handler: check, attempts: 1}"
+    ways = "{from: rest, to: paid}, {from: paid, to: a, on: event}, {from: a, to: check}"
+    opened(engine, patch("asking", nodes, ways))
+    acting(engine, ANN).documents.create("invoice", GIVEN, id="I-1")
+    acting(engine, ANN).documents.mutate("invoice", "I-1", {"memo": "x"})
+    again(engine)
+    engine.advance(timedelta(hours=1))
+    acting(engine, OPERATOR).publish("ext", "go")
+    engine.drain()
+    decide(engine, "a", FIN)
+    run = acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance)
+    run.skip(run.steps()[-1], reason="by hand")
+    found = f"select type, actor, cause from {{}}events where instance = '{run.id}' order by sequence"
+    begun: dict[str, tuple[str, str]] = {}
+    for type_, actor, cause in Ruin(place.store).rows(found):
+        begun.setdefault(cause, (type_, actor))
+    assert list(begun.values()) == [
+        ("workflow_started", "ann"),
+        ("document_changed", "ann"),
+        ("transition_requested", "ann"),
+        ("step_completed", "system"),
+        ("event_received", "system"),
+        ("step_answered", "fin"),
+        ("step_paused", "system"),
+        ("step_repaired", "olga"),
+    ]
+    assert [each.partition(":")[0] for each in begun][3:5] == ["timer", "inbox"]
+
+
+@pytest.mark.row("E-406")
+@pytest.mark.parametrize("given", [{"total": "much"}, {"total": [5]}])
+def test_a_payload_of_another_type_fails_the_step(place: Place, given: dict[str, object]) -> None:
+    """What an event brings is not known before: a value that does not fit the field is named, and nothing is written."""
+    nodes = "{id: paid, type: wait_event, event: ext, key: go, into: paid}, {id: note, type: action, action: invoice.note, run_as: system, payload: {total: context.paid.total}}"
+    engine = opened(place.engine(), patch("asking", nodes, "{from: paid, to: note, on: event}"))
+    submit(engine)
+    before = acting(engine, OPERATOR).documents.mutations("invoice", "I-1")
+    acting(engine, OPERATOR).publish("ext", "go", given)
+    engine.drain()
+    assert stands(engine) == ("submitted", 100, "paused", "step_failed")
+    calls = acting(engine, OPERATOR)
+    assert "total" in calls.run(calls.documents.get("invoice", "I-1").instance).describe().error
+    assert calls.documents.get("invoice", "I-1").version == 1
+    assert calls.documents.mutations("invoice", "I-1") == before

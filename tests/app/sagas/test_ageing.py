@@ -85,6 +85,32 @@ def test_the_line_is_served_by_priority_and_then_by_time(place: Place) -> None:
     assert line.served() == ["g100", "b50", "d30", "e35", "a10", "f30", "c10"]
 
 
+@pytest.mark.row("EC-18")
+def test_signals_of_one_run_keep_their_order_whatever_the_priorities_of_its_steps(place: Place) -> None:
+    """The more urgent branch is called first; what is sent to the run is taken in the order in which it was accepted."""
+    engine, calls = place.engine(), []
+    engine.handle("serve", lambda ctx: calls.append(ctx.step))
+    saga = (
+        Saga("s")
+        .fork("f", lambda b: b.step("low", "serve", priority=10), lambda b: b.step("high", "serve", priority=90))
+        .join("met")
+        .wait_for("one", "more")
+        .wait_for("two", "more")
+        .wait_for("three", "more")
+        .build()
+    )
+    run = engine.register(saga).start("s")
+    for number in range(3):
+        run.signal("more", {"n": number})
+    engine.drain()
+    assert calls == ["high", "low"]
+    assert [each.output for each in run.steps() if each.name in {"one", "two", "three"}] == [
+        {"n": 0},
+        {"n": 1},
+        {"n": 2},
+    ]
+
+
 @pytest.mark.row("F-115", "EC-18")
 def test_among_equals_the_order_is_that_of_their_coming(place: Place) -> None:
     """Steps of one priority are called first come, first served."""
