@@ -21,7 +21,7 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.expressions.suggestions import suggestion
-from holdfast.kernel.actor import SYSTEM, RequestContext
+from holdfast.kernel.actor import SYSTEM, Needed, RequestContext, needed_names, needed_words
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
 from holdfast.kernel.retry import RetryPolicy
@@ -410,17 +410,16 @@ def replacing_findings(shared: Graph, own: Graph) -> Iterator[Diagnostic]:
         yield Diagnostic("shared_name", f"{told}, or have the shared one published with `replaceable`", "name")
         return
     before, after = shared.rights, own.rights
-    asked = [
+    asked: list[tuple[str, str, Needed, Needed]] = [
         ("start", "to start it", before.start, after.start),
         ("cancel", "to cancel it", before.cancel or before.start, after.cancel or after.start),
     ]
     both = [(node, own.nodes[name]) for name, node in shared.nodes.items() if name in own.nodes]
     asked += [(one.id, f"in {one.id!r}", one.capability, other.capability) for one, other in both]
     for place, where, wanted, given in asked:
-        if wanted and given != wanted:
-            told = (
-                f"the shared workflow {shared.name!r} asks for the capability {wanted!r} {where}; ask for it here too"
-            )
+        lacking = tuple(each for each in needed_names(wanted) if each not in needed_names(given))
+        if lacking:
+            told = f"the shared workflow {shared.name!r} asks for {needed_words(lacking)} {where}; ask for it here too"
             yield Diagnostic("fewer_rights", told, place)
 
 

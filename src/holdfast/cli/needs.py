@@ -9,6 +9,7 @@ from holdfast.authoring.definition import Definition
 from holdfast.cli.applications import equip
 from holdfast.cli.files import Mistake
 from holdfast.expressions.suggestions import suggestion
+from holdfast.kernel.actor import needed_names
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.graph import Graph
 from holdfast.people.capabilities import Capabilities
@@ -43,7 +44,7 @@ def without_grants(found: Sequence[Definition], file: str, roles: Capabilities) 
 def _wanted(graph: Graph) -> set[str]:
     """The capabilities that a workflow asks for: to start, to stop, for a step, and for a way."""
     asked = [graph.rights.start, graph.rights.cancel, *(node.capability for node in graph.nodes.values())]
-    named = {name for each in asked for name in ((each,) if isinstance(each, str) else each)}
+    named = {name for each in asked for name in needed_names(each)}
     return (named | {edge.capability for edge in graph.edges}) - {""}
 
 

@@ -16,11 +16,15 @@ Needed: TypeAlias = str | tuple[str, ...]
 """A capability that is needed, or several that are needed together; the empty text if none is."""
 
 
+def needed_names(capability: Needed) -> tuple[str, ...]:
+    """The capabilities one by one; none for the empty one."""
+    return tuple(filter(None, (capability,) if isinstance(capability, str) else capability))
+
+
 def needed_words(capability: Needed) -> str:
     """Say which capabilities are needed."""
-    if isinstance(capability, str):
-        return f"the capability {capability!r}"
-    return f"the capabilities {' and '.join(map(repr, capability))}"
+    names = needed_names(capability)
+    return f"the {'capability' if len(names) == 1 else 'capabilities'} {' and '.join(map(repr, names))}"
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

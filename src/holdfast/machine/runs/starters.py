@@ -5,7 +5,7 @@ The capabilities are those that the starter had at the start. A starter whom the
 
 from __future__ import annotations
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import Actor, Needed, needed_words
 from holdfast.kernel.facts import Facts, PersonFact, person_fact
 from holdfast.machine.runs.state import State
 
@@ -22,12 +22,12 @@ def starter_of(state: State, actor: Actor) -> Actor | None:
     return None if found.kind == "system" else found
 
 
-def lack_of(starter: Actor | None, capability: str, what: str, facts: Facts) -> str:
+def lack_of(starter: Actor | None, capability: Needed, what: str, facts: Facts) -> str:
     """Returns why a starter may not do something; empty if they may."""
     if starter is None or not capability:
         return ""
     if not starter.may(capability):
-        return f"{starter.id!r}, who started the run, may not {what}: that needs the capability {capability!r}"
+        return f"{starter.id!r}, who started the run, may not {what}: that needs {needed_words(capability)}"
     found = facts.get(person_fact(starter.id)).value
     if isinstance(found, PersonFact) and not found.is_active:
         return f"{starter.id!r}, who started the run, may not {what}: they are deactivated"
