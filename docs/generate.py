@@ -68,7 +68,10 @@ SECTIONS = {
 }
 SHOWN_TESTS = 3
 REQUIREMENTS_INTRODUCTION = """A row is *tested* if a test sees the engine do what it says, or refuse it. It is *documented* if a test only finds it said on
-a page: either it asks for no more, or the proof is missing."""
+a page: either it asks for no more, or the proof is missing. It is *settled otherwise* if the owner has decided against its words; then its
+tests show what the product does instead, and it does not count as tested."""
+SETTLED = "(settled: "
+"""How the decision begins in the text of a row that was settled otherwise."""
 MARKERS = {"pytest.mark.row": True, "pytest.mark.documents": False}
 """The markers that name rows, and whether the rows count as tested."""
 ROW_COMMENT = re.compile(r"#\s*([A-Z]-\d{3}(?:,\s*[A-Z]-\d{3})*)(?::.*)?")
@@ -227,7 +230,7 @@ def render_requirements(rows: Mapping[str, str], marks: Iterable[Mark]) -> str:
     lines += [f"- {summary(letter, rows, tests, pages)}" for letter in SECTIONS]
     for letter, title in SECTIONS.items():
         body = [
-            (row, rows[row], tests_cell(tests.get(row, []), pages.get(row, [])))
+            (row, rows[row], told_cell(rows[row], tests_cell(tests.get(row, []), pages.get(row, []))))
             for row in sorted(rows)
             if row.startswith(letter)
         ]
@@ -238,15 +241,23 @@ def render_requirements(rows: Mapping[str, str], marks: Iterable[Mark]) -> str:
 def summary(letter: str, rows: Mapping[str, str], tests: Mapping[str, object], pages: Mapping[str, object]) -> str:
     """How far a section is covered, in one line."""
     section = [row for row in rows if row.startswith(letter)]
+    settled = {row for row in section if SETTLED in rows[row]}
     documented = sum(row in pages and row not in tests for row in section)
     only = f", {documented} more documented" if documented else ""
-    return f"{letter}: {sum(row in tests for row in section)} of {len(section)} rows tested{only}"
+    otherwise = f", {len(settled)} settled otherwise" if settled else ""
+    tested = sum(row in tests and row not in settled for row in section)
+    return f"{letter}: {tested} of {len(section)} rows tested{only}{otherwise}"
 
 
 def tests_cell(tests: list[str], pages: list[str]) -> str:
     """The first tests of a row and how many more there are, then those that only find it said."""
     documented = ["documented: " + named(pages)] if pages else []
     return ", ".join([*([named(tests)] if tests else []), *documented]) or "not yet"
+
+
+def told_cell(row: str, tests: str) -> str:
+    """The tests of a row; of one that was settled otherwise, they show what the product does instead."""
+    return f"settled otherwise: {tests}" if SETTLED in row else tests
 
 
 def named(tests: list[str]) -> str:

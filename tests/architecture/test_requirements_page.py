@@ -119,6 +119,17 @@ def test_what_is_only_said_does_not_count_as_tested() -> None:
     assert "- D: 1 of 3 rows tested, 1 more documented\n" in page
 
 
+def test_what_was_settled_otherwise_does_not_count_as_tested() -> None:
+    """A row that the owner has decided against shows what the tests show instead."""
+    rows = {"D-001": "first", "D-002": "second (settled: another way)"}
+    found = [generate.Mark(row, "tests/a.py::test_1") for row in rows]
+    page = generate.render_requirements(rows, found)
+    assert "| D-002 | second (settled: another way) | settled otherwise: `tests/a.py::test_1` |" in page
+    assert "- D: 1 of 2 rows tested, 1 settled otherwise\n" in page
+    listed = generate.read_list(generate.DOCS / "requirements-rows.txt")
+    assert {row for row, text in listed.items() if generate.SETTLED in text} == {"P-022", "ED-19"}
+
+
 def test_the_list_of_rows_is_complete() -> None:
     """Every section counts from 001 without a repetition; only documents have gaps, as their ids come in blocks."""
     listed = (generate.DOCS / "requirements-rows.txt").read_text(encoding="utf-8").splitlines()
