@@ -18,15 +18,20 @@ from holdfast import (
     Engine,
     HoldfastError,
     Reply,
+    Saga,
     SchemaMismatchError,
+    StoppedError,
     StoreError,
     StoreUnavailableError,
 )
+from holdfast.machine.graphs.compiler import graph_data
 from holdfast.store.sqlite.store import SQLiteStore
+from holdfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.inside import service_of, store_of
 from support.samples import Add, Counter, Do, Ledger, Order, OrderState, Puppet, Shop, act
 from support.samples import Place as PlaceOrder
+from support.schemas import NEWEST, set_schema
 from support.waiting import comes_to_an_end, eventually, together
 
 IMPATIENT = msgspec.structs.replace(QUICK, patience=timedelta(milliseconds=200))
@@ -246,15 +251,49 @@ def test_a_newer_schema_is_refused(live: Live) -> None:
     """Code that is older than the tables does not touch them, and says what to do."""
     live.engine().stop()
     live.must_fold = False
-    if live.url.startswith("sqlite"):
-        with closing(sqlite3.connect(live.url.removeprefix("sqlite:///"))) as file:
-            file.execute("pragma user_version = 999")
-    else:
-        with psycopg.connect(live.url) as connection:
-            connection.execute("insert into holdfast.migrations (number, name) values (999, 'future')")
+    set_schema(live.url, 999)
     with pytest.raises(SchemaMismatchError, match="is at schema 999, which is newer than this code") as caught:
         Engine(live.url)
     assert (caught.value.code, caught.value.retryable) == ("schema_mismatch", False)
+
+
+def test_a_schema_that_becomes_newer_stops_a_process_that_runs(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """It refuses commands, takes no work, and says so in health and log; another process of the same code would not cure it."""
+    ledger = Ledger()
+    engine = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
+    engine.deciders.execute(Puppet, Do("p-0", "before"))
+    eventually(lambda: len(ledger.entries) == 1)
+    set_schema(live.url, 999)
+    eventually(lambda: not engine.health().is_healthy)
+    health = engine.health()
+    assert health.problems == [
+        f"schema: the database is at schema 999, which is newer than this code ({NEWEST}); upgrade Holdfast in this process"
+    ]
+    assert not health.needs_restart
+    with pytest.raises(StoppedError, match="upgrade Holdfast in this process"):
+        engine.deciders.execute(Puppet, Do("p-1", "during"))
+    with pytest.raises(StoppedError, match="upgrade Holdfast in this process"):
+        engine.definitions.publish(graph_data(Saga("late").step("a", "a").build().graph))
+    assert "schema_newer schema=999" in caplog.text
+    set_schema(live.url, 0)
+    eventually(lambda: engine.health().is_healthy)
+    engine.deciders.execute(Puppet, Do("p-1", "after"))
+    eventually(lambda: len(ledger.entries) == 2)
+
+
+def test_work_that_is_due_under_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
+    """A process whose code is older begins nothing: neither a call nor a timer."""
+    url, called = f"sqlite:///{tmp_path / 'due.db'}", list[str]()
+    engine = ManualEngine(url).register(Saga("late").wait("w", 60).step("a", lambda: called.append("a")).build())
+    engine.start("late")
+    engine.drain()
+    set_schema(url, 999)
+    engine.advance(minutes=5)
+    assert called == []
+    set_schema(url, 0)
+    engine.advance(minutes=5)
+    assert called == ["a"]
+    engine.stop()
 
 
 def test_an_empty_database_is_refused_when_nobody_may_migrate(tmp_path: Path) -> None:

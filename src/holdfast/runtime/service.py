@@ -322,6 +322,8 @@ class Service:
         done is done again only where that does no harm.
         """
         self.check_process()
+        if told := self.watch.problem():
+            raise StoppedError(told)
         if self.store.is_lent:  # Whoever is at the desk may be waiting for the caller.
             return work(self._desk)
 
@@ -408,7 +410,7 @@ class Service:
 
     def parts(self) -> list[Watched]:
         """What can stop."""
-        return [*(lane.committer for lane in self.committer.lanes), *self._loops]
+        return [*(lane.committer for lane in self.committer.lanes), *self._loops, self.watch]
 
     def _announce(self) -> None:
         """Have it known what this process can read, here and now; with threads the one that watches does it."""
@@ -440,7 +442,7 @@ class Service:
             return INHERITED
         if not self.has_threads:
             self.watch.look_again()
-        return _REFUSED if self.watch.mode == "refuse" else ""
+        return self.watch.problem() or (_REFUSED if self.watch.mode == "refuse" else "")
 
     def _stops_others(self, change: Change) -> bool:
         """Whether another process may be at work on something that is not wanted any more, or has to stop."""

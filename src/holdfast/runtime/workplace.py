@@ -81,6 +81,7 @@ class Runtime:
         self.housekeeping = Housekeeping(store.line(), shared, service.vocabularies, self.worker.identity)
         self._wakeups = store.wakeups(self._noticed)
         self._loops: list[Loop] = []
+        self._is_driven = False
         self._limit = shared.settings.unhealthy_after.total_seconds()
 
     def start(self) -> None:
@@ -136,6 +137,11 @@ class Runtime:
             turns.take(lambda: _politely(release), None)
         turns.end()
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether others may take its worker for alive."""
+        return self._is_driven or self.is_begun
+
     def retire(self) -> None:
         """Leave the list of the living, once the last result is committed. What did not come back is free for others, and counts."""
         # A heart that hangs in a call has its connection in use.
@@ -168,6 +174,7 @@ class Runtime:
 
     def attach(self) -> None:
         """Work without threads: `drain` does it all."""
+        self._is_driven = True
         self._attach()
         self.worker.open()
 
@@ -236,6 +243,7 @@ class Runtime:
     def _attach(self) -> None:
         self._service.attach(self)
         self._service.watch.when_changed(self._maintained)
+        self.housekeeping.is_outdated = lambda: bool(self._service.watch.problem())
         self.worker.is_barred = self._is_barred
 
     def look(self) -> None:

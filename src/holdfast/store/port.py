@@ -313,6 +313,10 @@ class Workers(Protocol):
         """Whether it is the caller's turn to say that nobody has this handler: nobody else did for that long."""
         ...
 
+    def schemas(self) -> tuple[int, int]:
+        """Returns the schema that the database is at, and the newest that this code knows."""
+        ...
+
     def maintenance(self) -> Maintenance:
         """Maintenance mode as it is now."""
         ...

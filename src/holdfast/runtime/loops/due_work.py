@@ -121,6 +121,8 @@ class DueWork:
 
     def fire(self, then: Callable[[], None] = _nothing) -> tuple[int, datetime | None]:
         """Hand in the timers that are due; how many, and when the next one is. `then` is called as often, each time when one has settled."""
+        if self.is_paused:
+            return _NOTHING
         words = self._shared.languages.commands()
         due = self._timers.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=MOST)
         opened = self._gate.open_to_timers(due.timers)
@@ -132,6 +134,8 @@ class DueWork:
 
     def deliver(self) -> int:
         """Hand in the messages whose turn has come; how many."""
+        if self.is_paused:
+            return 0
         words = self._shared.languages.commands()
         messages = self._inbox.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=MOST)
         lines: dict[tuple[str, str], deque[StoredMessage]] = {}
@@ -147,6 +151,8 @@ class DueWork:
 
     def unpark(self) -> tuple[int, datetime | None]:
         """Let parked effects go whose time has come; for how many handlers, and when the next one's does."""
+        if self.is_paused:
+            return _NOTHING
         handlers, next_at = self._effects.wake(self._shared.clock.judge())
         if handlers:
             self._effects_ready()

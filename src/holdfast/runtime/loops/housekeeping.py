@@ -49,6 +49,8 @@ class Housekeeping:
         self.fading = FadingLook(parts, shared)
         self.review: Callable[[], None] = lambda: None
         """Looks again whether open questions can be decided; given in by whoever knows how."""
+        self.is_outdated: Callable[[], bool] = lambda: False
+        """Whether the schema of the database is newer than the code, so that nothing is touched."""
 
     def heed(self, resumption: Resumption, kinds: tuple[str, ...]) -> None:
         """What is said to instances that are to go on, and which kinds of instances must never stand still for good."""
@@ -57,6 +59,8 @@ class Housekeeping:
 
     def step(self) -> float:
         """One round."""
+        if self.is_outdated():
+            return SHORTEST_PAUSE.total_seconds()
         now, turns = self._shared.clock.now(), Turns()
         if self._tidy_at is None or not self._tidy_at - _INTERVAL <= now < self._tidy_at:
             turns.take(lambda: self._keeper.tidy(now), None)
@@ -78,6 +82,8 @@ class Housekeeping:
 
     def catch_up(self) -> None:
         """Without a thread: do all that has come due by now, but for what only the files of a database need."""
+        if self.is_outdated():
+            return
         while self.prune():
             pass
         self.missing.look()

@@ -139,6 +139,8 @@ class Intake:
 
     def claim(self, wanted: list[Wanted], limit: int) -> list[StoredEffect]:
         """The most urgent effects of these handlers that this process can read, now ours."""
+        if self._worker.is_paused:
+            return []
         words, now = self._shared.languages.effects(), self._shared.clock.judge()
         for _ in range(_ROUNDS):
             found = self._effects.claim(self._worker.identity, wanted, limit, now, words=words)

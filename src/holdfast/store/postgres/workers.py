@@ -12,6 +12,7 @@ import msgspec
 from holdfast.kernel.ids import WorkerId
 from holdfast.kernel.settling import settled
 from holdfast.store.findings import Beat
+from holdfast.store.migrating import read_migrations
 from holdfast.store.postgres.commit_parts import effect_key
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Texts, Uuids, columns_of
@@ -27,6 +28,7 @@ class _Sql(msgspec.Struct, frozen=True):
     free_orphans: str
     still_held: str
     maintenance: str
+    schema: str
     retire: str
     live: str
     announce: str
@@ -79,6 +81,13 @@ class PostgresWorkers:
             found = connection.execute(_sql.live, [now]).fetchall()
         names = WorkerInfo.__struct_fields__
         return [msgspec.convert(dict(zip(names, row, strict=True)), settled(WorkerInfo)) for row in found]
+
+    def schemas(self) -> tuple[int, int]:
+        """Returns the schema that the database is at, and the newest that this code knows."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.schema).fetchone()
+        assert row is not None
+        return cast("int", row[0]), read_migrations(__package__)[-1].number
 
     def maintenance(self) -> Maintenance:
         """Maintenance mode as it is now."""

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Beat
+from holdfast.store.migrating import read_migrations
 from holdfast.store.shapes import EffectClaim, Maintenance, WorkerInfo
 from holdfast.store.sqlite.claims import read_clock
 from holdfast.store.sqlite.database import Database
@@ -82,6 +83,12 @@ class SQLiteWorkers:
         """The workers whose time has not run out."""
         with self._database.reading() as connection:
             return live_workers(connection, read_clock(connection, now))
+
+    def schemas(self) -> tuple[int, int]:
+        """Returns the schema that the database is at, and the newest that this code knows."""
+        with self._database.reading() as connection:
+            at: int = connection.execute("pragma user_version").fetchone()[0]
+        return at, read_migrations(__package__)[-1].number
 
     def maintenance(self) -> Maintenance:
         """Maintenance mode as it is now."""

@@ -30,6 +30,9 @@ cross join lateral (
 -- name: maintenance
 select value from holdfast.meta where name = 'maintenance'
 
+-- name: schema
+select coalesce(max(number), 0) from holdfast.migrations
+
 -- name: retire
 delete from holdfast.workers where id = ?::uuid
 
