@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, assert_type
 
 import msgspec
+import pydantic
 import pytest
 
 from holdfast import (
@@ -533,6 +534,33 @@ def test_a_saga_with_types_gives_typed_results(place: Place) -> None:
         "typed-v1",
         ["1", "1"],
     )
+
+
+class Wanted(pydantic.BaseModel):
+    """What a saga takes whose author writes pydantic models."""
+
+    amount: int = pydantic.Field(gt=0)
+
+
+class Taken(pydantic.BaseModel):
+    """What it comes to."""
+
+    amount: int
+    charge: str
+
+
+def test_a_saga_may_have_pydantic_models_for_types(place: Place) -> None:
+    """They are checked like other types: a value that a model refuses is not taken, and a run gives its result as the model."""
+    saga = Saga("typed").step("charge", lambda amount: {"charge": f"ch-{amount}", "noise": 1}).build()
+    engine = place.engine().register(typed := saga.typed(Wanted, Taken))
+    as_data: Any = {"amount": 5}
+    runs = [engine.start(typed, Wanted(amount=5)), engine.start(typed, as_data)]
+    engine.drain()
+    assert [each.result() for each in runs] == [Taken(amount=5, charge="ch-5")] * 2
+    wrong: Any
+    for wrong in ({"amount": 0}, {"amount": "many"}, {}):
+        with pytest.raises(PayloadError, match="the input of 'typed-v1' is not a Wanted"):
+            engine.start(typed, wrong)
 
 
 async def _awaited(run: AsyncRun[object]) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,7 @@ from holdfast import (
     Moment,
     NotFoundError,
     PayloadError,
+    Saga,
     Timer,
     UnknownEventError,
     message,
@@ -345,6 +347,18 @@ def test_the_engine_in_memory_is_the_real_one() -> None:
 
 
 @pytest.mark.row("D-114")
+def test_a_stopped_engine_for_tests_is_no_live_worker(tmp_path: Path) -> None:
+    """The next engine on its database does not wait for it: what needs a handler that only it had is missing at once."""
+    url = f"sqlite:///{tmp_path / 'stopped.db'}"
+    first = ManualEngine(url).register(Saga("s").step("a", lambda: 1).build())
+    first.start("s")
+    first.drain()
+    first.stop()
+    other = ManualEngine(url)
+    assert other.admin.workers() == []
+    other.stop()
+
+
 def test_engines_in_memory_share_nothing() -> None:
     """Each has a database of its own."""
     with ManualEngine().register(Counter()) as first, ManualEngine().register(Counter()) as second:

@@ -118,7 +118,7 @@ class Life:
             if self._runtime.is_begun:
                 turns.take(lambda: self._runtime.stop(limit), None)
             turns.take(lambda: self._service.stop(_until(deadline)), None)
-            if self._runtime.is_begun:
+            if self._runtime.is_listed:
                 turns.take(self._runtime.retire, None)
             turns.take(self._endings.stop, None)
             for each in self._readers:

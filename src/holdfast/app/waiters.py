@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from holdfast.app.rests import Rests
@@ -70,6 +70,9 @@ class DrivenEndReply(EndReply[T], DrivenReply[T]):
         return f": {told}" if told.startswith(OPERATOR) else f"{super()._remedy()}; {told}"
 
 
+_DOUBT: Final = 0.05
+"""Seconds after which it is looked up whether an instance that this process takes for running was ended by another one."""
+
 Bring = Callable[[Ending, Reply[T]], None]
 """Answers a reply when the end has come; it must not hold the reply until then."""
 
@@ -90,6 +93,8 @@ class Endings:
         """Replies that are to call somebody back, so that they stay although nobody may hold them."""
         self._fresh: set[_Key] = set()
         """Asked for since the last look."""
+        self._doubted: dict[_Key, float] = {}
+        """Asked for while this process took them for running, each with when to look (monotonic time): another process may have ended them."""
         self._pause = service.shared.settings.poll_interval.total_seconds()
         limit = service.shared.settings.unhealthy_after.total_seconds()
         self._loop = Loop("endings", self._step, service.shared.telemetry, limit=limit) if has_threads else None
@@ -130,19 +135,22 @@ class Endings:
         return [*own, *self.rests.loops]
 
     def _look_soon(self, key: _Key) -> None:
-        """Have the loop look, at once if the instance may have ended already."""
+        """Have the loop look: at once if the instance may have ended already, soon if another process may have ended it."""
         assert self._loop is not None
         _, partition, instance = key
         with self._lock:
             is_new = not self._is_running(
                 instance, partition
             )  # Whoever ends it after this will tell: the reply is waiting.
+            must_wake = is_new or not self._doubted
             if is_new:
                 self._fresh.add(key)
+            else:
+                self._doubted.setdefault(key, time.monotonic() + _DOUBT)
             if not self._is_started and not self._is_stopped:
                 self._is_started = True
                 self._loop.start()
-        if is_new:
+        if must_wake:
             self._loop.wake()
 
     def stop(self) -> None:
@@ -172,8 +180,10 @@ class Endings:
         now = time.monotonic()
         with self._lock:
             self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
-            keys = list(self._waiting) if now >= self._look_at else list(self._fresh)
+            keys = list(self._waiting) if now >= self._look_at else [*self._fresh, *self._overdue(now)]
             self._fresh = set()
+            self._doubted = {key: at for key, at in self._doubted.items() if at > now and key in self._waiting}
+            soon = min(self._doubted.values(), default=None)
         if now >= self._look_at:
             self._look_at = now + self._pause
         try:
@@ -181,7 +191,12 @@ class Endings:
         except BaseException:
             self._look_at = now  # At all of them, because those that were asked for are not known any more.
             raise
-        return max(0.0, self._look_at - time.monotonic())
+        next_at = self._look_at if soon is None else min(soon, self._look_at)
+        return max(0.0, next_at - time.monotonic())
+
+    def _overdue(self, now: float) -> list[_Key]:
+        """Those that somebody still waits for although they were taken for running a while ago."""
+        return [key for key, at in self._doubted.items() if at <= now and key in self._waiting]
 
     def _look(self, keys: Sequence[_Key]) -> None:
         by_tenant: defaultdict[tuple[str, str], list[InstanceId]] = defaultdict(list)

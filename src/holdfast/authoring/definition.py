@@ -51,7 +51,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.graph.name}-v{self.graph.version}"
 
     def typed(self, input: type[I], result: type[R]) -> TypedDefinition[I, R]:  # noqa: A002 - the word that everybody uses for it
-        """The same workflow with the types of what it takes and comes to: dataclasses, Structs, typed dicts or plain types.
+        """The same workflow with the types of what it takes and comes to: dataclasses, Structs, pydantic models, typed dicts or plain types.
 
         What is started with another input is refused, and a run gives its result as such a value.
         """

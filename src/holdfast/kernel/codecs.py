@@ -85,7 +85,8 @@ def lowered(value: object) -> object:
     )
 
 
-def _raise_up(as_type: type[T], value: object) -> T:
+def raised_up(as_type: type[T], value: object) -> T:
+    """A value of a type that the decoder does not know, a pydantic model, of what it has read. Raises what the model raises."""
     if as_type is object:  # A field of which nobody says what it holds.
         return cast("T", value)
     validate = getattr(as_type, "model_validate_json", None)
@@ -123,7 +124,7 @@ class _MsgspecCodec:
         read = self._readers.get(as_type)
         if read is None:
             with TURN:
-                decoder = self._decoder(as_type, dec_hook=_raise_up)
+                decoder = self._decoder(as_type, dec_hook=raised_up)
             read = self._readers[as_type] = _whole(decoder.decode, completion(as_type))
         return read
 
@@ -181,7 +182,7 @@ class MessagePackCodec(_MsgspecCodec):
 def convert(value: Mapping[str, object], as_type: type[T]) -> T:
     """A value of `as_type` from its plain form, as a caller without the class would send it."""
     try:
-        made = msgspec.convert(value, settled(as_type), dec_hook=_raise_up, str_keys=True)
+        made = msgspec.convert(value, settled(as_type), dec_hook=raised_up, str_keys=True)
         make_whole = completion(cast("object", as_type))
         if make_whole is not None:
             make_whole(made)

@@ -455,6 +455,13 @@ def test_a_tenants_own_definition_stands_before_the_shared_one(place: Place) -> 
             assert calls.definitions.get("order").version == {"shared": "1", "own": "2"}[node]
 
 
+def test_a_name_that_is_no_text_is_told() -> None:
+    """The finding says what the name is, and how a saga is named."""
+    wrong: Any = 5
+    with pytest.raises(DefinitionError, match='the name of a saga is a text, not 5; write Saga\\("order"\\)'):
+        Saga(wrong).step("a", "a").build()
+
+
 def test_other_tenants_do_not_see_a_tenants_definition(place: Place) -> None:
     """Neither in lists, nor by name and version, nor can they start it or draw it."""
     engine = place.engine()

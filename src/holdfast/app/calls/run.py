@@ -63,6 +63,7 @@ from holdfast.app.workflow_reads import (
 )
 from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
+from holdfast.kernel.codecs import raised_up
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS, TASKS, PauseClock, ResumeTrigger
 from holdfast.kernel.settling import settled
@@ -504,8 +505,8 @@ class FutureRun(Handle, Generic[R]):
         if self._kind is object:
             return cast("R", msgspec.json.decode(result))
         try:
-            return msgspec.json.decode(result, type=settled(self._kind))
-        except msgspec.ValidationError as error:
+            return msgspec.json.decode(result, type=settled(self._kind), dec_hook=raised_up)
+        except ValueError as error:  # Of msgspec, or of a pydantic model.
             raise PayloadError(f"the result of {self.id} is not {indefinite(self._kind)}: {error}") from error
 
     def _final_state(self, identity: InstanceId) -> FinalState | None:

@@ -15,6 +15,7 @@ from holdfast.app.references import AnyTyped, DefinitionLike, checked_definition
 from holdfast.app.step_handlers import plain_data
 from holdfast.authoring.definition import TypedDefinition
 from holdfast.errors import ForbiddenError, HoldfastError, PayloadError, indefinite
+from holdfast.kernel.codecs import raised_up
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.settling import settled
@@ -174,8 +175,8 @@ def _patient(desk: Desk, program: Program, said: c.StartWorkflow) -> c.StartWork
 def check_input(data: object, saga: AnyTyped) -> None:
     """What a workflow is started with is what its author said that it takes."""
     try:
-        msgspec.convert(data, settled(saga.input), strict=False)
-    except msgspec.ValidationError as error:
+        msgspec.convert(data, settled(saga.input), strict=False, dec_hook=raised_up)
+    except ValueError as error:  # Of msgspec, or of a pydantic model.
         raise PayloadError(f"the input of {saga.id!r} is not {indefinite(saga.input)}: {error}") from error
 
 

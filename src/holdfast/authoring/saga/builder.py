@@ -472,8 +472,12 @@ class Saga(Branch):
         replaceable: bool = False,
     ) -> None:
         super().__init__(Parts(f"{name}-v{version}"))
-        self._name = name
+        self._name = str(name)
         self._version = str(version)
+        named: object = name  # What a caller without types gave.
+        if not isinstance(named, str):
+            told = f'the name of a saga is a text, not {named!r}; write Saga("order")'
+            self._parts.find("unnamed_workflow", told)
         is_patient: object = dlq  # What a caller without types gave.
         if not isinstance(is_patient, bool):
             self._parts.find("dlq", f"dlq of {name!r} is {dlq!r}; give True or False")
