@@ -413,6 +413,23 @@ def test_expressions_are_checked_against_the_contract(condition: str) -> None:
     assert "at character" in wrong[0].message
 
 
+@pytest.mark.row("E-619")
+@pytest.mark.parametrize(("count", "edges"), [(10, []), (11, ["e1"])])
+def test_reads_through_a_reference_count_as_two_names(count: int, edges: list[str]) -> None:
+    """Twenty names is the limit for what is read of other documents too; beyond it the edge and the character are told."""
+    condition = " || ".join(["entity.vendor.name == 'x'"] * count)
+    given = {
+        APPROVE: patch([ask("a")], [way("in a", when=condition, id="e1"), way("in out")], entry="branch", exit="join")
+    }
+    wrong = [
+        each
+        for each in check_body(bills(), body(given), related={"vendor": ready_contract("vendor")})
+        if each.code == "expression"
+    ]
+    assert [each.edge for each in wrong] == edges
+    assert all("at character" in each.message for each in wrong)
+
+
 @pytest.mark.row("E-182", "E-619")
 def test_expressions_of_nodes_are_checked_where_they_stand() -> None:
     """Payloads, texts, keys, approvers and rules alike; of related documents one level."""
