@@ -196,6 +196,7 @@ def test_a_process_as_its_specification_has_it(world: World) -> None:
     assert (process in [each["id"] for each in listed["items"]], listed["total"] >= 1) == (True, True)
     for body, code, status in (
         ({"event": "nonsense"}, "INVALID_TRANSITION", 422),
+        ({"event": "nonsense", "input": None}, "INVALID_TRANSITION", 422),
         ({}, "VALIDATION_ERROR", 400),
         ({"event": "approved", "input": {"_hidden": 1}}, "VALIDATION_ERROR", 422),
     ):

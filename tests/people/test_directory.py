@@ -365,6 +365,9 @@ def test_two_who_delegate_to_each_other_at_once_make_no_circle(live: Live) -> No
 def test_nobody_is_called_what_the_engine_is_called(place: Place) -> None:
     """A person whom histories could not tell from the engine itself does not come into the directory."""
     engine = place.engine()
-    with pytest.raises(PayloadError, match="is what the engine itself is called in histories"):
-        engine.directory.put("system")
+    for name in ("system", " system", "system "):
+        with pytest.raises(PayloadError, match="is what the engine itself is called in histories"):
+            engine.directory.put(name)
+        with pytest.raises(PayloadError, match="is what the engine itself is called in histories"):
+            engine.keys.create("k", actor=name)
     assert engine.directory.list() == []

@@ -65,6 +65,8 @@ class FilePublication(msgspec.Struct, frozen=True, kw_only=True):
 
     is_published: bool
     workflows: list[Prospect]
+    warnings: list[Diagnostic] = []
+    """What is odd about them, each with its place."""
 
 
 class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,8 +134,13 @@ def file_check(text: bytes, name: str, check: Callable[[Graph], None]) -> FileCh
         return FileCheck(is_valid=False, workflows=[], findings=list(error.diagnostics), warnings=[])
     except ConfigurationError as error:
         return FileCheck(is_valid=False, workflows=[], findings=[taken(error)], warnings=[])
-    warnings = [each for one in found for each in one.warnings]
+    warnings = warnings_in(found)
     return FileCheck(is_valid=True, workflows=[each.id for each in found], findings=[], warnings=warnings)
+
+
+def warnings_in(found: Sequence[Definition]) -> list[Diagnostic]:
+    """What is odd about the workflows of a file."""
+    return [each for one in found for each in one.warnings]
 
 
 def prospect_of(desk: Desk, definition: Definition) -> Prospect:

@@ -589,7 +589,7 @@ def checked_actor(given: object) -> Actor:
 
 def checked_person(name: str) -> str:
     """The name of somebody whom the world outside may come as: nobody is told like the engine itself."""
-    if name == SYSTEM.id:
+    if name.strip() == SYSTEM.id:
         raise PayloadError(
             f"{name!r} is what the engine itself is called in histories; give a person or a program another name"
         )

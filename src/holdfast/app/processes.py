@@ -59,6 +59,8 @@ class ProcessCode(StrEnum):
     """No transition leads on from the current step by this event, for this caller and with this state."""
     VERSION_CONFLICT = "VERSION_CONFLICT"
     """Somebody else has changed it; look again, and decide anew."""
+    ALREADY_DECIDED = "ALREADY_DECIDED"
+    """The caller has answered this step before, and otherwise; the first answer stands until it is withdrawn."""
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
     """The idempotency key was used for another start; give each start a key of its own."""
     VALIDATION_ERROR = "VALIDATION_ERROR"
@@ -80,10 +82,12 @@ _CODES: Mapping[str, ProcessCode] = {
     Refusal.OUTDATED: ProcessCode.VERSION_CONFLICT,
     Refusal.VERSION_CONFLICT: ProcessCode.VERSION_CONFLICT,
     Refusal.NOT_WAITING: ProcessCode.VERSION_CONFLICT,
-    Refusal.ALREADY_DECIDED: ProcessCode.VERSION_CONFLICT,
+    Refusal.ALREADY_DECIDED: ProcessCode.ALREADY_DECIDED,
 }
 
 
+_APART: Final = frozenset({Refusal.SELF_APPROVAL, Refusal.NOT_DISTINCT})
+"""Refusals of people who may not decide this one, because of what else they did."""
 _KEY_IS_TAKEN: Final = "the key belongs to an instance that was started before; list it by its key, or give another one"
 
 
@@ -98,7 +102,7 @@ def in_process_words(error: BaseException) -> BaseException:
     if error.reason == Refusal.ALREADY_STARTED:  # The instance may be of another partition, and is not named.
         return RejectedError(reason=error.reason, message=_KEY_IS_TAKEN)
     message = str(error).removesuffix(f" [{error.reason}]")
-    if isinstance(error, ForbiddenError):
+    if isinstance(error, ForbiddenError) or error.reason in _APART:
         return ForbiddenError(reason=ProcessCode.FORBIDDEN, message=message)
     code = _CODES.get(error.reason)
     return error if code is None else RejectedError(reason=code, message=message)

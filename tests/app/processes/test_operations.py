@@ -405,3 +405,19 @@ def test_automatic_steps_are_done_in_the_call_or_left_to_workers(live: Live) -> 
         gate.set()
         eventually(lambda: engine.processes.get(started.id).instance.status == "completed")
         assert engine.processes.start("calls.one", {"x": 2}).state == {"x": 2, "said": 2}
+
+
+def test_what_is_odd_about_a_file_is_told_when_it_is_published(place: Place) -> None:
+    """Publishing a file gives the warnings that validating it gives; with `check` too."""
+    text = """
+domain: d
+workflows:
+  - id: p
+    steps: [{id: r, type: approval, assignee: {role: boss}}, {id: x, type: terminal}]
+    transitions: [{from: r, event: approved, to: x}]
+"""
+    definitions = place.engine().definitions
+    validated = definitions.validate_file(text).warnings
+    assert [each.code for each in validated] == ["no_decision"]
+    for check in (True, False):
+        assert definitions.publish_file(text, check=check).warnings == validated

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.processes.acting import ends, registered
-from holdfast import Actor, HoldfastError
+from holdfast import Actor, ForbiddenError, HoldfastError, RejectedError
 from holdfast.app.process_views import ProcessEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
@@ -266,3 +266,24 @@ def test_a_stand_in_who_alone_is_asked_is_named_with_whom_they_stand_in_for(plac
         ("step_entered", "dan", "bob"),
         ("cancelled", "dan", "bob"),
     ]
+
+
+def test_another_answer_of_the_same_person_has_a_code_of_its_own(place: Place) -> None:
+    """Whoever has answered and now says something else is told so, and not that somebody else was faster."""
+    engine, run = begun(place, file(YES, NO, agree="all"))
+    bob = engine.acting("bob").processes
+    bob.advance(run, "approved")
+    assert bob.advance(run, "approved").current_step == "review"
+    with pytest.raises(RejectedError, match="withdraw that decision") as refused:
+        bob.advance(run, "rejected")
+    assert refused.value.reason == "ALREADY_DECIDED"
+
+
+def test_who_may_not_decide_because_of_what_else_they_did_is_forbidden(place: Place) -> None:
+    """The requester of a process that keeps requests and approvals apart is refused as one who lacks a right."""
+    engine = place.engine()
+    registered(engine, file(YES, NO, people=("ann", "bob"), self_approval=False))
+    run = engine.acting("ann").processes.start("p").id
+    with pytest.raises(ForbiddenError) as refused:
+        engine.acting("ann").processes.advance(run, "approved")
+    assert refused.value.reason == "FORBIDDEN"

@@ -296,3 +296,43 @@ def test_an_expression_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["workflow.never_read_before > 1", "workflow.never_read_before > 2"]
     load(conditions(*texts, texts[0]))
     assert read == texts
+
+
+SEVERAL = """
+domain: d
+workflows:
+  - id: p
+    initial_step: rveiew
+    steps: [{id: review, type: action}, {id: x, type: terminal}]
+    transitions: [{from: review, event: go, to: x}]
+  - id: q
+    capabilities: {start: []}
+    steps: [{id: tell, type: notification, operation: mail, input: {text: Your order is done}}, {id: x, type: terminal}]
+    transitions: [{from: tell, event: completed, to: x}]
+  - id: r
+    capabilities: {start: []}
+    steps: [{id: review, type: action}, {id: x, type: terminal}]
+    transitions: [{from: review, event: go, to: x}]
+"""
+
+
+def test_what_the_graph_finds_is_said_with_all_the_rest() -> None:
+    """A mistake in one workflow of a file does not hide what only the graph of another one shows."""
+    with pytest.raises(DefinitionError) as wrong:
+        load_processes(SEVERAL)
+    assert [each.code for each in wrong.value.diagnostics] == ["unknown_step", "expression", "capability"]
+
+
+def test_a_misspelt_beginning_is_said_once() -> None:
+    """That nothing is reached from a step that is none, follows from it."""
+    with pytest.raises(DefinitionError) as wrong:
+        load_processes(SEVERAL.partition("  - id: q")[0])
+    assert [(each.code, "did you mean 'review'" in each.message) for each in wrong.value.diagnostics] == [
+        ("unknown_step", True)
+    ]
+
+
+def test_words_where_an_expression_stands_are_to_be_quoted() -> None:
+    """Whoever writes a text into `input` is told how it is written."""
+    with pytest.raises(DefinitionError, match="quote it inside the expression: \"'Your order is done'\""):
+        load_processes(SEVERAL)

@@ -21,6 +21,7 @@ from holdfast.app.definition_files import (
     prospect_of,
     refused_file,
     taken,
+    warnings_in,
     words_of,
 )
 from holdfast.app.definitions import Storing, Writing
@@ -116,13 +117,13 @@ class FutureDefinitions:
             found = definitions_of(checked_file(text), checked_text(name, "name"))
             prospects = [prospect_of(self._desk, each) for each in found]
             if checked_flag(check, "`check`"):
-                return FilePublication(is_published=False, workflows=prospects)
+                return FilePublication(is_published=False, workflows=prospects, warnings=warnings_in(found))
             if any(each.what == "refused" for each in prospects):
                 raise refused_file(name, prospects)
             for each in found:
                 self._check_free(each.graph)
             self._desk.registry.library.publish_all(found, request=self._owner, write=self._writing(reason))
-            return FilePublication(is_published=True, workflows=prospects)
+            return FilePublication(is_published=True, workflows=prospects, warnings=warnings_in(found))
 
         return self._desk.act(write)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -45,6 +46,7 @@ _OWN_STEP: Final = "#"
 """How the nodes begin that have no step."""
 _OWN_NAME: Final = "_"
 """How the names in the state begin that only the engine sets."""
+_WORDS: Final = re.compile(r"[\w .,:;!?-]+")
 _UNLISTED: Final = 20
 """Above so many steps a message does not list them."""
 
@@ -63,8 +65,8 @@ class Checks:
         """All ids that were written, also those of steps that could not be read."""
         self._has_ids = len(list(_written_ids(written))) == len(written)
         """Whether every step has one; otherwise no name is said to be none."""
-        self._is_whole = len(self._workflow.steps) == len(written)
-        self._is_whole &= len(self._workflow.transitions) == len(reader.items(self._workflow, "transitions"))
+        self.is_whole = len(self._workflow.steps) == len(written)
+        self.is_whole &= len(self._workflow.transitions) == len(reader.items(self._workflow, "transitions"))
         """Whether every step and every transition could be read; otherwise nothing is said about ways that may be missing."""
 
     def run(self) -> None:
@@ -86,7 +88,7 @@ class Checks:
             self._transition(transition)
         for trigger in self._workflow.triggers:
             self._trigger(trigger)
-        if self._is_whole:
+        if self.is_whole:
             self._ways()
 
     # -- names
@@ -275,8 +277,9 @@ class Checks:
     # -- the whole
 
     def _ways(self) -> None:
-        reached = self._outline.reached()
-        if not any(isinstance(self._outline.steps[name], Terminal) for name in reached):
+        reached, begins = self._outline.reached(), self._outline.entry in self._outline.steps
+        # Where it begins at no step, that is what is wrong, and is said elsewhere.
+        if begins and not any(isinstance(self._outline.steps[name], Terminal) for name in reached):
             message = "no terminal step can be reached, so it never ends; add one, and a transition to it"
             self._find("no_terminal", message, self._workflow, "steps")
         for step in self._workflow.steps:
@@ -296,9 +299,9 @@ class Checks:
             if place != "given" and name.startswith(_OWN_NAME):
                 message = f"{shown(name)} in `{field}` is a name that only the engine sets; give it another one"
                 self._findings.add("reserved_name", message, at)
-            self._expression(partial(f.mapping_of, value, place), f"`{name}` in `{field}`", at)
+            self._expression(partial(f.mapping_of, value, place), f"`{name}` in `{field}`", at, remedy=_quoting(value))
 
-    def _expression(self, read: partial[Stored], what: str, at: Mark) -> None:
+    def _expression(self, read: partial[Stored], what: str, at: Mark, *, remedy: str = "") -> None:
         if not self._allowance.covers(read.args[0]):
             told = f"the different expressions of the file come to more than {f.MOST:,} characters, each counted with {f.EACH} more"
             self._findings.add("too_many_expressions", f"{told}; split the file", at)
@@ -306,13 +309,20 @@ class Checks:
         try:
             read()
         except ExpressionError as error:
-            self._findings.add("expression", f"{what} is wrong: {error}", at)
+            self._findings.add("expression", f"{what} is wrong: {error}{remedy}", at)
 
     # -- findings
 
     def _find(self, code: str, message: str, part: object, field: str = "", *, inner: str = "") -> None:
         at = self._reader.inner(part, field, inner) if inner else self._reader.at(part, field)
         self._findings.add(code, message, at)
+
+
+def _quoting(value: object) -> str:
+    """How to write a text where an expression stands, if what stands there looks like words."""
+    if not isinstance(value, str) or _WORDS.fullmatch(value) is None:
+        return ""
+    return f"; if you mean the text itself, quote it inside the expression: \"'{value}'\""
 
 
 def _written_ids(steps: list[Tree]) -> Iterator[tuple[str, Mark]]:

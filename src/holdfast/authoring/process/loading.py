@@ -63,12 +63,16 @@ class _File:
         outlines = [Outline(workflow) for workflow in domain.workflows]
         self._check_ids(domain)
         allowance = Allowance()
-        for outline in outlines:
-            Checks(outline, self._reader, self._findings, allowance).run()
-        if self._findings.found:
-            return []
-        loaded = [self._definition(tree, place, outline) for place, outline in enumerate(outlines)]
-        return [each for each in loaded if each is not None]
+        loaded: list[Definition | None] = []
+        for place, outline in enumerate(outlines):
+            before = len(self._findings.found)
+            checks = Checks(outline, self._reader, self._findings, allowance)
+            checks.run()
+            if (
+                checks.is_whole and len(self._findings.found) == before
+            ):  # What the graph finds is said with all the rest.
+                loaded.append(self._definition(tree, place, outline))
+        return [] if self._findings.found else [each for each in loaded if each is not None]
 
     def _check_ids(self, domain: Domain) -> None:
         seen: set[tuple[str, str]] = set()

@@ -25,8 +25,8 @@ class Advance(Given, frozen=True, kw_only=True):
     """By which event the current step is left."""
 
     event: str
-    input: dict[str, object] = msgspec.field(default_factory=dict)
-    """What its form asks for."""
+    input: dict[str, object] | None = None
+    """What its form asks for; null is nothing."""
     comment: str = ""
     on_behalf_of: str = ""
     """For whom, if the caller stands in for several of those who are asked."""
@@ -156,7 +156,7 @@ async def advance_process(call: Call[PatienceQuery, Advance]) -> Answer:
         found = await call.calls.processes.advance(
             call.run_id,
             asked.event,
-            asked.input,
+            asked.input or {},
             comment=asked.comment,
             on_behalf_of=asked.on_behalf_of,
             expected_version=expected,
