@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from holdfast.authoring.document import words as document
+from holdfast.app import document_words as document
 from holdfast.authoring.process import words as process
 from holdfast.authoring.rules import words as rules
 from holdfast.authoring.saga import words as saga
