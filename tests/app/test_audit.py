@@ -48,7 +48,7 @@ def test_every_command_of_people_leaves_a_line_in_the_audit_of_a_document() -> N
     assert not OWN_LINE & NOTED.keys()
 
 
-@pytest.mark.row("E-578", "E-579", "E-580")
+@pytest.mark.row("E-578", "E-579", "E-580", "EO-09", "EH-10")
 @pytest.mark.parametrize("name", sorted(ACTS))
 def test_an_act_is_one_entry_that_names_all_of_it(place: Place, name: str) -> None:
     """In the audit of everything, exactly one entry is the act: it names the real actor, the principal, the reason, and what is different since."""
@@ -87,7 +87,7 @@ def _instances(engine: ManualEngine) -> list[Header]:
     return store_of(engine).reader("default").instances(InstanceQuery(limit=100))
 
 
-@pytest.mark.row("E-578", "E-580")
+@pytest.mark.row("E-578", "E-580", "EO-10")
 def test_what_an_operator_does_to_a_step_is_not_told_of_the_requester(place: Place) -> None:
     """Skipped or completed by hand: the line of the step names the operator, and only what follows by itself names who asked for the transition."""
     world = World(place.engine(), "it is stuck")

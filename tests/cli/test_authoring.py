@@ -208,6 +208,7 @@ def test_a_workflow_is_drawn(holdfast: Holdfast, language: str, told: str) -> No
     file = written(ORDERS)
     assert told in holdfast("graph", file, "--format", language).stdout
     assert "flowchart TD" in holdfast("graph", file).stdout
+    assert "flowchart TD" in holdfast("graph", written(RULES, "rules.json")).stdout
 
 
 def test_of_several_workflows_one_is_named(holdfast: Holdfast) -> None:

@@ -370,6 +370,9 @@ def test_only_what_the_lifecycle_has_leads_on(status: str, legal: set[str]) -> N
             assert answer.code == "WORKFLOW_TRANSITION_ILLEGAL"
             assert all(repr(each) in answer.message for each in legal)
     assert Case(invoice()).ask("fly") == "unknown_transition"
+    over = Case(invoice())
+    assert (over.ask("cancel"), over.document.status) == ("", "cancelled")
+    assert {over.ask(each) for each in ("submit", "approve", "cancel", "recall")} == {"WORKFLOW_EDIT_LOCKED"}
 
 
 @pytest.mark.row("ED-11")

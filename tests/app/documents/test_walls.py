@@ -31,7 +31,7 @@ from app.documents.walls import (
     submit,
     violations,
 )
-from holdfast import RejectedError, Saga
+from holdfast import Actor, RejectedError, Saga
 from holdfast.app import document_writing
 from holdfast.authoring.document.body_format import PatchNode
 from holdfast.machine.runs import slots
@@ -322,7 +322,7 @@ def test_a_step_changes_what_nobody_has_approved(place: Place) -> None:
     early = patch("before", "{id: e, type: approval, approvers: [{user: fin}], covers: [total]}")
     late = patch(
         "asking",
-        "{id: n, type: action, action: invoice.note, payload: {memo: \"'seen'\", posting: \"'GL'\"}, run_as: system}, "
+        "{id: n, type: action, action: invoice.note, payload: {posting: \"'seen'\", posting: \"'GL'\"}, run_as: system}, "
         "{id: a, type: approval, approvers: [{user: fin}]}",
         "{from: n, to: a}",
     )
@@ -669,3 +669,56 @@ def test_a_payload_of_another_type_fails_the_step(place: Place, given: dict[str,
     assert "total" in calls.run(calls.documents.get("invoice", "I-1").instance).describe().error
     assert calls.documents.get("invoice", "I-1").version == 1
     assert calls.documents.mutations("invoice", "I-1") == before
+
+
+@pytest.mark.row("EH-10")
+def test_a_line_of_the_audit_answers_all_ten_questions(place: Place) -> None:
+    """A stand-in edits and a step of the system acts: who, for whom, whose, what, which, when, from where, why, whence and how."""
+    nodes = "{id: note, type: action, action: invoice.note, run_as: system, payload: {posting: \"'x'\"}}"
+    engine = opened(place.engine(), patch("behind", nodes), ASKED)
+    acting(engine, ANN).documents.create("invoice", GIVEN, id="I-1")
+    place.clock.move(timedelta(minutes=5))
+    edited = place.clock.now()
+    sam = Actor(id="sam", on_behalf_of="ann")
+    acting(engine, sam).documents.mutate("invoice", "I-1", {"total": 200}, reason="a typo")
+    again(engine)
+    place.clock.move(timedelta(minutes=5))
+    decide(engine, "a", FIN)
+    lines = acting(engine, OPERATOR).documents.audit("invoice", "I-1")
+    (update,) = [each for each in lines if each.what == "update"]
+    (noted,) = [each for each in lines if each.what == "note"]
+    found = [
+        (each.who, each.whom, each.whose, each.what, each.which, each.at, each.place, each.why, each.whence, each.how)
+        for each in (update, noted)
+    ]
+    step = next(
+        each
+        for each in acting(engine, OPERATOR).run(acting(engine, ANN).documents.get("invoice", "I-1").instance).steps()
+        if each.name == "usr:slot:behind:note"
+    )
+    assert found == [
+        (
+            "sam",
+            "ann",
+            "acme",
+            "update",
+            "invoice/I-1@2",
+            edited,
+            "call",
+            "a typo",
+            f"mutation {update.sequence}",
+            "business",
+        ),
+        (
+            "system",
+            "system",
+            "acme",
+            "note",
+            "invoice/I-1@3",
+            place.clock.now(),
+            "engine",
+            "",
+            f"step {step.number}",
+            "business",
+        ),
+    ]
