@@ -246,3 +246,40 @@ def test_the_north_sees_its_own(scene: Scene) -> None:
     assert run not in south.get("/api/v1/executions").text
     for query in ("mine=false", "role=approver"):
         assert south.get(f"/api/v1/tasks?{query}").json()["items"] == []
+
+
+NOTHING_TO_DO = {
+    # What only looks, and what finds nothing to do in this world.
+    "POST /api/v1/definitions/validate", "POST /api/v1/definitions/files/validate", "POST /api/v1/definitions/files/diff",
+    "POST /api/v1/definitions/files/dry-run", "POST /api/v1/definitions/{name}/dry-run", "POST /api/v1/tasks/decide",
+    "POST /api/v1/documents/{type}/{document}/check-edit", "POST /api/v1/body-checks", "POST /api/v1/bodies/{type}/dry-run",
+    "POST /api/v1/body-compilations", "POST /api/v1/bodies/{type}/move", "POST /api/v1/contract-compilations", "POST /api/v1/contract-checks",
+    "POST /api/v1/charters/refresh", "POST /api/v1/invariants/documents/{id}/repair", "POST /api/v1/instances/sent-effects",
+    "POST /api/v1/documents/{type}/{document}/redact", "POST /api/v1/contracts", "DELETE /api/v1/session",
+}  # fmt: skip
+
+
+@pytest.mark.row("P-158", "E-572")
+@pytest.mark.parametrize("end", ["key revoked", "deactivated"])
+def test_a_credential_that_the_server_remembers_does_nothing_once_it_has_ended(scene: Scene, end: str) -> None:
+    """A server that has not heard yet that a key was revoked, or its holder deactivated, changes nothing for it: the commit refuses."""
+    calls, actor = scene.world.engine.as_tenant(ACME), end.replace(" ", "-")
+    calls.directory.put(actor)
+    for partition in ("", NORTH):
+        made = calls.keys.create(
+            "k", actor=actor, kind="user", capabilities=["*"], roles=["approver"], partition=partition
+        )
+        client = scene.world.bearer(made.secret)
+        assert client.get("/api/v1/me").status_code == 200
+        if end == "deactivated":
+            calls.directory.deactivate(actor)
+        else:
+            calls.keys.revoke(made.key)
+        before, wrong = standing(scene), Wrong()
+        for route in GUARDED:
+            if route.method != "GET" and name(route) not in NOTHING_TO_DO:
+                answer = sent(client, route, scene.made)
+                wrong.note(route, answer, unless=not answer.is_success)
+        assert not wrong
+        assert standing(scene) == before
+        calls.directory.activate(actor)

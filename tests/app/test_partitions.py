@@ -16,6 +16,7 @@ from app.processes.acting import INPUT, published
 from holdfast import (
     Actor,
     Calls,
+    CapabilityResolver,
     Decision,
     Fail,
     ForbiddenError,
@@ -305,13 +306,14 @@ def nothing() -> None:
     """A handler with nothing to do."""
 
 
-def opened(place: Place) -> ManualEngine:
+def opened(place: Place, capabilities: CapabilityResolver | None = None) -> ManualEngine:
     """An engine that knows something of everything."""
 
     def work(_context: object, _effect: object) -> None:
         raise Fail("no stamps")
 
-    engine = place.engine(Settings(observe_inputs=True)).register(Puppet(choose), work).register(Doll())
+    engine = place.engine(Settings(observe_inputs=True), capabilities=capabilities)
+    engine.register(Puppet(choose), work).register(Doll())
     engine.register(Saga("ask").human("sign", role="approver", due=60).build())
     engine.register(Saga("fragile", dlq=True).step("print", broken).build())
     engine.register(Saga("undo").step("book", nothing).on_failure("unbook", broken).step("pay", broken).build())

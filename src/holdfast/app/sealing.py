@@ -9,6 +9,7 @@ from itertools import groupby
 import msgspec
 
 from holdfast.app.desk import Desk
+from holdfast.app.rights import check_repairer
 from holdfast.app.verification import Verification, verified
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.history import StoredEvent
@@ -99,7 +100,7 @@ def _seal(desk: Desk, versions: Mapping[InstanceId, int]) -> int:
     if made:
         now, by = service.shared.clock.now(), desk.request.actor.id
         change = desk.changed("seal", desk.tenant, "seal", after={"instances": len(made)})
-        desk.record(change, lambda parts: parts.seals().add(desk.tenant, made, by=by, at=now))
+        desk.record(change, lambda parts: parts.seals().add(desk.tenant, made, by=by, at=now), check=check_repairer)
     return len(made)
 
 

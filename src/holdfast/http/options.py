@@ -190,7 +190,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: timedelta = timedelta(seconds=15)
     """How often something is sent on a stream that has nothing to tell."""
     credential_memory: timedelta = timedelta(seconds=5)
-    """How long a credential that was found good is not looked up again; a key that is revoked elsewhere holds for so long."""
+    """How long a credential that was found good is not looked up again. One that is revoked elsewhere reads for so long, and changes nothing."""
     keep_refusals: timedelta = timedelta(days=90)
     """How long refused requests are kept for auditors."""
     refusals_per_second: float = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -14,6 +14,7 @@ from holdfast.app.incidents import incidents_in
 from holdfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingHandler, WorkerInfo, shown
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.kinds.task import WEBHOOK
+from holdfast.people.directory import Look
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import SHARED_TENANT, Maintenance
 
@@ -101,7 +102,7 @@ class FutureAdmin:
         return self._desk.read(read)
 
     def identify(self, secret: str) -> Reply[ApiKey | None]:
-        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds.
+        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds, and its bearer is not deactivated.
 
         Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
         """
@@ -117,7 +118,7 @@ class FutureAdmin:
             if not opens(stored, offered) or stored is None:
                 return None
             found = api_key(stored)
-            if not found.holds(now):
+            if not found.holds(now) or self._has_left(found.tenant, found.actor, now):
                 return None
             since = now - _USE_NOTED
             if found.last_used_at is None or found.last_used_at < since:
@@ -145,12 +146,23 @@ class FutureAdmin:
                 key = service.survey(lambda parts: parts.access().key(stored.credential.removeprefix(_KEY)))
                 if key is None or not api_key(key).holds(now):
                     return None
+            if self._has_left(stored.tenant, stored.actor, now):
+                return None
             if stored.last_used_at < now - _USE_NOTED:
                 since = now - _USE_NOTED
                 service.operate(lambda parts: parts.access().note_session(identity, at=now, unless_since=since))
             return session_of(stored)
 
         return self._desk.read(find)
+
+    def _has_left(self, tenant: str, name: str, now: datetime) -> bool:
+        """Whether the directory has deactivated somebody. A directory of the host's own is asked when they act."""
+        directory = self._desk.directory
+        if directory.may_hang or directory.is_known_empty(tenant, now):
+            return False
+        with directory.looking(tenant) as rows:
+            known = Look(rows, now).person(name)
+        return known is not None and not known.is_active
 
     def has_keys(self) -> Reply[bool]:
         """Whether any tenant has an API key that holds, so that anybody could come with one."""

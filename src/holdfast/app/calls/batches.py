@@ -63,7 +63,8 @@ class FutureBatches:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._kept = Kept(desk, "batch", w.BatchState, InstanceQuery(definition=w.BATCH, kinds=(w.BATCH_KIND,)))
+        query = InstanceQuery(definition=w.BATCH, kinds=(w.BATCH_KIND,))
+        self._kept = Kept(desk, "batch", w.BatchState, query, managers=(MANAGE_BATCHES,))
 
     def begin(  # noqa: PLR0913 - all that can be said of a batch, by name
         self,

@@ -23,6 +23,7 @@ from holdfast.app.bodies import rehearsed, tried_out, written_body
 from holdfast.app.desk import Desk, checked_flag, checked_key, checked_text
 from holdfast.app.printing import Press
 from holdfast.app.publishing import Publisher, draft_changed
+from holdfast.app.rights import check_unbound
 from holdfast.authoring.document import (
     Body,
     Difference,
@@ -365,7 +366,10 @@ class FutureBodies:
     def _permitted(self, *capabilities: str, what: str) -> Desk:
         desk = self._desk.looked_up()
         permit(desk.request.actor, what, *capabilities)
-        return desk.needing(*capabilities) if len(capabilities) == 1 else desk
+        if len(capabilities) > 1:  # To look at them is for several.
+            return desk
+        check_unbound(desk, "bodies")
+        return desk.needing(*capabilities)
 
 
 def _begun(desk: Desk, written: Written, comment: str) -> BodyDraft:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.app.desk import Desk, checked_key, checked_name, checked_text
 from holdfast.app.editions import publish_edition
+from holdfast.app.rights import check_unbound
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.machine.graphs.asks import Stage
@@ -98,6 +99,7 @@ def _checked_version(given: object) -> int:
 
 def _check_publisher(desk: Desk) -> None:
     actor = desk.request.actor
+    check_unbound(desk, "chains")
     if not actor.may(PUBLISH_CHAINS):
         told = f"{actor.id!r} may not publish chains: that takes the capability {PUBLISH_CHAINS!r}"
         raise ForbiddenError(reason=NOT_ALLOWED, message=told)

@@ -13,6 +13,7 @@ from holdfast.app.desk import Desk, checked_after, checked_key, checked_text
 from holdfast.app.document_writing import spec_of
 from holdfast.app.editions import publish_edition
 from holdfast.app.in_force import workflow_of
+from holdfast.app.rights import check_unbound
 from holdfast.app.rule_reading import read_rules
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError
@@ -159,6 +160,7 @@ class FutureCharters:
 
 def _check_governor(desk: Desk) -> None:
     actor = desk.request.actor
+    check_unbound(desk, "rules and settings")
     if not actor.may(GOVERN):
         told = f"{actor.id!r} may not publish rules or settings: that takes the capability {GOVERN!r}"
         raise ForbiddenError(reason=NOT_ALLOWED, message=told)

@@ -11,6 +11,7 @@ from holdfast.app.blueprint_views import BrokenBody, ContractCheck, ContractVers
 from holdfast.app.blueprints import Shelf, StaleContract, body_of, checked_version, contract_of, stale_contracts
 from holdfast.app.desk import Desk, checked_flag, checked_key, checked_text
 from holdfast.app.publishing import Compiled, Publisher, reused
+from holdfast.app.rights import check_unbound
 from holdfast.authoring.document import (
     Contract,
     ContractChange,
@@ -203,7 +204,10 @@ class FutureContracts:
     def _permitted(self, *capabilities: str, what: str) -> Desk:
         desk = self._desk.looked_up()
         permit(desk.request.actor, what, *capabilities)
-        return desk.needing(*capabilities) if len(capabilities) == 1 else desk
+        if len(capabilities) > 1:  # To look at them is for several.
+            return desk
+        check_unbound(desk, "contracts")
+        return desk.needing(*capabilities)
 
 
 def _contract(given: object) -> Contract:

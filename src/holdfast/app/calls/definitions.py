@@ -30,6 +30,7 @@ from holdfast.app.operator_views import ArchivedDefinition, DefinitionCheck, Def
 from holdfast.app.pause_points import PausePoint, PauseTrigger, pause_points
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
+from holdfast.app.rights import check_unbound
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.suppositions import tried_out
 from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
@@ -196,6 +197,7 @@ class FutureDefinitions:
                     "definition", name, action, before=before, after=after, reason=reason, tenant=owner
                 )
 
+            check_unbound(self._desk, "definitions")
             is_there = bool(pinned) and self._desk.record(change, set_aside).is_there
             self._desk.registry.library.refresh_archived()
             if not is_there:
@@ -227,6 +229,7 @@ class FutureDefinitions:
                 known = [side.get(each.tenant, each.name, each.version) for each in asked]
                 return _Stored([each for each in known if each is not None], work(side), now)
 
+            check_unbound(self._desk, "definitions")
             return self._desk.record(change, store).stored
 
         return write

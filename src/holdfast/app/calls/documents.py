@@ -52,7 +52,7 @@ from holdfast.app.visibility import refuse_masks
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
-from holdfast.machine.runs.law import READ
+from holdfast.machine.runs.law import READ, REPAIR
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
@@ -130,7 +130,8 @@ class FutureDocuments:
                 reason=checked_text(reason, "reason"),
                 looks_up=looks_up(self._desk),
             )
-            return self._done(name, checked_id(id, "document id"), command, "", version=pinned)
+            adopting = FutureDocuments(self._desk.needing(REPAIR))
+            return adopting._done(name, checked_id(id, "document id"), command, "", version=pinned)
         except HoldfastError as error:
             return failed(error)
 

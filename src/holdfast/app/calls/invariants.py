@@ -70,10 +70,10 @@ class FutureInvariants:
             said = "" if anew else self._desk.keep(lambda keeper: keeper.noted(name), may_repeat=True)
             after = checked_instance(said) if said else None
             found = patrol.page(self._desk, after, checked_limit(limit), _checked_rules(rules))
-            self._desk.keep(lambda keeper: keeper.note(name, found.next or ""), may_repeat=True)
+            self._desk.keep(lambda keeper: keeper.note(name, found.next or ""), may_repeat=True, check=check_reader)
             return found
 
-        return self._desk.read(read)
+        return self._desk.act(read)
 
     def of(self, document: InstanceLike) -> Reply[builtins.list[Violation]]:
         """Where one document breaks a rule; it is given by the id of its run."""
@@ -103,7 +103,7 @@ class FutureInvariants:
                 raise PayloadError("say why: a repair stands in the history of the document")
             return repaired(self._desk, checked_instance(document), reason)
 
-        return self._desk.read(read)
+        return self._desk.act(read)
 
 
 def _checked_rules(given: Sequence[str]) -> frozenset[str]:

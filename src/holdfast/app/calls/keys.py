@@ -62,7 +62,7 @@ class FutureKeys:
         now = service.shared.clock.now()
 
         def write() -> NewApiKey:
-            maker = _manager(self._desk)
+            maker = _manager(self._desk.looked_up())
             bearer = checked_person(checked_key(actor, "actor"))
             self._check_bearer(maker, bearer)
 
@@ -110,7 +110,7 @@ class FutureKeys:
         """All keys of the tenant, revoked ones included, oldest first; give the last one as `after` for the next page."""
 
         def read() -> list[ApiKey]:
-            _manager(self._desk)
+            _manager(self._desk.looked_up())
             last = after.id if isinstance(after, ApiKey) else checked_key(after, "`after`", may_be_empty=True)
             most, tenant = min(checked_limit(limit), _MOST), self._desk.tenant
             return self._desk.service.survey(lambda parts: self._seen(parts.access(), tenant, last, most))
@@ -121,7 +121,7 @@ class FutureKeys:
         """One key."""
 
         def read() -> ApiKey:
-            _manager(self._desk)
+            _manager(self._desk.looked_up())
             return api_key(self._known(_id_of(key)))
 
         return self._desk.read(read)
@@ -132,7 +132,7 @@ class FutureKeys:
         now = service.shared.clock.now()
 
         def write() -> ApiKey:
-            maker = _manager(self._desk)
+            maker = _manager(self._desk.looked_up())
             known = self._known(_id_of(key))
             identity, tenant = known.id, self._desk.tenant
             if known.revoked_at is not None:

@@ -121,7 +121,7 @@ class FutureSessions:
     # -- how
 
     def _is_manager(self) -> bool:
-        return self._desk.request.actor.may(MANAGE_KEYS)
+        return self._desk.looked_up().request.actor.may(MANAGE_KEYS)
 
     def _own(self, wanted: str) -> str:
         actor = self._desk.request.actor
