@@ -177,12 +177,16 @@ class Desk:
             return self.by
         asked = self.by.asked
         brought = replace(asked.actor, roles=asked.actor.roles | actor.roles)
-        vouched = Vouched(at=now, roles=actor.roles - asked.actor.roles, directory=type(self.directory).__name__)
+        vouched = Vouched(at=now, roles=actor.roles - asked.actor.roles, directory=self.directory.name)
         return self.by._replace(asked=replace(asked, actor=brought), vouched=vouched)
 
     def known(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
         """Have a call made by the actor as the directory knows them, where that makes a difference."""
         return self._with_directory(call) if self.may_hold_more else call(self)
+
+    def vouched_for(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
+        """Have a call made when the host's directory has said what the actor is, if there is one."""
+        return self._with_directory(call) if self.must_ask else call(self)
 
     def _with_directory(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
         check_haste()  # The call goes on where the directory has answered, which may be here.

@@ -21,6 +21,7 @@ from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.fact_source import EngineFacts
 from holdfast.app.handling import Handling, NamedHandlers
+from holdfast.app.incidents import directory_incidents
 from holdfast.app.invocations import Invocations
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
@@ -488,7 +489,8 @@ class Engine(EngineCalls):
         """What somebody should look at, as far as this process knows."""
         housekeeping, due_work = self.runtime.housekeeping, self.runtime.due_work
         unread = [each.told for each in housekeeping.unread.known]
-        return [*housekeeping.incidents.told(), *unread, *due_work.unreadable.told()]
+        silent = [each.told for each in directory_incidents(self.office.directory)]
+        return [*silent, *housekeeping.incidents.told(), *unread, *due_work.unreadable.told()]
 
     def incident_counts(self) -> dict[str, int]:
         """How much there is of each sort of incident, as far as this process knows; for metrics."""
@@ -498,6 +500,7 @@ class Engine(EngineCalls):
             "no_approver": len(housekeeping.incidents.undecidable),
             "hung_call": len(housekeeping.incidents.hung),
             "unreadable": len(housekeeping.unread.known) + len(self.runtime.due_work.unreadable.told()),
+            "directory_unreachable": len(directory_incidents(self.office.directory)),
         }
 
     def _standstill(self) -> list[Problem]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from holdfast.app.operator_views import IncidentInfo
+from holdfast.people.directory import Directory
+from holdfast.people.watching import WatchedDirectory
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loops.incidents import hung_calls
 from holdfast.runtime.work.unreadable import Unread, unread_words
@@ -39,6 +41,16 @@ def incidents_in(
             instance=call.instance,
         )
     yield from _unread(parts, shared, moment)
+
+
+def directory_incidents(directory: Directory) -> list[IncidentInfo]:
+    """That the directory of the host cannot be asked, as far as this process knows."""
+    silence = directory.silence() if isinstance(directory, WatchedDirectory) else None
+    if silence is None:
+        return []
+    told = f"the directory {directory.name} cannot be asked: {silence.told}; what people do is refused until it answers"
+    remedy = "mend it, or its connection; nothing has to be repeated here but what was refused"
+    return [IncidentInfo(kind="directory_unreachable", told=told, remedy=remedy, since=silence.since)]
 
 
 def _unread(parts: Parts, shared: EngineContext, moment: datetime | None) -> Iterator[IncidentInfo]:

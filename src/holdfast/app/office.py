@@ -8,6 +8,7 @@ from holdfast.people.directory import Directory
 from holdfast.people.finding import Finder, Sources
 from holdfast.people.resolvers import Resolvers
 from holdfast.people.tables import TableDirectory
+from holdfast.people.watching import WatchedDirectory
 from holdfast.runtime.service import Service
 
 
@@ -22,6 +23,9 @@ class Office:
             )
         self._service = service
         self.directory = directory or TableDirectory(service.store)
+        if self.directory.may_hang:
+            shared = service.shared
+            self.directory = WatchedDirectory(self.directory, shared.clock.now, shared.settings.people_timeout)
         self.resolvers = Resolvers()
         self.finder = Finder(
             Sources(

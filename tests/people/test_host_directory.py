@@ -1,0 +1,150 @@
+"""A directory of the host application: asked for each command, its answer is kept with what was done, and without it nobody acts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import Actor, Capabilities, Directory, ForbiddenError, RequestContext, Saga, StoreUnavailableError
+from holdfast.kernel.people import Delegation, DirectoryLook, Grant, Principal
+from holdfast.people.directory import StaticDirectory
+from holdfast.people.files import Roster
+from holdfast.testing import ManualEngine
+from support.engines import Place
+from support.samples import Do, Doll
+
+BEGIN = datetime(2029, 1, 1, tzinfo=UTC)
+
+
+class Personnel(Directory):
+    """The host's own people, which it changes as it likes."""
+
+    def __init__(self) -> None:
+        self.roles = {"ann": {"boss", "finance"}, "bob": {"finance"}, "cat": set[str]()}
+        self.left: set[str] = set()
+        self.deputies: dict[str, str] = {}
+        self.error: Exception | None = None
+        self.looks = 0
+
+    @contextmanager
+    def looking(self, tenant: str) -> Iterator[DirectoryLook]:
+        """The people as they are now."""
+        del tenant
+        self.looks += 1
+        if self.error is not None:
+            raise self.error
+        roster = Roster(
+            principals=[Principal(id=each, is_active=each not in self.left) for each in self.roles],
+            grants=[
+                Grant(principal=name, role=role, begins_at=BEGIN)
+                for name, roles in self.roles.items()
+                for role in sorted(roles)
+            ],
+            delegations=[
+                Delegation(id=1, giver=giver, receiver=to, begins_at=BEGIN) for giver, to in self.deputies.items()
+            ],
+        )
+        with StaticDirectory(roster).looking("default") as look:
+            yield look
+
+
+def office(place: Place) -> tuple[ManualEngine, Personnel]:
+    """An engine whose people are elsewhere; the boss may do everything."""
+    people = Personnel()
+    engine = place.engine(directory=people, capabilities=Capabilities({"boss": ["*"]}))
+    engine.register(Saga("ask").human("sign", role="finance").build())
+    engine.register(Saga("paid").wait_for("wait", signal="paid").build())
+    engine.register(Doll())
+    return engine, people
+
+
+def acts(engine: ManualEngine) -> dict[str, Callable[[], object]]:
+    """Something of each kind that Ann does: by a decider, without one, to a question, later."""
+    ann = engine.acting(RequestContext(actor=Actor(id="ann")))
+    run, asked = engine.start("paid"), engine.start("ask")
+    engine.drain()
+    question = asked.tasks()[0].step_id
+    return {
+        "pause": lambda: ann.run(run.id).pause("x"),
+        "chain": lambda: ann.chains.publish("c", [{"asks": ["manager"]}]),
+        "approve": lambda: ann.tasks.approve(question),
+        "start": lambda: ann.start("paid"),
+        "submit": lambda: ann.deciders.submit(Doll, Do("d", "x")),
+    }
+
+
+@pytest.mark.row("E-664", "E-572")
+def test_the_host_is_asked_for_every_command(place: Place) -> None:
+    """A role that the host has taken away, and a person whom it has deactivated, count at the next command."""
+    engine, people = office(place)
+    for name, act in acts(engine).items():
+        before = people.looks
+        act()
+        assert people.looks > before, name
+    tried = acts(engine)
+    people.roles["ann"] = set()
+    for name in ("pause", "chain", "approve"):
+        with pytest.raises(ForbiddenError, match="may not"):
+            tried[name]()
+    people.roles["ann"] = {"boss", "finance"}
+    people.left.add("ann")
+    for act in tried.values():
+        with pytest.raises(ForbiddenError, match="deactivated"):
+            act()
+
+
+def test_the_answer_of_the_host_is_kept_with_what_was_done(place: Place) -> None:
+    """The history says which directory was asked, when, and the roles that it gave; the engine's own commands ask nobody."""
+    engine, _ = office(place)
+    run = engine.start("ask")
+    engine.drain()
+    assert [each for each in run.history() if each.event_type.startswith("$")] == []
+    engine.acting("bob").tasks.approve(run.tasks()[0])
+    (told,) = [each for each in run.history() if each.event_type == "$directory_answered"]
+    assert told.actor == "bob"
+    assert told.data == {
+        "directory": "Personnel",
+        "at": place.clock.now().isoformat().replace("+00:00", "Z"),
+        "roles": ["finance"],
+    }
+
+
+def test_who_stands_in_by_the_host_decides(place: Place) -> None:
+    """A delegation of the host's counts for the command that it was asked for."""
+    engine, people = office(place)
+    people.deputies["bob"] = "cat"
+    run = engine.start("ask")
+    engine.drain()
+    engine.acting("cat").tasks.approve(run.tasks()[0])
+    assert run.tasks()[0].decided_by == "cat"
+
+
+@pytest.mark.row("E-682")
+def test_nobody_acts_while_the_host_cannot_be_asked_and_it_is_an_incident(place: Place) -> None:
+    """Every command of a person fails and leaves nothing; incidents, `why` and health say so until the directory answers."""
+    engine, people = office(place)
+    tried = acts(engine)
+    run = engine.start("ask")
+    engine.drain()
+    before = [(each.id, len(engine.run(each.id).history())) for each in engine.runs.list().items]
+    assert engine.admin.incidents() == []
+    people.error = ConnectionError("ldap.example.org does not answer")
+    for act in tried.values():
+        with pytest.raises(StoreUnavailableError, match="Personnel cannot be asked"):
+            act()
+    assert [(each.id, len(engine.run(each.id).history())) for each in engine.runs.list().items] == before
+    assert engine.chains.list() == []
+    (incident,) = engine.admin.incidents()
+    assert (incident.kind, incident.since) == ("directory_unreachable", place.clock.now())
+    assert "ldap.example.org" in incident.told
+    assert engine.health().incidents == [incident.told]
+    assert engine.incident_counts()["directory_unreachable"] == 1
+    assert incident.told in run.why().words
+    people.error = None
+    tried["pause"]()
+    assert engine.admin.incidents() == []
+    assert engine.health().incidents == []
+    assert "cannot be asked" not in run.why().words
