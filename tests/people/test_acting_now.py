@@ -221,7 +221,7 @@ def test_the_key_of_a_deactivated_person_opens_nothing(place: Place) -> None:
 
 @pytest.mark.parametrize("end", ["deactivated", "key revoked"])
 def test_what_a_leaver_left_behind_is_not_carried_out(place: Place, end: str) -> None:
-    """A batch, a schedule and a resume request act for who asked for them. They do nothing for a leaver; a batch and a schedule nothing for a revoked key."""
+    """A batch, a schedule and a resume request act for who asked for them: they do nothing for a leaver, and nothing for a revoked key."""
     engine = office(place)
     run, paused = engine.start("paid"), engine.start("paid")
     paused.pause("hold")
@@ -230,22 +230,42 @@ def test_what_a_leaver_left_behind_is_not_carried_out(place: Place, end: str) ->
         for method, path, body in (
             ("POST", "/api/v1/batches", {"verb": "cancel", "runs": [str(run.id)], "reason": "x"}),
             ("PUT", "/api/v1/schedules/s", {"workflow": "paid", "every_seconds": 3600}),
+            ("POST", f"/api/v1/executions/{paused.id}/resume-requests", {"reason": "later"}),
         ):
             assert client.ask(method, path, json=body).is_success
     if end == "deactivated":
-        engine.acting(Actor(id="ann", capabilities=MIGHTY)).run(paused.id).request_resume("later")
         engine.directory.deactivate("ann")
     else:
         engine.keys.revoke(made.key)
     engine.advance(2 * HOUR)
     assert (run.describe().status, paused.describe().status) == ("running", "paused")
+    (request,) = paused.resume_requests()
+    assert (request.executed_at, request.requested_by) == (None, "ann")
     (batch,) = engine.batches.list()
     reason = "deactivated" if end == "deactivated" else "revoked"
     assert [(each.status, reason in each.detail) for each in engine.batches.items(batch.id)] == [("refused", True)]
+    assert reason in request.error_message
     fires = engine.schedules.fires("s")
     assert fires
     assert {(each.status, reason in each.detail) for each in fires} == {("refused", True)}
     assert len(engine.runs.list(definition="paid").items) == 2
+
+
+@pytest.mark.row("R-090")
+@pytest.mark.parametrize("is_over", [False, True], ids=["holds", "over"])
+def test_rights_that_came_with_a_request_end_with_it(place: Place, *, is_over: bool) -> None:
+    """A resume request is carried out with what its token said, for as long as the token lasts; roles of the directory count beyond that."""
+    engine = office(place)
+    paused = engine.start("paid")
+    paused.pause("hold")
+    engine.drain()  # The worker has just looked for requests, and does so again in some minutes.
+    ends_at = place.clock.now() + (timedelta(seconds=1) if is_over else DAY)
+    request = RequestContext(actor=Actor(id="eve", capabilities=MIGHTY), expires_at=ends_at)
+    engine.acting(request).run(paused.id).request_resume("later")
+    engine.advance(HOUR)
+    (told,) = paused.resume_requests()
+    assert (paused.describe().status, told.executed_at is None) == (("paused", True) if is_over else ("running", False))
+    assert ("execution:resume" in told.error_message) == is_over
 
 
 def test_a_batch_says_nothing_of_runs_that_its_owner_may_not_touch(place: Place) -> None:

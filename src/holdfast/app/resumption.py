@@ -7,6 +7,7 @@ from typing import Final, cast, get_args
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.app.desk import Desk
 from holdfast.app.pause_views import ResumeRequest, resume_request
@@ -14,7 +15,7 @@ from holdfast.app.rights import permit
 from holdfast.app.step_handlers import plain
 from holdfast.app.workflow_reads import folded_workflow, graph_of, workflow_row
 from holdfast.errors import NotFoundError, PayloadError, RejectedError
-from holdfast.kernel.actor import OWN, Actor, RequestContext
+from holdfast.kernel.actor import OWN, request_bytes, request_of
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
@@ -78,7 +79,7 @@ def _later_refusal(desk: Desk, reader: Reader, request: resuming.ResumeRequest) 
     """Why the worker could not let the run go on, as it stands now, because somebody else has to decide first."""
     tracked, told = folded_workflow(desk, reader, request.instance), _requested(request)
     header, now = tracked.header, desk.service.shared.clock.now()
-    actor, facts = told.request.actor, desk.facts(header)
+    actor, facts = replace(told.request.actor, capabilities=frozenset({RESUME})), desk.facts(header)
     moment = Moment(now=now, instance=header.id, actor=actor, version=header.version, facts=facts)
     answer = tracked.program.answer(tracked.state, told.command, moment)
     is_barred = isinstance(answer, Rejection) and answer.code in {Refusal.NOT_ALLOWED, Refusal.PROTECTED}
@@ -103,11 +104,12 @@ def _stored(
         outcome=cast("resuming.Outcome", outcome),
         error_message=error,
         on_behalf_of=actor.on_behalf_of,
+        context=request_bytes(desk.asked, trace=desk.asked.trace),
     )
 
 
 def _requested(request: resuming.ResumeRequest) -> Told:
-    """Whoever asked was allowed to, and does it now."""
+    """Whoever asked was allowed to, and must be when it is carried out: with the key, the roles and the rights that they came with, as far as these hold."""
     is_named = request.triggered_by_id != request.requested_by
     command = ResumeWorkflow(
         reason=request.reason,
@@ -116,8 +118,14 @@ def _requested(request: resuming.ResumeRequest) -> Told:
         data=None if request.trigger_data is None else msgspec.json.decode(request.trigger_data),
         request=str(request.id),
     )
-    actor = Actor(id=request.requested_by, on_behalf_of=request.on_behalf_of, capabilities=frozenset({RESUME}))
-    return Told(command, RequestContext(tenant=request.tenant, actor=actor, is_late=True))
+    kept = request_of(request.context)
+    actor = kept.actor
+    if actor.kind == "system":
+        return Told(command, replace(kept, tenant=request.tenant))
+    # It is the right to resume that they use, and no other that they came with.
+    came = frozenset({RESUME}) if actor.may(RESUME) else frozenset[str]()
+    actor = replace(actor, capabilities=came, on_behalf_of=request.on_behalf_of)
+    return Told(command, replace(kept, tenant=request.tenant, actor=actor, is_late=True))
 
 
 RESUMPTION: Final = Resumption(

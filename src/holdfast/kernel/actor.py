@@ -120,6 +120,7 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     partition: str = ""
     expires_at: datetime | None = None
     needs: frozenset[str] = frozenset()
+    role_capabilities: dict[str, frozenset[str]] = {}
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -139,7 +140,7 @@ def request_bytes(request: RequestContext, *, trace: str) -> bytes | None:
     actor = request.brought or request.actor
     if actor is SYSTEM and not trace and not request.partition:
         return None
-    return _encode(_Kept(actor, trace, request.partition, request.expires_at, request.needs))
+    return _encode(_Kept(actor, trace, request.partition, request.expires_at, request.needs, request.role_capabilities))
 
 
 def request_of(context: bytes | None) -> RequestContext:
@@ -150,10 +151,15 @@ def request_of(context: bytes | None) -> RequestContext:
         kept = _decode(context)
     except msgspec.MsgspecError:  # Something other than the engine wrote it: whoever asks so may do nothing.
         return _NOBODY
-    if kept.expires_at is None and not kept.needs:
+    if kept.expires_at is None and not kept.needs and not kept.role_capabilities:
         return RequestContext(actor=kept.actor, trace=kept.trace, partition=kept.partition)
     return RequestContext(
-        actor=kept.actor, trace=kept.trace, partition=kept.partition, expires_at=kept.expires_at, needs=kept.needs
+        actor=kept.actor,
+        trace=kept.trace,
+        partition=kept.partition,
+        expires_at=kept.expires_at,
+        needs=kept.needs,
+        role_capabilities=kept.role_capabilities,
     )
 
 

@@ -34,6 +34,8 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why it was refused."""
     on_behalf_of: str = ""
     """Whom the requester stood in for; empty if they asked for themselves."""
+    context: bytes | None = None
+    """On whose behalf it is carried out: the request that asked for it, as it is kept with what is done later. None for one that the engine itself asked for."""
 
 
 class PausedQuery(msgspec.Struct, frozen=True, kw_only=True):

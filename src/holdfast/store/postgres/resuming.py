@@ -45,6 +45,7 @@ class PostgresResumes:
             request.id, request.instance, request.tenant, request.triggered_by, request.triggered_by_id, request.trigger_data,
             request.reason, request.requested_by, request.outcome, request.requested_at, request.error_message,
             request.on_behalf_of,
+            request.context,
         ]  # fmt: skip
         with self._line.use() as connection:
             return connection.execute(_sql.record, values).rowcount == 1
@@ -102,9 +103,22 @@ class PostgresPausedInstances:
 
 
 def _request(row: Row) -> ResumeRequest:
-    identity, instance, tenant, by, by_id, data, reason, requester, requested_at, outcome, executed_at, error, for_ = (
-        row
-    )
+    (
+        identity,
+        instance,
+        tenant,
+        by,
+        by_id,
+        data,
+        reason,
+        requester,
+        requested_at,
+        outcome,
+        executed_at,
+        error,
+        for_,
+        context,
+    ) = row
     return ResumeRequest(
         id=identity,
         instance=InstanceId(instance),
@@ -119,6 +133,7 @@ def _request(row: Row) -> ResumeRequest:
         executed_at=executed_at,
         error_message=error,
         on_behalf_of=for_,
+        context=context,
     )
 
 

@@ -633,6 +633,7 @@ create table holdfast.resume_requests (
     trigger_data bytea,
     reason text not null,
     requested_by text not null,
+    context bytea,
     outcome text not null,
     requested_at timestamp with time zone not null,
     executed_at timestamp with time zone,

@@ -108,9 +108,22 @@ class SQLitePausedInstances:
 
 
 def _request(row: Row) -> ResumeRequest:
-    identity, instance, tenant, by, by_id, data, reason, requester, requested_at, outcome, executed_at, error, for_ = (
-        row
-    )
+    (
+        identity,
+        instance,
+        tenant,
+        by,
+        by_id,
+        data,
+        reason,
+        requester,
+        requested_at,
+        outcome,
+        executed_at,
+        error,
+        for_,
+        context,
+    ) = row
     return ResumeRequest(
         id=UUID(identity),
         instance=instance_id(instance),
@@ -125,6 +138,7 @@ def _request(row: Row) -> ResumeRequest:
         executed_at=instant_or_none(executed_at),
         error_message=error,
         on_behalf_of=for_,
+        context=context,
     )
 
 

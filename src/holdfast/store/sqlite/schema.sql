@@ -550,6 +550,7 @@ CREATE TABLE resume_requests (
     trigger_data    blob,
     reason          text not null,
     requested_by    text not null,
+    context         blob,
     outcome         text not null check (outcome in ('open', 'executed', 'refused')),
     requested_at    text not null,
     executed_at     text,

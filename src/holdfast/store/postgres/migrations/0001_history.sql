@@ -663,6 +663,7 @@ create table holdfast.resume_requests (
     trigger_data    bytea,
     reason          text not null,
     requested_by    text not null,
+    context         bytea,
     outcome         text not null check (outcome in ('open', 'executed', 'refused')),
     requested_at    timestamptz not null,
     executed_at     timestamptz,
