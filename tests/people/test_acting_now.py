@@ -91,6 +91,25 @@ def test_whoever_lost_the_role_does_not_decide_however_they_were_picked(place: P
 
 
 @pytest.mark.row("R-080")
+@pytest.mark.parametrize("way", ["picked", "delegated"])
+def test_an_inbox_lists_nothing_that_its_owner_may_not_decide_any_more(place: Place, way: str) -> None:
+    """What asks people because of a role leaves their inbox with the role, and its count; granted again, it is back."""
+    picked = {"ask": ask("role:finance", pick="all"), "agree": "any"}
+    engine = office(place, **(picked if way == "picked" else {}))
+    _, question = asked(engine)
+    who = "ann"
+    if way == "delegated":
+        engine.acting("ann").tasks.delegate(question, "cat")
+        who = "cat"
+    tasks = engine.acting(who).tasks
+    assert ([each.step_id for each in tasks.list(mine=True)], tasks.counts().own) == ([question], 1)
+    engine.directory.revoke("ann", "finance")
+    assert (tasks.list(mine=True), tasks.counts().own) == ([], 0)
+    engine.directory.grant("ann", "finance")
+    assert ([each.step_id for each in tasks.list(mine=True)], tasks.counts().own) == ([question], 1)
+
+
+@pytest.mark.row("R-080")
 def test_a_person_who_is_asked_by_name_needs_no_role(place: Place) -> None:
     """Roles count for those who were asked because of them."""
     engine = office(place, ask=["user:ann"])

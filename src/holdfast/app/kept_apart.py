@@ -1,6 +1,7 @@
 """The open questions of somebody, listed and counted alike, without those that they may not decide.
 
-Four eyes keep them out, or those who are asked have to decide themselves: such a question is none of theirs.
+Four eyes keep them out, those who are asked have to decide themselves, or the role is gone by which they were asked: such a question is
+none of theirs.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from holdfast.app.task_views import HumanTask, TaskCounts
 from holdfast.app.workflow_reads import folded_workflow, graph_of
 from holdfast.errors import DefinitionError, UnknownEventError
 from holdfast.kernel.actor import Actor
+from holdfast.kernel.facts import PersonFact, person_fact
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS
 from holdfast.kernel.records import TASKS
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.candidates import name_refusal
+from holdfast.machine.runs.candidates import name_refusal, question_of
+from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.state import State
 from holdfast.people.authority import Authority
 from holdfast.store.reading import Reader
@@ -38,7 +41,11 @@ def open_to(
     found, limit = list[HumanTask](), queries[0].limit
     while True:
         page = tasks_of(reader, queries, after, authority.actor)
-        found += [each for each in _allowed(desk, reader, page) if not _is_anothers(desk, reader, each, authority)]
+        found += [
+            each
+            for each in _allowed(desk, reader, page)
+            if not _is_anothers(desk, reader, each, authority) and not _has_lapsed(desk, reader, each, authority)
+        ]
         if len(page) < limit or len(found) >= limit:
             return found[:limit]
         after = page[-1]
@@ -81,6 +88,45 @@ def _is_anothers(desk: Desk, reader: Reader, task: HumanTask, authority: Authori
     if authority.actor.on_behalf_of:
         return True
     return not authority.is_asked(open_people(reader, task.instance, task.step_number))
+
+
+def _has_lapsed(desk: Desk, reader: Reader, task: HumanTask, authority: Authority) -> bool:
+    """Whether the actor was asked as holder of a role that they, or those for whom they would decide, do not have any more."""
+    header = next(iter(reader.headers([task.instance])), None)
+    node = None if header is None else graph_of(desk, header).nodes.get(task.name)
+    if header is None or node is None or not isinstance(node.op, Human) or not _asks_roles(node.op):
+        return False
+    if authority.is_asked(each for each in open_people(reader, task.instance, task.step_number) if each.kind == "role"):
+        return False
+    roles = {authority.actor.id: authority.actor.roles} | {each.id: each.roles for each in authority.stands_in_for}
+    try:
+        tracked = folded_workflow(desk, reader, task.instance)
+    except (DefinitionError, UnknownEventError):
+        return False
+    state, machine = tracked.state, tracked.program.decider
+    assert isinstance(state, State)
+    assert isinstance(machine, GraphMachine)
+    step = state.open.get(task.step_number)
+    if step is None:
+        return False
+    seats = question_of(machine.routes_of(state), state, step).seats
+    own = [each.person for each in seats if each.is_free and each.person.kind == "user" and each.person.name in roles]
+    return bool(own) and all(_is_over(desk, header, each, roles.get(each.for_ or each.name)) for each in own)
+
+
+def _asks_roles(op: Human) -> bool:
+    return bool(op.role or op.chain) or any(each.by == "role" for each in op.all_asks)
+
+
+def _is_over(desk: Desk, header: Header, person: Person, roles: frozenset[str] | None) -> bool:
+    """Whether the role is gone by which somebody was asked; `roles` are those that they have, None if nobody has looked."""
+    if not person.role:
+        return False
+    if roles is not None:
+        return person.role not in roles
+    known = desk.facts(header).get(person_fact(person.for_)).value
+    assert isinstance(known, PersonFact)
+    return known.is_kept and not known.is_elsewhere and person.role not in known.roles
 
 
 def _allowed(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> Iterator[HumanTask]:
