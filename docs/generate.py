@@ -67,11 +67,16 @@ SECTIONS = {
     "G": "What no specification says and everybody needs",
 }
 SHOWN_TESTS = 3
-REQUIREMENTS_INTRODUCTION = """A row is *tested* if a test sees the engine do what it says, or refuse it. It is *documented* if a test only finds it said on
-a page: either it asks for no more, or the proof is missing. It is *settled otherwise* if the owner has decided against its words; then its
-tests show what the product does instead, and it does not count as tested."""
-SETTLED = "(settled: "
-"""How the decision begins in the text of a row that was settled otherwise."""
+REQUIREMENTS_INTRODUCTION = """Each row was read clause by clause together with the tests that cite it. The verdicts stand in `requirements-rows.txt`:
+
+- *proved*: a test fails if any clause of the row is taken away.
+- *documented*: the row asks for no more than a statement, and a test finds it on a page.
+- *partly*: a test would not notice that the named clause is missing.
+- *otherwise*: the product decides differently; the note says how.
+- *open*: not built yet."""
+VERDICTS = {"proved": True, "documented": True, "partly": False, "otherwise": False, "open": False}
+"""Whether a row with this verdict needs no note."""
+ROW_LINE = re.compile(rf"([A-Z]{{1,2}}-\d+) ({'|'.join(VERDICTS)}) (.+)")
 MARKERS = {"pytest.mark.row": True, "pytest.mark.documents": False}
 """The markers that name rows, and whether the rows count as tested."""
 ROW_COMMENT = re.compile(r"#\s*([A-Z]-\d{3}(?:,\s*[A-Z]-\d{3})*)(?::.*)?")
@@ -79,6 +84,19 @@ ROW_COMMENT = re.compile(r"#\s*([A-Z]-\d{3}(?:,\s*[A-Z]-\d{3})*)(?::.*)?")
 
 class PageError(Exception):
     """A page cannot be made from what the repository holds; the message says what to correct."""
+
+
+class Row(NamedTuple):
+    """A requirement and how far it is proved."""
+
+    title: str
+    verdict: str
+    note: str = ""
+
+    @property
+    def told(self) -> str:
+        """The verdict as the table shows it."""
+        return f"{self.verdict}: {self.note}" if self.note else self.verdict
 
 
 class Mark(NamedTuple):
@@ -151,7 +169,23 @@ def requirements_page() -> str:
     """Which requirement rows are covered by which tests."""
     files = sorted((ROOT / "tests").rglob("*.py"))
     marks = [mark for file in files for mark in marks_in(file.read_text(encoding="utf-8"), relative(file))]
-    return render_requirements(read_list(DOCS / "requirements-rows.txt"), marks)
+    return render_requirements(read_rows((DOCS / "requirements-rows.txt").read_text(encoding="utf-8")), marks)
+
+
+def read_rows(text: str) -> dict[str, Row]:
+    """The requirement rows: a line `D-001 proved title`, and below it, indented, a note for a row that is not proved."""
+    rows: dict[str, Row] = {}
+    last = ""
+    for line in filter(None, text.splitlines()):
+        match = ROW_LINE.fullmatch(line)
+        if match is not None:
+            last = match[1]
+            rows[last] = Row(match[3], match[2])
+        elif line.startswith("    ") and last:
+            rows[last] = rows[last]._replace(note=" ".join(filter(None, [rows[last].note, line.strip()])))
+        else:
+            raise PageError(f"docs/requirements-rows.txt: no row and no note: {line!r}")
+    return rows
 
 
 def relative(path: Path) -> str:
@@ -218,7 +252,7 @@ def row_comments(source: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], row
 
 
-def render_requirements(rows: Mapping[str, str], marks: Iterable[Mark]) -> str:
+def render_requirements(rows: Mapping[str, Row], marks: Iterable[Mark]) -> str:
     """The text of the page: for each section a summary and a table."""
     tests: dict[str, list[str]] = defaultdict(list)
     pages: dict[str, list[str]] = defaultdict(list)
@@ -226,38 +260,41 @@ def render_requirements(rows: Mapping[str, str], marks: Iterable[Mark]) -> str:
         if row not in rows:
             raise PageError(f"{test} names {row}, which docs/requirements-rows.txt does not have")
         (tests if is_tested else pages)[row].append(test)
+    for id_, row in rows.items():
+        check_verdict(id_, row, is_tested=id_ in tests, is_documented=id_ in pages)
     lines = ["# Requirements and the tests that defend them", "", NOTICE, "", REQUIREMENTS_INTRODUCTION, ""]
-    lines += [f"- {summary(letter, rows, tests, pages)}" for letter in SECTIONS]
+    lines += [f"- {summary(letter, rows)}" for letter in SECTIONS]
     for letter, title in SECTIONS.items():
         body = [
-            (row, rows[row], told_cell(rows[row], tests_cell(tests.get(row, []), pages.get(row, []))))
-            for row in sorted(rows)
-            if row.startswith(letter)
+            (id_, rows[id_].title, rows[id_].told, tests_cell(tests.get(id_, []), pages.get(id_, [])))
+            for id_ in sorted(rows)
+            if id_.startswith(letter)
         ]
-        lines += ["", f"## {letter}: {title}", "", *table(("row", "requirement", "tests"), body)]
+        lines += ["", f"## {letter}: {title}", "", *table(("row", "requirement", "verdict", "tests"), body)]
     return "\n".join(lines) + "\n"
 
 
-def summary(letter: str, rows: Mapping[str, str], tests: Mapping[str, object], pages: Mapping[str, object]) -> str:
-    """How far a section is covered, in one line."""
-    section = [row for row in rows if row.startswith(letter)]
-    settled = {row for row in section if SETTLED in rows[row]}
-    documented = sum(row in pages and row not in tests for row in section)
-    only = f", {documented} more documented" if documented else ""
-    otherwise = f", {len(settled)} settled otherwise" if settled else ""
-    tested = sum(row in tests and row not in settled for row in section)
-    return f"{letter}: {tested} of {len(section)} rows tested{only}{otherwise}"
+def check_verdict(id_: str, row: Row, *, is_tested: bool, is_documented: bool) -> None:
+    """Refuse a verdict that nothing supports."""
+    if row.verdict == "proved" and not is_tested:
+        raise PageError(f"{id_} is 'proved', but no test cites it")
+    if row.verdict == "documented" and not (is_tested or is_documented):
+        raise PageError(f"{id_} is 'documented', but no test finds it on a page")
+    if not VERDICTS[row.verdict] and not row.note:
+        raise PageError(f"{id_} is {row.verdict!r} and needs a note, on an indented line below it")
+
+
+def summary(letter: str, rows: Mapping[str, Row]) -> str:
+    """The verdicts of a section, in one line."""
+    section = [row.verdict for id_, row in rows.items() if id_.startswith(letter)]
+    counts = [f"{section.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in section]
+    return f"{letter}: {', '.join(counts)}; {len(section)} rows"
 
 
 def tests_cell(tests: list[str], pages: list[str]) -> str:
     """The first tests of a row and how many more there are, then those that only find it said."""
     documented = ["documented: " + named(pages)] if pages else []
-    return ", ".join([*([named(tests)] if tests else []), *documented]) or "not yet"
-
-
-def told_cell(row: str, tests: str) -> str:
-    """The tests of a row; of one that was settled otherwise, they show what the product does instead."""
-    return f"settled otherwise: {tests}" if SETTLED in row else tests
+    return ", ".join([*([named(tests)] if tests else []), *documented]) or "none"
 
 
 def named(tests: list[str]) -> str:

@@ -91,50 +91,56 @@ def test_computed_ids_are_an_error() -> None:
 def test_unknown_ids_are_an_error() -> None:
     """A mark for a row that does not exist is a slip of the pen."""
     with pytest.raises(generate.PageError, match="D-999"):
-        generate.render_requirements({"D-001": "title"}, [generate.Mark("D-999", "tests/a.py::test_one")])
+        generate.render_requirements(
+            {"D-001": generate.Row("title", "open", "later")}, [generate.Mark("D-999", "tests/a.py::test_one")]
+        )
 
 
-def test_the_page_shows_titles_tests_and_gaps() -> None:
-    """Each row has its title and at most three tests; rows without tests say so; each section is summed up."""
-    rows = {"D-001": "a | b", "D-002": "second", "E-001": "third"}
+def test_the_page_shows_titles_verdicts_and_tests() -> None:
+    """Each row has its title, its verdict with the note, and at most three tests; each section is summed up."""
+    text = "D-001 proved a | b\nD-002 partly second\n    one clause\n    is missing\nD-003 open third\n    later\n"
+    rows = generate.read_rows(text)
     found = [generate.Mark("D-001", f"tests/a.py::test_{n}") for n in (5, 4, 3, 2, 1, 1)]
     page = generate.render_requirements(rows, found)
     cell = "`tests/a.py::test_1`, `tests/a.py::test_2`, `tests/a.py::test_3`, +2"
-    assert rf"| D-001 | a \| b | {cell} |" in page
-    assert "| D-002 | second | not yet |" in page
-    assert "- D: 1 of 2 rows tested\n" in page
-    assert "- E: 0 of 1 rows tested\n" in page
+    assert rf"| D-001 | a \| b | proved | {cell} |" in page
+    assert "| D-002 | second | partly: one clause is missing | none |" in page
+    assert "- D: 1 proved, 1 partly, 1 open; 3 rows\n" in page
     assert page == generate.render_requirements(rows, reversed(found))
 
 
-def test_what_is_only_said_does_not_count_as_tested() -> None:
-    """A row that a test finds on a page is documented; beside a real test it counts once, as tested."""
+def test_what_is_only_said_is_shown_apart() -> None:
+    """A test that finds a row on a page stands behind the tests that see it done."""
     source = '@pytest.mark.documents("D-001", "D-002")\n@pytest.mark.row("D-001")\ndef test_one(): ...'
     found = list(generate.marks_in(source, PLACE))
-    page = generate.render_requirements({"D-001": "first", "D-002": "second", "D-003": "third"}, found)
+    page = generate.render_requirements(generate.read_rows("D-001 proved first\nD-002 documented second\n"), found)
     name = f"`{PLACE}::test_one`"
-    assert f"| D-001 | first | {name}, documented: {name} |" in page
-    assert f"| D-002 | second | documented: {name} |" in page
-    assert "| D-003 | third | not yet |" in page
-    assert "- D: 1 of 3 rows tested, 1 more documented\n" in page
+    assert f"| D-001 | first | proved | {name}, documented: {name} |" in page
+    assert f"| D-002 | second | documented | documented: {name} |" in page
 
 
-def test_what_was_settled_otherwise_does_not_count_as_tested() -> None:
-    """A row that the owner has decided against shows what the tests show instead."""
-    rows = {"D-001": "first", "D-002": "second (settled: another way)"}
-    found = [generate.Mark(row, "tests/a.py::test_1") for row in rows]
-    page = generate.render_requirements(rows, found)
-    assert "| D-002 | second (settled: another way) | settled otherwise: `tests/a.py::test_1` |" in page
-    assert "- D: 1 of 2 rows tested, 1 settled otherwise\n" in page
-    listed = generate.read_list(generate.DOCS / "requirements-rows.txt")
-    assert {row for row, text in listed.items() if generate.SETTLED in text} == {"P-022", "ED-19"}
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("D-001 proved first", "no test cites it"),
+        ("D-001 documented first", "no test finds it"),
+        ("D-001 partly first", "needs a note"),
+        ("D-001 otherwise first", "needs a note"),
+        ("D-001 first", "no row and no note"),
+        ("    a note without a row", "no row and no note"),
+    ],
+)
+def test_a_verdict_needs_its_support(text: str, problem: str) -> None:
+    """A row is proved only if a test cites it, and whatever is missing is said."""
+    with pytest.raises(generate.PageError, match=problem):
+        generate.render_requirements(generate.read_rows(text), [])
 
 
 def test_the_list_of_rows_is_complete() -> None:
     """Every section counts from 001 without a repetition; only documents have gaps, as their ids come in blocks."""
-    listed = (generate.DOCS / "requirements-rows.txt").read_text(encoding="utf-8").splitlines()
-    rows = generate.read_list(generate.DOCS / "requirements-rows.txt")
-    assert len(rows) == len(listed)
+    text = (generate.DOCS / "requirements-rows.txt").read_text(encoding="utf-8")
+    rows = generate.read_rows(text)
+    assert len(rows) == sum(not line.startswith(" ") for line in text.splitlines())
     sizes = {letter: sum(row.startswith(letter) for row in rows) for letter in generate.SECTIONS}
     assert sizes == {"D": 125, "F": 262, "P": 170, "R": 145, "E": 639, "C": 51, "G": 45}
 
