@@ -14,8 +14,9 @@ from holdfast.kernel.records import STEPS
 from holdfast.machine.graphs.graph import Call, Graph, Human, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import WorkflowForked, WorkflowStarted
-from holdfast.machine.runs.forking import approvals_passed, fork_problem, under_way
+from holdfast.machine.runs.forking import fork_problem
 from holdfast.machine.runs.law import OVERRIDE
+from holdfast.machine.runs.passed import approvals_passed, under_way
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.repair_commands import ForkWorkflow
 from holdfast.machine.runs.state import Data, State

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.acting import person, run
-from holdfast import Actor, RejectedError, Run, Saga
+from holdfast import Actor, Fail, ForbiddenError, RejectedError, Run, Saga
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -74,3 +74,52 @@ def test_the_run_itself_refuses_a_fork_behind_an_approval(place: Place, monkeypa
     with pytest.raises(RejectedError) as refused:
         engine.acting(OPERATOR).run(found.id).fork(len(found.history()), reason="a typo", data={"amount": 7})
     assert refused.value.reason == "no_fork"
+
+
+@pytest.mark.row("E-673")
+def test_data_behind_an_approval_is_changed_by_those_who_may_override_it(place: Place) -> None:
+    """Who decided has seen other data: an operator is refused, is told to fork, and nothing is changed; `execution:override` changes it."""
+    engine, found, _ = _approved(place)
+    with pytest.raises(ForbiddenError, match=r"'approve' was decided on the data as it is.*fork the run") as refused:
+        engine.acting(OPERATOR).run(found.id).change_data({"amount": 500_000}, reason="a typo")
+    assert refused.value.reason == "not_allowed"
+    assert found.describe().context["amount"] == 5
+    engine.acting(BOSS).run(found.id).change_data({"amount": 6}, reason="a typo")
+    assert found.describe().context["amount"] == 6
+    (act,) = [each for each in found.audit() if each.action == "change data"]
+    assert (act.actor, act.before, act.after) == ("berta", {"data.0.amount": 5}, {"data.0.amount": 6})
+
+
+def test_data_before_an_approval_is_changed_by_operators(place: Place) -> None:
+    """While the question is open whoever decides sees the new data."""
+    engine = place.engine()
+    engine.register(Saga("ask").human("approve", role="fin").build())
+    found = engine.run(run(engine, "ask", {"amount": 5}))
+    engine.acting(OPERATOR).run(found.id).change_data({"amount": 6}, reason="a typo")
+    assert found.describe().context["amount"] == 6
+
+
+def test_a_step_behind_an_approval_gets_another_input_from_those_who_may_override_it(place: Place) -> None:
+    """A step that gave up is put back with what was approved by any operator, and with something else by those who may override."""
+    paid: list[int] = []
+
+    def charge(amount: int) -> None:
+        if amount < 7:
+            raise Fail("no")
+        paid.append(amount)
+
+    engine = place.engine()
+    engine.register(Saga("pay", dlq=True).human("approve", role="fin").step("charge", charge).build())
+    found = engine.run(run(engine, "pay", {"amount": 5}))
+    engine.acting(FIN).tasks.approve(found.tasks()[0])
+    for operator, given in ((OPERATOR, None), (OPERATOR, {"amount": 7}), (BOSS, {"amount": 8})):
+        engine.drain()
+        (letter,) = engine.dead_letters.list()
+        requeue = engine.acting(operator).dead_letters.requeue
+        if operator is OPERATOR and given is not None:
+            with pytest.raises(ForbiddenError, match="'approve' was decided"):
+                requeue(letter, given)
+        else:
+            requeue(letter, given, reason="again")
+    engine.drain()
+    assert paid == [8]

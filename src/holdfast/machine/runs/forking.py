@@ -6,24 +6,21 @@ this one: both would undo it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-
 import msgspec
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.commands import PassDeadline
 from holdfast.machine.runs.events import WorkflowForked
 from holdfast.machine.runs.law import override_refusal
 from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
+from holdfast.machine.runs.passed import approvals_passed, nodes_passed, under_way
 from holdfast.machine.runs.patches import patched
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import may_repair
 from holdfast.machine.runs.repair_commands import ForkWorkflow
-from holdfast.machine.runs.state import ROOT, Data, State, Stay, Step
+from holdfast.machine.runs.state import ROOT, Data, State, Stay
 from holdfast.machine.runs.timers import DEADLINE
 from holdfast.machine.runs.turn import Turn
 
@@ -92,12 +89,6 @@ def _go_on(turn: Turn, name: str, stay: Stay) -> None:
         leave_by(turn, token, edge)
 
 
-def under_way(state: State) -> list[Step]:
-    """The steps of a run that have not ended, in the order in which they began: these are asked for again."""
-    steps = [*state.open.values(), *state.dead.values(), *state.frozen.values()]
-    return sorted(steps, key=lambda step: step.number)
-
-
 def _has_only_begun(state: State) -> bool:
     """Whether the first step is still put off."""
     return state.next_step == 1
@@ -113,23 +104,10 @@ def fork_problem(routes: GraphIndex, state: State) -> str:
         return "it had ended; take an earlier point"
     if state.rollback is not None or state.dropped is not None or state.stopping:
         return "it was undoing or stopping what it had done; take an earlier point"
-    for node in _passed(state):
+    for node in nodes_passed(state):
         if routes.node(node).op.is_protected:
             return f"it had passed {node!r}, a protected gate, which nobody passes without its leave; take an earlier point"
     return "" if _rests(state) else "it was in the midst of a decision"
-
-
-def approvals_passed(routes: GraphIndex, state: State) -> list[str]:
-    """The questions to people that a run has left behind: with other data they are void, and have to be asked again."""
-    return list(dict.fromkeys(node for node in _passed(state) if isinstance(routes.node(node).op, Human)))
-
-
-def _passed(state: State) -> Iterator[str]:
-    """The nodes that were entered and left, as far as the state remembers them."""
-    yield from (each.node for each in state.executed.values())
-    present = Counter((step.token, step.node) for step in under_way(state))
-    for token in (*state.tokens.values(), *state.parked.values()):
-        yield from (node for node, count in token.visits.items() if count > present[token.id, node])
 
 
 def _rests(state: State) -> bool:

@@ -32,6 +32,7 @@ from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_thro
 from holdfast.machine.runs.nodes.gate import may_take_over
 from holdfast.machine.runs.nodes.kind import no_transition
 from holdfast.machine.runs.nodes.task import call_anew
+from holdfast.machine.runs.passed import other_data_refusal
 from holdfast.machine.runs.patches import fingerprint, patched
 from holdfast.machine.runs.protection import before_gates, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -148,6 +149,9 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
     node = turn.routes.node(step.node)
     if data is not None and is_protected(node):  # It looks again at what is so, and not at what an operator says.
         return protected(node)
+    barred = other_data_refusal(turn) if data is not None else None
+    if barred is not None:
+        return barred
     if data is not None and not is_within(turn.routes, data):
         return too_large(turn.routes, "the input")
     if isinstance(node.op, Gate | PolicyGate) and may_take_over(turn, node):
@@ -338,6 +342,9 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
         )
     if not live:
         return refused(Refusal.UNKNOWN_TOKEN, "the workflow has no data any more that a step could work on")
+    barred = other_data_refusal(turn)
+    if barred is not None:
+        return barred
     names = [command.token] if command.token else list(live)
     for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()):
         node = turn.routes.node(step.node)

@@ -1,0 +1,44 @@
+"""Questions to people that a run has left behind. They were decided on the data of that time, so other data needs another decision."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.law import OVERRIDE
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.turn import Turn
+
+
+def other_data_refusal(turn: Turn) -> Rejection | None:
+    """Return why an actor may not change the data of a run: people decided on it, and the actor may not override them."""
+    actor = turn.moment.actor
+    decided = [] if actor.may(OVERRIDE) else approvals_passed(turn.routes, turn.state)
+    if not decided:
+        return None
+    told = f"{', '.join(map(repr, decided))} was decided on the data as it is, and {actor.id!r} may not override that"
+    remedy = f"fork the run where it is still open, so that it is asked again, or have somebody with {OVERRIDE!r} do it"
+    return refused(Refusal.NOT_ALLOWED, f"{told}; {remedy}")
+
+
+def approvals_passed(routes: GraphIndex, state: State) -> list[str]:
+    """The questions to people that a run has left behind: with other data they are void, and have to be asked again."""
+    return list(dict.fromkeys(node for node in nodes_passed(state) if isinstance(routes.node(node).op, Human)))
+
+
+def nodes_passed(state: State) -> Iterator[str]:
+    """The nodes that were entered and left, as far as the state remembers them."""
+    yield from (each.node for each in state.executed.values())
+    present = Counter((step.token, step.node) for step in under_way(state))
+    for token in (*state.tokens.values(), *state.parked.values()):
+        yield from (node for node, count in token.visits.items() if count > present[token.id, node])
+
+
+def under_way(state: State) -> list[Step]:
+    """The steps of a run that have not ended, in the order in which they began: these are asked for again."""
+    steps = [*state.open.values(), *state.dead.values(), *state.frozen.values()]
+    return sorted(steps, key=lambda step: step.number)
