@@ -202,6 +202,8 @@ def test_a_process_as_its_specification_has_it(world: World) -> None:
     ):
         refused = client.post(f"{where}/advance", body)
         assert (refused.status_code, problem(refused)["code"]) == (status, code), refused.text
+    unknown = client.post("/ui/workflows/orders.aproval/start", {})
+    assert (unknown.status_code, problem(unknown)["message"]) == (404, "no workflow 'orders.aproval'")
     stale = client.post(f"{where}/advance", {"event": "approved"}, headers={"if-match": '"v99"'})
     assert (stale.status_code, problem(stale)["code"]) == (412, "VERSION_CONFLICT")
     assert problem(stale)["message"] == "it has version 1 by now, not 99; look at it again"

@@ -257,6 +257,9 @@ def edge_status(code: EdgeCode) -> int:
 def problem_of(error: BaseException, *, trace_id: str, is_of_processes: bool = False) -> Problem:
     """What a client is told of an error; of what nobody foresaw only that it happened."""
     found = _told(error)
+    if is_of_processes and isinstance(error, e.NotFoundError):  # The hint is for developers, and names what others use.
+        told = f"no {error.kind} {error.name!r}"
+        found = msgspec.structs.replace(found, detail=told, message=told)
     code = _IN_WORDS_OF_PROCESSES.get(found.code, found.code) if is_of_processes else found.code
     kind = error.code if isinstance(error, e.HoldfastError) else ""
     return msgspec.structs.replace(found, code=code, type=f"urn:holdfast:problem:{code}", trace_id=trace_id, error=kind)

@@ -297,3 +297,21 @@ def test_a_list_of_capabilities_that_holds_nothing_is_refused() -> None:
     (one,) = load_processes(LISTS.replace("[orders:approve, orders:sign]", "[orders:approve]"))
     (same,) = load_processes(LISTS.replace("[orders:approve, orders:sign]", "orders:approve"))
     assert one.graph.hash == same.graph.hash
+
+
+@pytest.mark.parametrize(
+    ("start", "is_taken"),
+    [("[orders:start, orders:sign]", True), ("[a, orders:sign, orders:start]", True), ("orders:start", False)],
+)
+def test_who_replaces_a_shared_process_asks_for_all_of_a_list(place: Place, *, start: str, is_taken: bool) -> None:
+    """A tenant's process of the same name may ask for more capabilities than the shared one, and never for fewer."""
+    engine = place.engine()
+    shared = LISTS.replace("    capabilities:", "    replaceable: true\n    capabilities:")
+    for definition in load_processes(shared):
+        engine.register(definition)
+    own = LISTS.replace("  - id: p\n", "  - id: p\n    version: 2\n").replace("[orders:start, orders:sign]", start, 1)
+    found = engine.as_tenant("acme").definitions.validate_file(own)
+    assert (found.is_valid, {each.code for each in found.findings}) == (
+        is_taken,
+        set() if is_taken else {"fewer_rights"},
+    )
