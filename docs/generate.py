@@ -256,10 +256,10 @@ def render_requirements(rows: Mapping[str, Row], marks: Iterable[Mark]) -> str:
     """The text of the page: for each section a summary and a table."""
     tests: dict[str, list[str]] = defaultdict(list)
     pages: dict[str, list[str]] = defaultdict(list)
-    for row, test, is_tested in sorted(set(marks)):
-        if row not in rows:
-            raise PageError(f"{test} names {row}, which docs/requirements-rows.txt does not have")
-        (tests if is_tested else pages)[row].append(test)
+    for id_, test, is_tested in sorted(set(marks)):
+        if id_ not in rows:
+            raise PageError(f"{test} names {id_}, which docs/requirements-rows.txt does not have")
+        (tests if is_tested else pages)[id_].append(test)
     for id_, row in rows.items():
         check_verdict(id_, row, is_tested=id_ in tests, is_documented=id_ in pages)
     lines = ["# Requirements and the tests that defend them", "", NOTICE, "", REQUIREMENTS_INTRODUCTION, ""]
