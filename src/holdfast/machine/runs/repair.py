@@ -29,6 +29,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.law import override_refusal, repair_refusal
 from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
+from holdfast.machine.runs.nodes.action import may_do_instead
 from holdfast.machine.runs.nodes.gate import may_take_over
 from holdfast.machine.runs.nodes.kind import no_transition
 from holdfast.machine.runs.nodes.task import call_anew
@@ -154,7 +155,8 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
         return barred
     if data is not None and not is_within(turn.routes, data):
         return too_large(turn.routes, "the input")
-    if isinstance(node.op, Gate | PolicyGate) and may_take_over(turn, node):
+    takes_over = may_take_over if isinstance(node.op, Gate | PolicyGate) else may_do_instead
+    if turn.state.document is not None and takes_over(turn, node):
         take_over(turn)
     turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason))
     turn.move(step.token, step.node, is_asked=True)

@@ -32,6 +32,7 @@ from holdfast.machine.runs.mutations import (
     may_do,
     version_refusal,
 )
+from holdfast.machine.runs.nodes.action import is_denied
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
@@ -233,10 +234,11 @@ def _open(turn: Turn) -> str:
 
 
 def _denied(turn: Turn, transition: Transition) -> list[Step]:
-    """The gates on the way of a transition that have let nobody through; somebody else, or somebody with other rights, may ask again."""
+    """The steps on the way of a transition that were denied to whoever asked for it: somebody else, or somebody with other rights, may ask again."""
     if document_of(turn.state).way != transition.name:
         return []
-    return [step for step in turn.state.dead.values() if isinstance(turn.routes.node(step.node).op, Gate | PolicyGate)]
+    nodes = [(step, turn.routes.node(step.node)) for step in turn.state.dead.values()]
+    return [step for step, node in nodes if isinstance(node.op, Gate | PolicyGate) or is_denied(turn, node)]
 
 
 def _try_again(turn: Turn, denied: list[Step], go_on: GoOn) -> None:

@@ -115,6 +115,20 @@ def _not_allowed(turn: Turn, node: Node) -> Rejection | None:
     return refused(Refusal.NOT_ALLOWED, told) if told else None
 
 
+def is_denied(turn: Turn, node: Node) -> bool:
+    """Whether a step may not be done by whoever it acts as, and another person could ask for it."""
+    return isinstance(node.op, Action) and not node.op.of and not node.run_as and _not_allowed(turn, node) is not None
+
+
+def may_do_instead(turn: Turn, node: Node) -> bool:
+    """Whether whoever acts now may do what a step is denied. The engine takes nothing over."""
+    actor = turn.moment.actor
+    if actor.kind == "system" or not is_denied(turn, node):
+        return False
+    assert isinstance(node.op, Action)
+    return not allowed(turn, node.op.action, actor, is_lent=False)[1]
+
+
 def _closed(turn: Turn, node: Node) -> Rejection | None:
     """Why the workflow's own step may not change the document here."""
     assert isinstance(node.op, Action)
