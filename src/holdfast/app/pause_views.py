@@ -138,10 +138,13 @@ class _Options:
         for step in self._state.dead.values():
             if trials.tried(m.Remedy(operation="retry", step=step.number)):
                 yield self._option("requeue", step.number, step.node, capability=REPAIR)
-        for each in m.about_undoing(trials):
-            node = self._state.executed[each.step].node
-            yield self._option("retry_compensation", each.step, node, capability=REPAIR)
-        if self._state.status == "paused" and trials.tried(m.Remedy(operation="resume")):
+        undoing = m.about_undoing(trials)
+        for each in undoing:
+            if each.operation == "retry_compensation":
+                node = self._state.executed[each.step].node
+                yield self._option("retry_compensation", each.step, node, capability=REPAIR)
+        is_halted = any(each.operation == "resume" for each in undoing)
+        if is_halted or (self._state.status == "paused" and trials.tried(m.Remedy(operation="resume"))):
             yield ResumeOption(action="resume", capability=RESUME)
         if names := tuple(each.name for each in m.transitions(trials)):
             yield ResumeOption(action="transition", choices=names)
